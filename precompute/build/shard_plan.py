@@ -221,7 +221,8 @@ class _Groups:
         wholes = Counter[str]()
         for (_, _, name), size in zip(self.all, sizes, strict=True):
             wholes[name] += size
-        targets = {name: _shard_bytes(whole, config) for name, whole in wholes.items()}
+        most = config.shards.shard_mb * 2**20  # less where the last shards would leave workers without work
+        targets = {name: min(most, max(_SMALLEST_TARGET_BYTES, wholes[name] / _ENOUGH_SHARDS)) for name in wholes}
         counts = [
             _shard_count(size, targets[group[2]], pinned.get(group))
             for group, size in zip(self.all, sizes, strict=True)
@@ -274,11 +275,6 @@ def stored_bytes(clips: int, frames: int, shape: BucketShape, config: Config) ->
     item = (2 if config.shards.mel_dtype == "float16" else 4) * mel_profile(config.audio.profile).mel_channels
     stored = clips * shape.frames if config.shapes.pad_to_fixed_length else frames
     return stored * item + clips * (shape.tokens + _RECORD_OVERHEAD_BYTES)
-
-
-def _shard_bytes(whole: int, config: Config) -> float:
-    """Target size of a shard: as configured, and less where the last shards would leave workers without work."""
-    return min(config.shards.shard_mb * 2**20, max(_SMALLEST_TARGET_BYTES, whole / _ENOUGH_SHARDS))
 
 
 def _shard_count(size: int, target: float, pinned: int | None) -> int:

@@ -34,7 +34,9 @@ class CacheCopy:
                 spec = self._read_spec()
                 self._bring(spec.index_file, spec.index_sha256)
                 self._bring(spec.tokenizer_file, spec.tokenizer_sha256)
-                self._drop_replaced(spec)
+                with without_readers(self.folder) as free:  # a run may still read files of an earlier build
+                    for path in replaced_files(self.folder, spec) if free else ():
+                        path.unlink(missing_ok=True)
                 return spec
         except FileNotFoundError as error:
             where = str(self.url.child(Path(str(error.filename or INDEX_FILE)).name))
@@ -58,12 +60,6 @@ class CacheCopy:
     def _bring(self, name: str, sha256: str) -> None:
         if not (self.folder / name).exists():
             self._store.download(name, self.folder / name, sha256=sha256)
-
-    def _drop_replaced(self, spec: CacheSpec) -> None:
-        """Remove the files of earlier builds, unless a run on one of them still reads the folder."""
-        with without_readers(self.folder) as free:
-            for path in replaced_files(self.folder, spec) if free else ():
-                path.unlink(missing_ok=True)
 
     def fetch(self, shards: Iterable[Shard]) -> None:
         """Copy those of these shards that are not here, each checked by its digest; two processes take turns."""

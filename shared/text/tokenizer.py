@@ -152,20 +152,14 @@ def learn_tokenizer(
         languages = (*previous.languages, *(code for code in languages if code not in previous.languages))
     if kind != "bpe" and languages == _ENGLISH:
         return build_tokenizer(kind, add_blank=add_blank)
-    known = _first_symbols(kind, languages) if previous is None else previous.symbols
+    first = PHONEMES if kind == "phonemes" else CHARACTERS if languages == _ENGLISH else _COMMON
+    known = first if previous is None else previous.symbols
     new = {symbol for code, some in texts.items() for symbol in _spelling(kind, some, code)} - set(known)
     symbols = (*known, *sorted(new))
     if previous is not None:
         return replace(previous, symbols=symbols, languages=languages)
     made = Tokenizer(kind=kind, symbols=symbols, add_blank=add_blank, languages=languages)
     return _with_pieces(made, texts, vocabulary) if kind == "bpe" else made
-
-
-def _first_symbols(kind: str, languages: tuple[str, ...]) -> tuple[str, ...]:
-    """The symbols that are there before any text is read."""
-    if kind == "phonemes":
-        return PHONEMES
-    return CHARACTERS if languages == _ENGLISH else _COMMON
 
 
 def _spelling(kind: str, texts: Iterable[str], language: str) -> set[str]:

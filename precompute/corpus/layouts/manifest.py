@@ -56,7 +56,7 @@ class Manifest:
         root = path.parent.absolute()
         for where, line in filled_lines(path):
             entry = parse_entry(line, where)
-            if _is_cut(entry):
+            if "audio_filepath" not in entry and ("supervisions" in entry or str(entry.get("type")).endswith("Cut")):
                 entry = _cut_entry(entry, where)
             elif "file_name" in entry and "audio_filepath" not in entry:  # as in audio folders of Hugging Face
                 said = {kind: name_of(entry, names, where) for kind, names in USUAL_NAMES.items()}
@@ -95,11 +95,6 @@ def clip_of_entry(entry: dict[str, Any], source: str, *, where: str) -> Clip:
         clip_id or segment_name(PurePosixPath(entry["audio_filepath"]).stem, segment), entry["text"].strip(), source,
         speaker=speaker, language=language, where=where, segment=segment,
     )  # fmt: skip
-
-
-def _is_cut(entry: dict[str, Any]) -> bool:
-    """Whether a line of JSON is a cut, and no entry of another manifest."""
-    return "audio_filepath" not in entry and ("supervisions" in entry or str(entry.get("type")).endswith("Cut"))
 
 
 def _cut_entry(entry: dict[str, Any], where: str) -> dict[str, Any]:

@@ -195,7 +195,8 @@ def find_columns(where: str, schema: Any, named: Mapping[str, str]) -> Columns: 
     """
     own = {kind: _named(where, schema, name) for kind, name in named.items()}
     for kind, name in own.items():
-        _check_type(where, schema, kind, name)
+        if kind != "file" and not _is_of_kind(type_ := schema.field(name).type, kind):
+            raise LockstepError(where, found=f"column {name[:40]!r} of {type_}"[:160], expected="text")
     audio, path = _audio(where, schema, own.get("file", ""))
     text, normalised = _texts(where, schema, own)
     found = {kind: own.get(kind) or _first(schema, _USUAL[kind], kind) for kind in ("speaker", "language", "id")}
@@ -252,11 +253,6 @@ def _usual(schema: Any, usual: tuple[str, ...], kind: str) -> list[str]:  # noqa
 
 def _first(schema: Any, usual: tuple[str, ...], kind: str) -> str:  # noqa: ANN401 - pyarrow ships no types
     return next(iter(_usual(schema, usual, kind)), "")
-
-
-def _check_type(where: str, schema: Any, kind: str, name: str) -> None:  # noqa: ANN401 - pyarrow ships no types
-    if kind != "file" and not _is_of_kind(schema.field(name).type, kind):
-        raise LockstepError(where, found=f"column {name[:40]!r} of {schema.field(name).type}"[:160], expected="text")
 
 
 def _is_of_kind(type_: Any, kind: str) -> bool:  # noqa: ANN401 - pyarrow ships no types

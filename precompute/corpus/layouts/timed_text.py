@@ -52,15 +52,11 @@ def _subtitles(path: Path, lines: list[tuple[str, str]]) -> list[Said]:
     found = list[Said]()
     for (where, line), (_, following) in zip(lines, [*lines[1:], ("", "")], strict=True):
         if times := _TIMES.match(line):
-            found.append(Said(where, "", _segment_of(where, times)))
+            numbers = list(map(int, times.groups()))
+            start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (numbers[:4], numbers[4:]))
+            found.append(Said(where, "", checked_segment(start, end - start, where)))
         elif found and not (line.strip().isdecimal() and _TIMES.match(following)):
             found[-1] = found[-1]._replace(text=f"{found[-1].text} {_MARKUP.sub('', line).strip()}".strip())
     if not found:
         raise LockstepError(str(path), found="no times", expected="lines as 00:00:01,500 --> 00:00:04,000")
     return found
-
-
-def _segment_of(where: str, times: re.Match[str]) -> Segment:
-    numbers = list(map(int, times.groups()))
-    start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (numbers[:4], numbers[4:]))
-    return checked_segment(start, end - start, where)
