@@ -4,12 +4,15 @@ Arrow is loaded with the first of them: a process that meets no URL does without
 """
 
 import hashlib
-from collections.abc import Collection
+import io
+import shutil
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import attempted
@@ -103,34 +106,25 @@ class ObjectStore:
 
     def upload(self, source: Path, name: str) -> None:
         """Store a file; nobody sees a part of it. One request, of larger files one for each 10 MB and two more."""
-
-        def send() -> None:
-            with source.open("rb") as file, self._writable(name) as out:
-                while chunk := file.read(_CHUNK_BYTES):
-                    out.write(chunk)
-
-        attempted(self.url.child(name), send)
+        self._send(lambda: source.open("rb"), name)
 
     def write(self, name: str, data: bytes) -> None:
         """Store a small object."""
+        self._send(lambda: io.BytesIO(data), name)
 
+    def _send(self, opened: Callable[[], BinaryIO], name: str) -> None:
         def send() -> None:
-            with self._writable(name) as out:
-                out.write(data)
+            with opened() as file, self._opened[0].open_output_stream(self._path(name), compression=None) as out:
+                shutil.copyfileobj(file, out, _CHUNK_BYTES)
 
         attempted(self.url.child(name), send)
-
-    def _writable(self, name: str) -> Any:  # noqa: ANN401
-        return self._opened[0].open_output_stream(self._path(name), compression=None)
 
     def remove(self, names: Collection[str]) -> None:
         """Remove objects; one that is not there is no error."""
 
         def one(name: str) -> None:
-            try:
+            with suppress(FileNotFoundError):
                 attempted(self.url.child(name), lambda: self._opened[0].delete_file(self._path(name)))
-            except FileNotFoundError:
-                pass
 
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             list(pool.map(one, names))
