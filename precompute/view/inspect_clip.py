@@ -11,7 +11,7 @@ from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.clip_index import Clip, IndexRow, notes_of
+from xtts.shared.cache.clip_index import notes_of
 from xtts.shared.storage.urls import Location
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
@@ -22,8 +22,11 @@ def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; returns what to print. A rejected clip has a reason instead."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)
+    part = "" if row.clip.start is None else f", {row.clip.duration:g} s from {row.clip.start:g} s on"
+    about = [f"text: {row.clip.text}", f"audio: {row.clip.source}{part}"]
     if not row.is_kept:
-        return rejection_text(row)
+        reason = f"{row.clip.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")
+        return "\n".join(map(plain, [reason, *about]))
     clip, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
@@ -31,25 +34,11 @@ def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
         picture, sound = (out / f"{row.clip.id}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(clip, profile))
         soundfile.write(sound, reconstruct(clip.mel, profile), profile.sample_rate, subtype="PCM_16")
-    lines = [figures_text(clip, profile), f"text: {row.clip.text}", f"audio: {audio_text(row.clip)}"]
+    lines = [figures_text(clip, profile), *about]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
     lines += [f"left out of the text: {left_out}"] if (left_out := row.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
     return "\n".join(map(plain, lines))
-
-
-def rejection_text(row: IndexRow) -> str:
-    """Why a clip is not in the cache."""
-    clip = row.clip
-    lines = [f"{clip.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")]
-    lines += [f"text: {clip.text}", f"audio: {audio_text(clip)}"]
-    return "\n".join(map(plain, lines))
-
-
-def audio_text(clip: Clip) -> str:
-    """The file with a clip's audio, and which part of it."""
-    seconds = "" if clip.start is None else f", {clip.duration:g} s from {clip.start:g} s on"
-    return f"{clip.source}{seconds}"
 
 
 def figures_text(clip: CachedClip, profile: MelProfile) -> str:
