@@ -11,7 +11,7 @@ from xtts.precompute.features.finished_shard import Finished, read_finished, row
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, digest_of, without_digest
+from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, CacheSpec, Shard, digest_of, without_digest
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.system import atomic_files
@@ -21,15 +21,9 @@ WORK_FOLDER = ".building"
 
 
 def shard_settings(
-    features: Features,
-    *,
-    shape: BucketShape,
-    speakers: Mapping[str, int],
-    tokenizer: str,
-    feature_version: int,
-    mel_check: str,
-    index_only: bool,
-) -> str:
+    features: Features, shape: BucketShape | Bucket, speakers: Mapping[str, int], *, tokenizer: str,
+    feature_version: int, mel_check: str, index_only: bool,
+) -> str:  # fmt: skip
     """Digest of everything but the clips that decides a shard's bytes."""
     fixed = bool(features["shapes"]["pad_to_fixed_length"])
     return digest_of(
@@ -55,16 +49,12 @@ def same_settings(previous: CacheSpec, features: Features, *sections: str) -> bo
 
 def settings_before(previous: CacheSpec, bucket: int, speakers: Iterable[str]) -> str:
     """`shard_settings` of a shard of a finished cache, in this bucket, whose clips have these speakers."""
-    shape, ids = previous.buckets[bucket], {name: number for number, name in enumerate(previous.speakers)}
+    ids = {name: number for number, name in enumerate(previous.speakers)}
     return shard_settings(
-        previous.features,
-        shape=BucketShape(tokens=shape.tokens, frames=shape.frames),
-        speakers={name: ids[name] for name in speakers if name in ids},
-        tokenizer=previous.tokenizer_sha256,
-        feature_version=previous.feature_version,
-        mel_check=previous.mel_check,
+        previous.features, previous.buckets[bucket], {name: ids[name] for name in speakers if name in ids},
+        tokenizer=previous.tokenizer_sha256, feature_version=previous.feature_version, mel_check=previous.mel_check,
         index_only=previous.names_audio,
-    )
+    )  # fmt: skip
 
 
 class StagingArea:

@@ -171,16 +171,11 @@ def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> di
     tokenizer = hashlib.sha256(tokenizer_bytes(extractor.tokenizer)).hexdigest()
     return {
         shard.file: shard_settings(
-            features,
-            shape=plan.shapes[shard.place.bucket],
-            speakers=plan.speakers_of(shard),
-            tokenizer=tokenizer,
-            feature_version=FEATURE_VERSION,
-            mel_check=extractor.mel_check,
-            index_only=extractor.index_only,
+            features, plan.shapes[shard.place.bucket], plan.speakers_of(shard), tokenizer=tokenizer,
+            feature_version=FEATURE_VERSION, mel_check=extractor.mel_check, index_only=extractor.index_only,
         )
         for shard in plan.shards
-    }
+    }  # fmt: skip
 
 
 def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clips: Any) -> Shard | None:  # noqa: ANN401
