@@ -23,6 +23,7 @@ from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.features.extract import ShardTask, Sums, write_shard
 from xtts.precompute.features.tables import pack, read_table
 from xtts.precompute.workers.engine import Progress, TaskEngine
+from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.audio.decode import source_rate
@@ -69,7 +70,7 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
         cache.mkdir(parents=True, exist_ok=True)
         stack.enter_context(exclusive(cache))
         remote, before = _remote(request, stack)
-        with pool or request.open_engine() as pool:
+        with pool or open_engine(request.workers, request.ray_address) as pool:
             staging = StagingArea(cache, remote=remote)
             staging.open(fresh=request.fresh)
             found = survey(request, staging, pool, progress)
@@ -139,7 +140,7 @@ def explain_build(request: BuildRequest, progress: Progress) -> None:
         stack.enter_context(disk_errors_explained(request.cache))
         if request.cache.is_dir():
             stack.enter_context(ReadLock(request.cache))
-        pool = stack.enter_context(request.open_engine())
+        pool = stack.enter_context(open_engine(request.workers, request.ray_address))
         scratch = stack.enter_context(TemporaryDirectory(dir=beside(request.cache)))
         remote, _ = _remote(request, stack)
         staging = StagingArea(request.cache, Path(scratch), remote)

@@ -14,8 +14,6 @@ from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.remote_corpus import with_folders
-from xtts.precompute.workers.engine import TaskEngine
-from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH, load_spec
@@ -48,10 +46,6 @@ class BuildRequest:
     """The cache in an object store for which `cache` is the folder to work in."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be used, whatever they look like."""
-
-    def open_engine(self) -> TaskEngine:
-        """What its tasks run on."""
-        return open_engine(self.workers, self.ray_address)
 
 
 def make_request(

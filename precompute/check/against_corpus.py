@@ -20,6 +20,7 @@ from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import extract_mel
 from xtts.precompute.workers.engine import Progress
+from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
@@ -127,7 +128,7 @@ def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> 
     chosen = sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
     jobs = [(row, (cache / files[row.place]).absolute()) for row in chosen]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
-    with _with_room(request) as extractor, request.open_engine() as engine:
+    with _with_room(request) as extractor, open_engine(request.workers, request.ray_address) as engine:
         found = [finding for part in engine.run(partial(_compare, extractor), chunks) for finding in part]
     return sorted(found, key=lambda finding: finding.where)
 
