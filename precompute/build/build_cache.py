@@ -13,7 +13,7 @@ from typing import Any
 from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import commit, describe, sweep
-from xtts.precompute.build.index_rows import IndexSums, with_sums, write_index
+from xtts.precompute.build.index_rows import with_sums, write_index
 from xtts.precompute.build.previous import rows_now
 from xtts.precompute.build.rejections import check_rejects, rejected_clips, rejections
 from xtts.precompute.build.remote_cache import RemoteCache
@@ -84,9 +84,9 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
                 sums = measure_sample(rows, found.plan, found.extractor, pool, progress)
                 rows = partial(_rows_of, found, staging, sums=sums)
             index = staging.scratch / INDEX_FILE
-            figures = write_index(index, found.plan, rows, rejected)
+            statistics, padding_efficiency = write_index(index, found.plan, rows, rejected, config)
             weights = request.corpora.weights
-            spec = describe(index, figures, found.plan, finished, config, found.extractor, weights=weights)
+            spec = describe(index, statistics, found.plan, finished, config, found.extractor, weights=weights)
             changed = commit(cache, staging, spec, index, found.extractor.tokenizer)
             left = sweep(cache, spec)
             if remote is not None:
@@ -99,7 +99,7 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
         letters=found.letters,
         unnormalised=int((~found.clips["normalised"].to_numpy()).sum()),
         low_rates=_low_rates(found.clips, found.extractor.profile.sample_rate),
-        padding_efficiency=_fills(figures, spec),
+        padding_efficiency=padding_efficiency,
         kept_shards=len(found.ready),
         written_shards=len(found.missing),
         changed=changed,
@@ -125,13 +125,6 @@ def _low_rates(clips: Any, rate: int) -> dict[int, int]:  # noqa: ANN401 - pyarr
     for notes in clips["notes"].combine_chunks().value_counts().to_pylist():
         rates[source_rate(notes["values"], rate)] += notes["counts"]
     return {hertz: count for hertz, count in rates.items() if hertz < rate}
-
-
-def _fills(figures: IndexSums, spec: CacheSpec) -> list[float]:
-    if not spec.fixed_length:
-        return [1.0] * len(spec.buckets)
-    pairs = zip(figures.bucket_frames, figures.bucket_clips, spec.buckets, strict=True)
-    return [frames / max(1, clips * bucket.frames) for frames, clips, bucket in pairs]
 
 
 def explain_build(request: BuildRequest, progress: Progress) -> None:

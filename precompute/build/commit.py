@@ -6,13 +6,11 @@ reader finds the old cache before it and the new one after it, each whole.
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from xtts.precompute.build.index_rows import IndexSums
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
@@ -40,7 +38,7 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 
 def describe(
-    index: Path, figures: IndexSums, plan: Plan, finished: Mapping[str, Shard], config: Config,
+    index: Path, statistics: Statistics, plan: Plan, finished: Mapping[str, Shard], config: Config,
     extractor: FeatureExtractor, *, weights: Mapping[str, float],
 ) -> CacheSpec:  # fmt: skip
     """The contents of `cache.json`.
@@ -62,7 +60,7 @@ def describe(
         vocabulary=extractor.tokenizer.size,
         tokenizer_sha256=tokenizer_sha256,
         index_sha256=index_sha256,
-        index_rows=figures.rows,
+        index_rows=statistics.clips + statistics.rejected,
         index_file=with_digest(INDEX_FILE, index_sha256),
         tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256),
         speakers=plan.speakers,
@@ -70,7 +68,7 @@ def describe(
         weights=dict(weights),
         audio_folders=roots if extractor.index_only else {},
         buckets=_buckets(plan, finished),
-        statistics=_statistics(figures, plan, fixed=config.shapes.pad_to_fixed_length, channels=profile.mel_channels),
+        statistics=statistics,
         feature_version=FEATURE_VERSION,
         versions=installed_versions(),
         mel_check=extractor.mel_check,
@@ -91,25 +89,6 @@ def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
         Bucket(tokens=shape.tokens, frames=shape.frames, train=shards("train", i), validation=shards("validation", i))
         for i, shape in enumerate(plan.shapes)
     ]
-
-
-def _statistics(figures: IndexSums, plan: Plan, *, fixed: bool, channels: int) -> Statistics:
-    """Corpus figures; the sums are exact, and rounded once."""
-    frames = sum(figures.bucket_frames)
-    padded = sum(n * shape.frames for n, shape in zip(figures.bucket_clips, plan.shapes, strict=True))
-    values = max(1, figures.mel_frames * channels)
-    mean = figures.mel_sum / values
-    variance = figures.mel_square_sum / values - mean**2
-    return Statistics(
-        clips=figures.clips,
-        rejected=figures.rows - figures.clips,
-        seconds=figures.seconds,
-        frames=frames,
-        tokens=figures.tokens,
-        mel_mean=mean,
-        mel_deviation=math.sqrt(max(0.0, variance)),
-        fill=frames / (padded if fixed else frames),
-    )
 
 
 def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer) -> bool:

@@ -1,8 +1,7 @@
-"""The index of a build, in the order of the shards, and the sums that `cache.json` tells."""
+"""The index of a build, in the order of the shards, and the figures that `cache.json` tells."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
@@ -11,7 +10,10 @@ import numpy as np
 
 from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.features.extract import Sums
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.cache_spec import Statistics
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema, with_column
+from xtts.shared.config import Config
 
 _GROUP_ROWS = 2**14
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
@@ -20,7 +22,7 @@ _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard",
 _SUMMED = [
     "status", "split", "bucket", "token_length", "mel_length", "seconds", "audio_sha256", "mel_sum", "mel_square_sum",
 ]  # fmt: skip
-"""Columns of which `IndexSums` are."""
+"""Columns of which the statistics are."""
 
 
 def write_tables(target: Path | IO[bytes], tables: Iterable[Any]) -> None:
@@ -35,30 +37,14 @@ def write_tables(target: Path | IO[bytes], tables: Iterable[Any]) -> None:
                 writer.write_table(table.replace_schema_metadata(None).combine_chunks(), _GROUP_ROWS)
 
 
-@dataclass(frozen=True, kw_only=True)
-class IndexSums:
-    """Sums over the kept clips of an index. They are exact, so that no order of the clips can show in them."""
-
-    rows: int
-    """Of the index."""
-    clips: int
-    """Kept ones."""
-    tokens: int
-    """Theirs."""
-    seconds: float
-    mel_frames: int
-    """Of the training clips that have mel sums."""
-    mel_sum: float
-    mel_square_sum: float
-    bucket_frames: list[int]
-    """True frames of each bucket."""
-    bucket_clips: list[int]
-
-
-def write_index(path: Path, plan: Plan, rows_of: Callable[[ShardPlan], Any], rejected: Any) -> IndexSums:  # noqa: ANN401
+def write_index(
+    path: Path, plan: Plan, rows_of: Callable[[ShardPlan], Any], rejected: Any, config: Config  # noqa: ANN401
+) -> tuple[Statistics, list[float]]:  # fmt: skip
     """Write the index to a file: shard by shard, a row group never in two buckets; then the rejected clips.
 
     rows_of: the rows of a shard; those that writing it rejected are left out, and are among `rejected`.
+
+    Returns figures of the corpus, and useful frames / stored frames of each bucket.
     """
     figures = list[Any]()
 
@@ -71,7 +57,7 @@ def write_index(path: Path, plan: Plan, rows_of: Callable[[ShardPlan], Any], rej
         yield with_column(rejected, "audio_sha256", [""] * len(rejected))
 
     write_tables(path, groups())
-    return _figures(_kept_rows(figures), len(rejected), len(plan.shapes))
+    return _statistics(_kept_rows(figures), len(rejected), plan, config)
 
 
 def _kept_rows(tables: Iterable[Any]) -> Any:  # noqa: ANN401
@@ -81,20 +67,24 @@ def _kept_rows(tables: Iterable[Any]) -> Any:  # noqa: ANN401
     return pa.concat_tables([table.filter(pc.equal(table["status"], KEPT)) for table in tables])
 
 
-def _figures(kept: Any, rejected: int, buckets: int) -> IndexSums:  # noqa: ANN401
+def _statistics(kept: Any, rejected: int, plan: Plan, config: Config) -> tuple[Statistics, list[float]]:  # noqa: ANN401
+    """The sums are exact, so that no order of the clips can show in them, and rounded once."""
     import pyarrow.compute as pc
 
     frames, bucket = kept["mel_length"].to_numpy(), kept["bucket"].to_numpy()
+    lengths = np.array([shape.frames for shape in plan.shapes])
+    stored = lengths[bucket] if config.shapes.pad_to_fixed_length else frames
+    useful, whole = (np.bincount(bucket, some, len(lengths)) for some in (frames, stored))
     known = kept.filter(pc.and_(pc.equal(kept["split"], "train"), pc.not_equal(kept["audio_sha256"], "")))
-    return IndexSums(
-        rows=len(kept) + rejected, clips=len(kept), tokens=int(kept["token_length"].to_numpy().sum()),
-        seconds=math.fsum(kept["seconds"].to_numpy()),
-        mel_frames=int(known["mel_length"].to_numpy().sum()),
-        mel_sum=math.fsum(known["mel_sum"].to_numpy()),
-        mel_square_sum=math.fsum(known["mel_square_sum"].to_numpy()),
-        bucket_frames=np.bincount(bucket, frames, buckets).astype(np.int64).tolist(),
-        bucket_clips=np.bincount(bucket, minlength=buckets).tolist(),
+    values = max(1, int(known["mel_length"].to_numpy().sum()) * mel_profile(config.audio.profile).mel_channels)
+    mean = math.fsum(known["mel_sum"].to_numpy()) / values
+    variance = math.fsum(known["mel_square_sum"].to_numpy()) / values - mean**2
+    statistics = Statistics(
+        clips=len(kept), rejected=rejected, seconds=math.fsum(kept["seconds"].to_numpy()), frames=int(frames.sum()),
+        tokens=int(kept["token_length"].to_numpy().sum()), mel_mean=mean, mel_deviation=math.sqrt(max(0.0, variance)),
+        fill=int(frames.sum()) / int(stored.sum()),
     )  # fmt: skip
+    return statistics, (useful / np.maximum(whole, 1)).tolist()
 
 
 def with_sums(table: Any, sample: Mapping[str, Sums]) -> Any:  # noqa: ANN401
