@@ -89,7 +89,7 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     letters = letters_of(rows, extractor.language)
     for place, row in enumerate(rows):
         was = known.get(place) if scanner.same_audio else None
-        rows[place] = _filtered(_with_quality(filter_by_header(row, extractor.config), was), was, scanner)
+        rows[place] = _filtered(row, was, extractor)
     return ScanResult(
         start=task.start,
         facts=pack(table_of(rows).drop_columns(table.column_names)),
@@ -153,19 +153,15 @@ def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
     )  # fmt: skip
 
 
-def _with_quality(row: IndexRow, was: IndexRow | None) -> IndexRow:
-    """A clip with what an earlier build measured on the same file, if it was not rejected before."""
-    recalled = was is not None and not row.reason and same_file(row, was)
-    return replace(row, quality=was.quality if was is not None and recalled else None)
-
-
-def _filtered(row: IndexRow, was: IndexRow | None, scanner: Scanner) -> IndexRow:
-    """A clip after the filters that need its samples, decoded where they were not measured before."""
-    filters = scanner.extractor.config.data.filters
+def _filtered(row: IndexRow, was: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
+    """A clip after all filters; decoded where one needs its samples, and no earlier build measured the same file."""
+    row, filters = filter_by_header(row, extractor.config), extractor.config.data.filters
+    if was is not None and not row.reason and same_file(row, was):
+        row = replace(row, quality=was.quality)
     if not ask_for_samples(filters):
         return row
     if must_be_measured(row, was):
-        row = replace(row, quality=measure(row, scanner.extractor))
+        row = replace(row, quality=measure(row, extractor))
     return filter_by_signal(row, filters)
 
 
