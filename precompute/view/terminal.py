@@ -147,7 +147,7 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
 
 def quality_text(quality: QualityStats) -> str:
     """The table of speakers, and the clips that stand out by each measure."""
-    heads = [f"{measure.name} {measure.unit}" for measure in MEASURES if measure.name != CLIPPING.name]
+    heads = [f"{measure.name} {measure.unit}" for measure in MEASURES if measure is not CLIPPING]
     rows = [["speaker", "clips", "hours", *heads, "clipped clips", f"below {quality.sample_rate:,} Hz", "outliers"]]
     rows += [_speaker_cells(line) for line in quality.speakers[:_SPEAKERS]]
     lines = ["medians of each speaker's clips", _table(rows)]
@@ -162,11 +162,7 @@ def quality_text(quality: QualityStats) -> str:
 
 
 def _speaker_cells(line: SpeakerLine) -> list[str]:
-    medians = [
-        measure.number(line.medians[measure.name]) if measure.name in line.medians else "-"
-        for measure in MEASURES
-        if measure.name != CLIPPING.name
-    ]
+    medians = [m.number(line.medians[m.name]) if m.name in line.medians else "-" for m in MEASURES if m is not CLIPPING]
     clipped = "-" if line.clipped is None else f"{line.clipped:,}"
     counts = [clipped, f"{line.low_rate:,}", f"{line.outliers:,}"]
     return [plain(line.name) or "(no name)", f"{line.clips:,}", f"{line.hours:.2f}", *medians, *counts]

@@ -15,11 +15,7 @@ CONTINUE = "run the same command again to continue: what is finished is kept"
 
 
 class Stopped(BaseException):
-    """A signal asked the process to end."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(signal.Signals(number).name)
-        self.number = number
+    """A signal, the argument, asked the process to end."""
 
 
 @contextmanager
@@ -27,14 +23,15 @@ def stoppable(cache: Path | str) -> Iterator[None]:
     """Turn Ctrl-C and SIGTERM into a clean end that says how to continue (main thread only)."""
 
     def stop(number: int, _: FrameType | None) -> None:
-        raise Stopped(number)
+        raise Stopped(signal.Signals(number))
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     except Stopped as stopped:
-        found = f"stopped by {stopped}"
-        raise LockstepError(str(cache), found=found, fix=CONTINUE, exit_code=128 + stopped.number) from None
+        (number,) = stopped.args
+        found = f"stopped by {number.name}"
+        raise LockstepError(str(cache), found=found, fix=CONTINUE, exit_code=128 + number) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
