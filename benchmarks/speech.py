@@ -1,10 +1,10 @@
 """Speech of held-out sentences: figures of the whole validation split, and a picture of one sentence.
 
-    python benchmarks/speech.py [RUN] [--quick] [--clip ID] [--picture docs/held-out.png] [--out FILE.json]
+    python benchmarks/speech.py [RUN] [--quick] [--picture docs/held-out.png] [--out FILE.json]
 
 Without RUN it first trains one in --work, like `make train`: spoken sample corpus, features, training. The figures are
 those of `xtts-synth evaluate`, plus the training time from metrics.jsonl. The picture shows a recording and the same
-sentence synthesised; without --clip it is the sentence with the median relative MCD.
+sentence synthesised, the one with the median relative MCD.
 """
 
 import argparse
@@ -41,8 +41,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("build/speech"), help="corpus, features and run")
     parser.add_argument("--cache", type=Path, help="cache with the validation split; default: the run's own")
     parser.add_argument("--limit", type=int, default=1000, help="most sentences to speak; all recordings compete")
-    parser.add_argument("--clip", help="the sentence of the picture")
-    parser.add_argument("--picture", type=Path, help="where to draw it, a PNG")
+    parser.add_argument("--picture", type=Path, help="where to draw one of them, a PNG")
     options = parse(parser, full=FULL, quick=QUICK)
     with reported():
         show(options)
@@ -54,7 +53,7 @@ def show(options: argparse.Namespace) -> None:
     figures = summarise(done)
     report(speech_lines(figures), figures, options.out)
     if options.picture:
-        draw(done, options.clip or median_clip(done), options.picture)
+        draw(done, options.picture)
 
 
 def train(work: Path, clips: int, *, quick: bool) -> Path:
@@ -90,22 +89,14 @@ def training_seconds(done: Evaluation) -> float:
     return float(sum(line["step_seconds"] for line in lines_of(run.metrics_file.parent) if line["step"] <= step))
 
 
-def median_clip(done: Evaluation) -> str:
-    """The sentence with the median relative MCD."""
-    ranked = sorted(done.systems[SYNTHESISED][1], key=lambda sentence: sentence.relative_mcd)
-    return ranked[len(ranked) // 2].clip_id
-
-
-def draw(done: Evaluation, clip_id: str, file: Path) -> None:
-    """Draw the picture, with as many colours as its size limit allows."""
+def draw(done: Evaluation, file: Path) -> None:
+    """Draw the sentence with the median relative MCD, with as many colours as the size limit allows."""
     from PIL import Image  # Matplotlib's own dependency
 
-    spoken = {
-        done.clips[place].clip_id: (done.clips[place], mel) for place, mel in zip(done.own, done.mels, strict=True)
-    }
-    if clip_id not in spoken:
-        raise LockstepError("--clip", found=f"{clip_id!r}", expected=f"a held-out sentence, such as {min(spoken)}")
-    clip, mel = spoken[clip_id]
+    ranked = sorted(done.systems[SYNTHESISED][1], key=lambda sentence: sentence.relative_mcd)
+    clip_id = ranked[len(ranked) // 2].clip_id
+    spoken = ((done.clips[place], mel) for place, mel in zip(done.own, done.mels, strict=True))
+    clip, mel = next((clip, mel) for clip, mel in spoken if clip.clip_id == clip_id)
     texts = {row.clip.id: row.clip.text for row in kept_rows(read_index(done.cache / load_spec(done.cache).index_file))}
     drawn = png_bytes(draw_pair(clip.mel, mel, done.source.voice.mel_profile, texts[clip_id]))
     picture = Image.open(io.BytesIO(drawn)).convert("RGB")
