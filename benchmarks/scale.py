@@ -10,8 +10,6 @@ not in it.
 """
 
 import multiprocessing
-import resource
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -30,13 +28,13 @@ from xtts.precompute.build.shard_plan import plan_cache, plan_columns
 from xtts.precompute.library import build_cache
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
 from xtts.shared.config_files import load_config
+from xtts.shared.system.machine import peak_resident_bytes
 
 FULL, QUICK = {"rows": [1_000_000, 10_000_000], "built": [100_000]}, {"rows": [100_000], "built": [1_000]}
 CHANGED_SHARE = 0.01
 LETTERS = 100
 TEXT = "the quick brown fox jumps over the lazy dog and runs away from it, as far as it can"
 SETTINGS = {"shapes.buckets": 1, "text.expand_numbers": False}
-GIB = 2**30
 
 Figures = dict[str, Any]
 
@@ -126,7 +124,7 @@ def simulate_match(rows: int) -> Figures:
 
 def peak_gib() -> float:
     """Most memory that this process had, in GiB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 2 ** (10 * (sys.platform != "darwin")) / GIB
+    return peak_resident_bytes() / 2**30
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -101,10 +102,8 @@ class Running:
 
     def metric(self, name: str) -> float:
         """A figure of /metrics."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
-        connection.request("GET", "/metrics")
-        found = re.search(rf"^{name} (\S+)$", connection.getresponse().read().decode(), re.MULTILINE)
-        connection.close()
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=600) as answer:
+            found = re.search(rf"^{name} (\S+)$", answer.read().decode(), re.MULTILINE)
         assert found
         return float(found[1])
 

@@ -83,7 +83,6 @@ class StepBench:
 
     def __init__(self, corpus: Path, options: Namespace) -> None:
         self.corpus, self.options = corpus, options
-        self.traces = 0
 
     def config(self, buckets: int, *, fixed: bool = True) -> Config:
         """The configuration of one cache."""
