@@ -1,11 +1,10 @@
-import os
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
+from fuzzing import fuzzed
 
 from xtts.shared.audio.decode import AudioProblem, Segment, decode, read_header, read_recording
 
@@ -61,14 +60,12 @@ def test_what_cannot_be_used_has_a_reason(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [("wav", "PCM_16"), ("wav", "PCM_24"), ("wav", "FLOAT"), ("flac", "PCM_16")])
-@pytest.mark.parametrize("turns", [30, pytest.param(3000, marks=pytest.mark.long)])
-def test_segments_have_the_samples_of_the_whole_in_any_order(tmp_path, kind, turns):
-    seed = int(os.environ.get("LOCKSTEP_SEED", time.time_ns() % 2**32)) if turns > 30 else 0
-    print(f"LOCKSTEP_SEED={seed}")
-    path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(seed)
+@fuzzed(few=30, many=3000)
+def test_segments_have_the_samples_of_the_whole_in_any_order(tmp_path, kind, fuzz):
+    path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(fuzz.seed())
     soundfile.write(path, 0.1 * random.standard_normal((50_000, 2)), 22_050, subtype=kind[1])
     whole = read_recording(path).samples
-    for _ in range(turns):
+    for _ in range(fuzz.examples):
         first = int(random.integers(0, 40_000))
         count = int(random.integers(1, 10_000))
         part = read_recording(path, Segment(first / 22_050, count / 22_050))

@@ -1,9 +1,8 @@
-import os
-import time
 from itertools import combinations
 
 import numpy as np
 import pytest
+from fuzzing import fuzzed
 
 from xtts.shared.cache.bucket_shapes import (
     BucketShape,
@@ -24,12 +23,10 @@ def test_ljspeech_reaches_the_known_fill(ljspeech_rows, buckets, expected):
     assert 100 * padding_efficiency(ljspeech_frames, padded_lengths) == pytest.approx(expected, abs=0.051)
 
 
-@pytest.mark.parametrize("turns", [1, pytest.param(50, marks=pytest.mark.long)])
+@fuzzed(few=1, many=50)
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
-def test_no_other_choice_of_heights_is_better(buckets, turns):
-    seed = int(os.environ.get("LOCKSTEP_SEED", time.time_ns() % 2**32)) if turns > 1 else buckets
-    print(f"LOCKSTEP_SEED={seed}")
-    for frames in np.random.default_rng(seed).integers(1, 120, size=(turns, 60)).tolist():
+def test_no_other_choice_of_heights_is_better(buckets, fuzz):
+    for frames in np.random.default_rng(fuzz.seed() + buckets).integers(1, 120, size=(fuzz.examples, 60)).tolist():
         candidates = sorted({round_up(f) for f in frames})
         choices = (sorted({*some, candidates[-1]}) for some in combinations(candidates, buckets - 1))
         best = max(padding_efficiency(frames, choice) for choice in choices)
