@@ -167,13 +167,6 @@ def test_a_clip_in_another_language_is_written_again(corpus, tmp_path):
     assert records(cache)["tone-0004"][0].language == 1
 
 
-def test_the_fifth_column_of_metadata_names_the_language(corpus, tmp_path):
-    root, cache = corpus(f"{GERMAN}|{GERMAN}|Jonas|de", "Plain words.|Plain words.|Ann|en"), tmp_path / "features"
-    update(root, cache)
-    assert load_spec(cache).languages == ["en", "de"]
-    assert {row.clip.language for row in read_index(index_path(cache))} == {"de", "en"}
-
-
 def test_a_tokenizer_that_is_left_open_is_decided_once(corpus, tmp_path, monkeypatch):
     """Espeak-ng is not loaded: tests of speech need a process without it."""
     there = [True]

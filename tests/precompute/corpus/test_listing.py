@@ -140,7 +140,12 @@ def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
 
 
 @pytest.mark.parametrize(
-    ("name", "found"), [("corpus", "an archive, expected an unpacked"), ("a.xlsx", "a spreadsheet")]
+    ("name", "found"),
+    [
+        ("corpus", "an archive, expected an unpacked corpus; unpack it: unzip "),
+        ("LJSpeech-1.1.tar.bz2", "an archive, expected an unpacked corpus; unpack it: tar xf "),
+        ("a.xlsx", "a spreadsheet"),
+    ],
 )
 def test_a_zip_of_any_name_and_a_spreadsheet_are_said_to_be_ones(tmp_path, name, found):
     (tmp_path / name).write_bytes(b"PK\5\6" + bytes(18))

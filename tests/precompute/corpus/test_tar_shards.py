@@ -171,13 +171,6 @@ def test_compressed_tar_files_are_refused_with_the_way_out(tmp_path):
         read_corpus(tmp_path)
 
 
-@pytest.mark.parametrize(("name", "command"), [("LJSpeech.zip", "unzip"), ("LJSpeech-1.1.tar.bz2", "tar xf")])
-def test_an_archive_is_refused_with_the_command_that_unpacks_it(tmp_path, name, command):
-    (tmp_path / name).write_bytes(b"PK\xff")
-    with pytest.raises(LockstepError, match=rf"{name}: an archive, expected .* corpus; unpack it: {command} "):
-        read_corpus(tmp_path / name)
-
-
 @pytest.mark.parametrize("archive", ["x.tar", "x.tar.gz"])
 def test_audio_beside_a_tar_file_is_not_silently_left_out(tmp_path, archive):
     tar_of(tmp_path / archive, "a.wav", "a.txt")

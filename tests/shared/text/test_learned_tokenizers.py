@@ -60,14 +60,6 @@ def test_a_mixture_has_the_letters_of_all_and_english_stays_english():
     assert made.decode(made.encode("Größe", "de").ids) == "größe"
 
 
-def test_a_text_without_a_known_letter_has_no_tokens_and_unknown_ones_are_counted():
-    made = learn({"fa": ["سلام"]})
-    tokens = made.encode("5 (…)!")
-    assert (tokens.ids, tokens.left_out) == ([], {"5": 1})
-    assert made.encode("س 日日 5").left_out == {"日": 2, "5": 1}
-    assert made.encode("日س5").unknown == "5日"
-
-
 @pytest.mark.parametrize(
     ("language", "text", "small"),
     [

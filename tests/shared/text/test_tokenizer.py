@@ -27,7 +27,7 @@ def test_typography_case_accents_and_spaces_are_folded():
 
 def test_unknown_characters_are_reported_and_a_text_of_them_is_empty():
     tokens = PLAIN.encode("5 cats, 5 日")
-    assert tokens.unknown == "5日"
+    assert (tokens.unknown, tokens.left_out) == ("5日", {"5": 2, "日": 1})
     assert PLAIN.decode(tokens.ids) == " cats,  "
     assert PLAIN.encode("日本 語").ids == []
     assert BLANKS.encode("").ids == []
