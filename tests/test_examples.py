@@ -12,7 +12,7 @@ import soundfile
 import tensorflow  # noqa: F401 - here, so that no test is charged for it
 
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.records import parse_example, unframe
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.trainer.engine.metrics import TRAIN_METRICS
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk
@@ -30,9 +30,7 @@ def test_read_cache_gives_every_clip_as_it_is_stored(tiny_cache, split):
     assert not re.search("(import|from) xtts", example.read_text())
     for number, bucket in enumerate(spec.buckets):
         for shard in bucket.shards(split):
-            for part in unframe(memoryview((tiny_cache / shard.file).read_bytes())):
-                record = parse_example(part, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
-                records[record.clip_id] = record
+            records |= {record.clip_id: record for _, record in read_shard(tiny_cache / shard.file, spec, bucket)}
         for batch in runpy.run_path(str(example))["read_bucket"](tiny_cache, number, split=split):
             read += (dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True))
     assert len(read) == len(records) > 0

@@ -20,3 +20,9 @@ def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
     shutil.copytree(tiny_corpus, tmp_path / "corpus")
     shutil.copytree(tiny_cache, tmp_path / "cache")
     return tmp_path
+
+
+@pytest.fixture
+def cache(place: Path) -> Path:
+    """A copy of the small cache that a test may break."""
+    return place / "cache"

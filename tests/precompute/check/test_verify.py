@@ -13,14 +13,9 @@ from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
 from xtts.shared.cache.clip_index import IndexRow, ShardPlace, read_index
 from xtts.shared.cache.quick_check import quick_check
-from xtts.shared.cache.records import Record, frame, parse_example, unframe
+from xtts.shared.cache.records import Record, frame
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
-
-
-@pytest.fixture
-def cache(place: Path) -> Path:
-    """A copy of the small cache that a test may break."""
-    return place / "cache"
 
 
 def findings(cache: Path) -> str:
@@ -47,10 +42,9 @@ def write_spec(cache: Path, change: Callable[[dict], None]) -> None:
 def rewrite_record(cache: Path, number: int, change: Callable[[Record], Record]) -> None:
     """Change a record and mend all checksums of its file, so that only the contents can tell."""
     spec, path = load_spec(cache), first_shard(cache)
-    payloads = [bytes(p) for p in unframe(memoryview(path.read_bytes()))]
-    record = parse_example(memoryview(payloads[number]), mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
-    payloads[number] = change(record).to_example()
-    path.write_bytes(b"".join(map(frame, payloads)))
+    records = [record for _, record in read_shard(path, spec, spec.buckets[0])]
+    records[number] = change(records[number])
+    path.write_bytes(b"".join(frame(record.to_example()) for record in records))
 
     def mend(fields: dict) -> None:
         shard = fields["buckets"][0]["train"][0]

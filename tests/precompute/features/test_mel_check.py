@@ -46,10 +46,6 @@ def update(place: Path, config: Config, **options: object) -> tuple[BuildReport,
     return build(place / "corpus", place / "cache", config, workers=1, progress=said, **options), said.lines
 
 
-def finished(folder: Path) -> dict[str, bytes]:
-    return {name: data for name, data in tree(folder).items() if not name.startswith(".building")}
-
-
 def record_again(corpus: Path) -> None:
     """Another recording of one clip."""
     path = corpus / "wavs" / "tone-0007.wav"
@@ -86,7 +82,7 @@ def test_a_cache_of_another_machine_is_not_continued(place, tiny_config, other_m
     assert "computes mels with other last digits than the rest of the cache: mel check " in str(caught.value)
     assert caught.value.expected == mel_check[:12]
     assert "or all of it here: --fresh" in caught.value.fix
-    assert finished(place / "cache") == before
+    assert tree(place / "cache").items() >= before.items()
     report, _ = update(place, tiny_config, fresh=True)
     assert report.spec.mel_check != mel_check
     other_machine.undo()
