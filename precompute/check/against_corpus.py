@@ -151,7 +151,7 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, extractor: Featur
     try:
         if row.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
-        mel = extract_mel(extractor.samples(audio.recording), row.mel_length, extractor)
+        mel = extract_mel(extractor.samples(audio), row.mel_length, extractor)
         stored = mels.read_record(path, row.position, row.clip.id)
     except (AudioProblem, LockstepError) as error:
         yield CacheFinding(**about, found=f"cannot be compared: {error}")

@@ -3,7 +3,7 @@
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
 
@@ -11,15 +11,6 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.shared.audio.decode import AudioProblem, AudioSource, Header, Recording, Segment, read_header, read_recording
 from xtts.shared.cache.clip_index import UNDECIDED, UNKNOWN, Clip, IndexRow
 from xtts.shared.errors import LockstepError
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClipAudio:
-    """What a clip's audio holds."""
-
-    recording: Recording
-    sha256: str
-    """As the index has it."""
 
 
 def find_audio(path: Path) -> tuple[int, int]:
@@ -42,14 +33,13 @@ def audio_header(source: AudioSource, clip: Clip) -> Header:
     return read_header(source, _segment(clip))
 
 
-def read_audio(source: AudioSource, clip: Clip) -> ClipAudio:
-    """Decode a clip; raises `AudioProblem` or `OSError`."""
+def read_audio(source: AudioSource, clip: Clip) -> Recording:
+    """Decode a clip, with the digest that the index has; raises `AudioProblem` or `OSError`."""
     segment = _segment(clip)
     if segment is not None:
-        recording = read_recording(source, segment)
-        return ClipAudio(recording=recording, sha256=recording.sha256)
+        return read_recording(source, segment)
     data = source if isinstance(source, bytes) else source.read_bytes()
-    return ClipAudio(recording=read_recording(data), sha256=hashlib.sha256(data).hexdigest())
+    return replace(read_recording(data), file_sha256=hashlib.sha256(data).hexdigest())
 
 
 def audio_digest(clip: Clip, extractor: FeatureExtractor) -> str:

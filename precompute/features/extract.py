@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.corpus.clip_audio import ClipAudio, check_unchanged, read_audio
+from xtts.precompute.corpus.clip_audio import check_unchanged, read_audio
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
@@ -16,7 +16,7 @@ from xtts.precompute.features.finished_shard import Finished, rows_beside, write
 from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import unpack
 from xtts.precompute.workers.shared_folders import attempt_path
-from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.decode import AudioProblem, Recording
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
@@ -116,13 +116,13 @@ def _features(
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    return _record(row, mel, task, extractor), audio.sha256, sums, audio.recording.quality
+    return _record(row, mel, task, extractor), audio.sha256, sums, audio.quality
 
 
-def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, ClipAudio]:
+def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, Recording]:
     """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
     audio = _read_source(row, extractor)
-    return extract_mel(extractor.samples(audio.recording), row.mel_length, extractor), audio
+    return extract_mel(extractor.samples(audio), row.mel_length, extractor), audio
 
 
 def sums_of_clips(extractor: FeatureExtractor, rows: bytes) -> dict[str, Sums]:
@@ -140,7 +140,7 @@ def sums_of_clips(extractor: FeatureExtractor, rows: bytes) -> dict[str, Sums]:
 def measure(row: IndexRow, extractor: FeatureExtractor) -> SignalQuality | None:
     """What decoding a clip's audio shows; None where it turns out to be of no use."""
     try:
-        return _read_source(row, extractor).recording.quality
+        return _read_source(row, extractor).quality
     except AudioProblem:  # writing its shard says so
         return None
 
@@ -159,7 +159,7 @@ def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -
         return log_mel(samples, extractor.profile).astype(extractor.config.shards.mel_dtype)
 
 
-def _read_source(row: IndexRow, extractor: FeatureExtractor) -> ClipAudio:
+def _read_source(row: IndexRow, extractor: FeatureExtractor) -> Recording:
     try:
         return read_audio(extractor.audio(row.clip), row.clip)
     finally:  # whatever came of it

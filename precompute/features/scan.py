@@ -140,7 +140,7 @@ def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
         header = audio_header(source, row.clip)
         samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
         if extractor.config.audio.trim_silence_db is not None:  # only decoding shows what is left
-            whole, samples = samples, len(extractor.samples(read_audio(source, row.clip).recording))
+            whole, samples = samples, len(extractor.samples(read_audio(source, row.clip)))
             notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except (AudioProblem, OSError) as problem:
         check_unchanged(row, extractor)

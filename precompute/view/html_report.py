@@ -235,7 +235,7 @@ def _recording(clip: Clip, audio: AudioFiles, rate: int) -> tuple[str, list[str]
     if clip.corpus not in audio.roots:
         return "", []
     try:
-        return _sound(read_audio(audio.audio(clip), clip).recording.at(rate), rate), []
+        return _sound(read_audio(audio.audio(clip), clip).at(rate), rate), []
     except (OSError, AudioProblem) as error:
         return "", [f"the recording cannot be read: {error}"]
 

@@ -82,6 +82,8 @@ class Recording:
     header: Header
     samples: np.ndarray
     """int16 or float32, [S, channels]."""
+    file_sha256: str = ""
+    """Digest of the whole file; empty for a segment, and where nobody asked for it."""
 
     @cached_property
     def mono(self) -> np.ndarray:
@@ -103,9 +105,9 @@ class Recording:
 
     @property
     def sha256(self) -> str:
-        """Digest of the samples, their type, rate and channels."""
+        """Digest of the file, else of the samples, their type, rate and channels."""
         about = f"{self.samples.dtype} {self.header.rate} {self.header.channels}\n"
-        return hashlib.sha256(about.encode() + self.samples.tobytes()).hexdigest()
+        return self.file_sha256 or hashlib.sha256(about.encode() + self.samples.tobytes()).hexdigest()
 
 
 AudioSource = Path | bytes
