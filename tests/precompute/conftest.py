@@ -5,14 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from xtts.precompute.workers.engine import ThisProcess
-
-
-@pytest.fixture
-def in_process() -> ThisProcess:
-    """An engine that runs its tasks where the test is."""
-    return ThisProcess()
-
 
 @pytest.fixture
 def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from builds import Listener, build
+from builds import Listener, build, tree
 from fuzzing import fresh_seed
 
 from xtts.precompute.build.build_cache import BuildReport
@@ -55,17 +55,13 @@ def change(place: Path, config: Config) -> tuple[BuildReport, list[str]]:
     return build(place / "corpus", place / "cache", config, progress=said), said.lines
 
 
-def files(cache: Path) -> set[str]:
-    return {str(p.relative_to(cache)) for p in cache.rglob("*") if p.is_file()}
-
-
 def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
     cache = place / "cache"
-    old, there = load_spec(cache), files(cache)
+    old, there = load_spec(cache), tree(cache).keys()
     lock = ReadLock(cache)
     report, lines = change(place, blanks)
     assert report.changed
-    assert files(cache) > there - {"cache.json"}
+    assert tree(cache).keys() > there - {"cache.json"}
     assert load_spec(cache) == report.spec != old
     full_check(cache, old)
     full_check(cache, report.spec)
@@ -78,7 +74,7 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
     report, lines = change(place, blanks)
     assert report.changed is False
     assert said not in lines
-    assert not files(cache) & (there - {"cache.json", ".lock", ".readers"})
+    assert not tree(cache).keys() & (there - {"cache.json", ".lock", ".readers"})
     with pytest.raises(LockstepError, match="missing"):
         full_check(cache, old)
 
@@ -103,7 +99,7 @@ def test_what_is_verified_is_kept(place, monkeypatch):
 
 @pytest.mark.long
 def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, blanks):
-    generator, cache, there = random.Random(fresh_seed()), place / "cache", files(place / "cache")
+    generator, cache, there = random.Random(fresh_seed()), place / "cache", tree(place / "cache").keys()
     read = [sys.executable, "-c", READER, str(cache), str(place / "stop")]
     watching, kills = subprocess.Popen(read, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), 0
     settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "1"]
@@ -128,4 +124,4 @@ def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, blanks
     assert output.split()[1] == "2"
     change(place, tiny_config)
     assert verify_cache(cache, threads=1) == []
-    assert files(cache) == there
+    assert tree(cache).keys() == there

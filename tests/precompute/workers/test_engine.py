@@ -17,7 +17,7 @@ from xtts.precompute.build.build_request import make_request
 from xtts.precompute.features import scan
 from xtts.precompute.features.extract import read_mel
 from xtts.precompute.workers.arithmetic import installed_versions
-from xtts.precompute.workers.engine import TaskEngine
+from xtts.precompute.workers.engine import TaskEngine, ThisProcess
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.precompute.workers.ray_engine import _prepare_process
 from xtts.precompute.workers.shared_folders import attempt_path
@@ -188,7 +188,7 @@ def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_pa
         read_mel(seen_elsewhere, unmounted)
 
 
-def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp_path, in_process, monkeypatch):
+def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp_path, monkeypatch):
     """The command looks itself: the clip must not count as one without audio."""
     find = scan.with_file
 
@@ -196,15 +196,16 @@ def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp
         return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, extractor)
 
     monkeypatch.setattr(scan, "with_file", find_most)
-    in_process.spans_machines = True
+    pool = ThisProcess()
+    pool.spans_machines = True
     with pytest.raises(LockstepError, match=r"tone-0003\.wav: not seen from another machine; mount the corpus"):
-        build(tiny_corpus, tmp_path / "cache", tiny_config, pool=in_process)
+        build(tiny_corpus, tmp_path / "cache", tiny_config, pool=pool)
 
 
 @pytest.mark.parametrize(
     ("elsewhere", "change"), [(True, lambda data: data[:-1] + b"?"), (False, lambda data: data[:-1])]
 )
-def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, in_process, elsewhere, change):
+def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, elsewhere, change):
     """Of another machine by its digest, of this one by its size."""
 
     def run(function, tasks):
@@ -213,14 +214,15 @@ def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, i
                 result.write_bytes(change(result.read_bytes()))
             yield result
 
-    in_process.spans_machines, in_process.run = elsewhere, run
+    pool = ThisProcess()
+    pool.spans_machines, pool.run = elsewhere, run
     cache = tmp_path / "cache"
     with pytest.raises(LockstepError, match=r"\.tfrecord: not what a worker wrote, or not all of it; check the disk"):
-        build(tiny_corpus, cache, tiny_config, pool=in_process)
+        build(tiny_corpus, cache, tiny_config, pool=pool)
     assert not (cache / "cache.json").exists()
 
 
-def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_config, tmp_path, in_process, monkeypatch):
+def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_config, tmp_path, monkeypatch):
     synced, sync = set[str](), atomic_files.sync_file
     monkeypatch.setattr(atomic_files, "sync_file", lambda path: (synced.add(path.name), sync(path)))
     unsynced = set[str]()
@@ -231,8 +233,9 @@ def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_confi
                 unsynced.update({result.name, result.with_suffix(".arrow").name} - synced)
             yield result
 
-    in_process.spans_machines, in_process.run = True, run
-    build(tiny_corpus, tmp_path / "cache", tiny_config, pool=in_process)
+    pool = ThisProcess()
+    pool.spans_machines, pool.run = True, run
+    build(tiny_corpus, tmp_path / "cache", tiny_config, pool=pool)
     assert not unsynced
     assert any(name.endswith("shard-00000-of-00001.arrow") for name in synced)
 
