@@ -12,8 +12,6 @@ from xtts.shared.text.text_normalization import expand
         ),
         ("$5 million, $1, $0.50, £2.01 and $1.5", "five million dollars, one dollar, fifty cents, "
          "two pounds and one penny and one point five dollars"),
-        ("1,234,567 at 3.14", "one million two hundred thirty-four thousand five hundred sixty-seven at "
-         "three point one four"),
         ("1st 22nd 1980s 80s", "first twenty-second nineteen eighties eighties"),
         ("1900, 1905, 2005, 2024", "nineteen hundred, nineteen oh five, two thousand five, twenty twenty-four"),
         ("10:30, 10:05 or 9:00.", "ten thirty, ten oh five or nine o'clock."),
