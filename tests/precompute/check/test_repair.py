@@ -108,11 +108,12 @@ def test_repair_makes_a_shard_again_and_nothing_else(place, breakage):
     assert {p: p.stat().st_ino for p in others} == others
 
 
-@pytest.mark.parametrize("name", [index_path, tokenizer_path])
+@pytest.mark.parametrize("files", [(index_path,), (tokenizer_path,), (index_path, first_shard)])
 @pytest.mark.parametrize("breakage", ["flipped", "missing"])
-def test_repair_makes_small_files_again(place, name, breakage):
+def test_repair_makes_small_files_again_and_a_shard_with_them(place, files, breakage):
     whole = tree(place / "cache")
-    BREAKAGES[breakage](name(place / "cache"))
+    for file in files:
+        BREAKAGES[breakage](file(place / "cache"))
     assert check(place, repair=True)[0] == 0
     assert tree(place / "cache") == whole
 
@@ -133,14 +134,6 @@ def test_repair_refuses_a_corpus_that_changed(place):
     with pytest.raises(LockstepError, match=r"1 clips changed since .* first is wavs/tone-0003\.wav"):
         check(place, repair=True)
     assert not path.exists()
-
-
-def test_index_and_shard_broken_together_are_made_again(place):
-    whole = tree(place / "cache")
-    index_path(place / "cache").unlink()
-    first_shard(place / "cache").unlink()
-    assert check(place, repair=True)[0] == 0
-    assert tree(place / "cache") == whole
 
 
 def verify(*arguments: object) -> Result:
