@@ -90,22 +90,10 @@ def _path_mean(query: np.ndarray, reference: np.ndarray) -> float:
 
 def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
-    from scipy.spatial.distance import cdist
+    import librosa  # a second
 
-    grid = cdist(query, reference)
-    rows, columns = grid.shape
-    total = np.full((rows + 1, columns + 1), np.inf)
-    total[0, 0] = 0.0
-    for diagonal in range(rows + columns - 1):
-        i = np.arange(max(0, diagonal - columns + 1), min(diagonal, rows - 1) + 1)
-        j = diagonal - i
-        total[i + 1, j + 1] = grid[i, j] + np.minimum(total[i, j], np.minimum(total[i, j + 1], total[i + 1, j]))
-    row, column, path = rows, columns, [(rows - 1, columns - 1)]
-    while (row, column) != (1, 1):
-        before = ((row - 1, column - 1), (row - 1, column), (row, column - 1))
-        row, column = min(before, key=lambda cell: float(total[cell]))
-        path.append((row - 1, column - 1))
-    return np.array(path[::-1])
+    path: np.ndarray = librosa.sequence.dtw(query.T, reference.T)[1]  # type: ignore[attr-defined]
+    return path[::-1]
 
 
 class FrechetDistance:
