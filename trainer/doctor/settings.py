@@ -1,12 +1,9 @@
 """The cache and the configuration, loaded before TensorFlow is imported and checked against each other."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
@@ -104,63 +101,31 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
 
 
 def caps(clips: Any, config: Config) -> Result:  # noqa: ANN401
-    """Clips that `shapes.max_text_length` and `shapes.max_mel_frames` reject."""
-    shapes = config.shapes
-    effects = effect_of_caps(clips, max_text_length=shapes.max_text_length, max_mel_frames=shapes.max_mel_frames)
-    text = ", ".join(f"{name} rejects {cap.rejected:,} of {cap.clips:,} clips" for name, cap in effects.items())
-    problems = [
-        Problem(
-            name="clips-rejected",
-            what=f"shapes.{name} {cap.limit} rejects {cap.rejected:,} of {cap.clips:,} clips ({cap.share:.1%})",
-            cause=f"the longest clip has {cap.longest}; nothing is truncated, so a clip above the cap is left out",
-            setting=f"shapes.{name}",
-            value=cap.longest,
-            fix="then run xtts-precompute build again",
-            gain=f"{cap.rejected:,} more clips to train on, {cap.hours:.1f} hours",
-        )
-        for name, cap in effects.items()
-        if cap.share > _TOLERATED_REJECTS
-    ]
-    counts = {name: cap.rejected for name, cap in effects.items()}
-    return [Fact(name="caps", value=counts, text=text or "none")], problems
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cap:
-    """What an upper limit of a length would keep out."""
-
-    limit: int
-    clips: int
-    """Clips with known lengths."""
-    longest: int
-    """Length of the longest of them."""
-    rejected: int
-    """Those above the limit."""
-    hours: float
-    """Their sound."""
-
-    @property
-    def share(self) -> float:
-        """Rejected / all clips."""
-        return self.rejected / max(self.clips, 1)
-
-
-def effect_of_caps(lengths: Any, *, max_text_length: int | None, max_mel_frames: int | None) -> dict[str, Cap]:  # noqa: ANN401
-    """What the given caps would keep out of the clips with known lengths, by cap."""
-    tokens, frames, seconds = (lengths[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
-    measured = (tokens > 0) & (frames >= 0)
-    asked = {"max_text_length": (max_text_length, tokens), "max_mel_frames": (max_mel_frames, frames)}
-    return {
-        name: _effect(seconds[measured], found[measured], limit)
-        for name, (limit, found) in asked.items()
-        if limit is not None
-    }
-
-
-def _effect(seconds: np.ndarray, lengths: np.ndarray, limit: int) -> Cap:
-    above = seconds[lengths > limit]
-    longest = int(lengths.max(initial=0))
-    return Cap(limit=limit, clips=len(lengths), longest=longest, rejected=len(above), hours=math.fsum(above) / 3600)
+    """Clips of known lengths that `shapes.max_text_length` and `shapes.max_mel_frames` reject."""
+    tokens, frames, seconds = (clips[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
+    measured, shapes = (tokens > 0) & (frames >= 0), config.shapes
+    total, rejected, problems = int(measured.sum()), dict[str, int](), list[Problem]()
+    limits = {"max_text_length": (shapes.max_text_length, tokens), "max_mel_frames": (shapes.max_mel_frames, frames)}
+    for name, (limit, lengths) in limits.items():
+        if limit is None:
+            continue
+        above = measured & (lengths > limit)
+        rejected[name] = count = int(above.sum())
+        if count > _TOLERATED_REJECTS * total:
+            longest = int(lengths[above].max())
+            problems.append(
+                Problem(
+                    name="clips-rejected",
+                    what=f"shapes.{name} {limit} rejects {count:,} of {total:,} clips ({count / total:.1%})",
+                    cause=f"the longest clip has {longest}; nothing is truncated, so a clip above the cap is left out",
+                    setting=f"shapes.{name}",
+                    value=longest,
+                    fix="then run xtts-precompute build again",
+                    gain=f"{count:,} more clips to train on, {seconds[above].sum() / 3600:.1f} hours",
+                )
+            )
+    text = ", ".join(f"{name} rejects {count:,} of {total:,} clips" for name, count in rejected.items())
+    return [Fact(name="caps", value=rejected, text=text or "none")], problems
 
 
 def padding(clips: Any, spec: CacheSpec) -> Result:  # noqa: ANN401
