@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from xtts.shared.cache.cache_spec import Bucket, CacheSpec
-
 
 class Batch(NamedTuple):
     """B clips of one bucket. As a signature it holds the `tf.TensorSpec` of each part instead.
@@ -43,18 +41,6 @@ def make_signature(tokens: int | None, frames: int | None, batch_size: int | Non
         speaker=tf.TensorSpec([batch_size], tf.int32, "speaker"),
         language=tf.TensorSpec([batch_size], tf.int32, "language"),
     )
-
-
-def batch_signature(spec: CacheSpec, bucket: Bucket, batch_size: int | None, *, samples: int | None = None) -> Batch:
-    """The signature of a bucket's batches: locked, or open where clips are stored unpadded.
-
-    samples: S where a batch holds samples and the step computes the mel.
-    """
-    tokens, frames = (bucket.tokens, bucket.frames) if spec.fixed_length else (None, None)
-    signature = make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
-    if samples is None:
-        return signature
-    return signature._replace(mel=tf.TensorSpec([batch_size, samples], tf.int16, "samples"))
 
 
 def blank_batch(signature: Batch) -> Batch:

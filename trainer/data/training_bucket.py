@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import tensorflow as tf
+
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import reflected_samples
-from xtts.trainer.data.batch import Batch, batch_signature
+from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
 from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
 
@@ -50,10 +52,14 @@ class TrainingBucket:
         return self.signature_of(self.batch_size)
 
     def signature_of(self, batch_size: int | None) -> Batch:
-        """The signature of batches of another size; None leaves it open."""
-        frames, profile = self.stored.frames, self.spec.mel_profile
-        samples = reflected_samples(profile, frames) if self.mel_on_device else None
-        return batch_signature(self.spec, self.stored, batch_size, samples=samples)
+        """The signature of batches of another size, None for any: locked, or open where clips are stored unpadded."""
+        spec, stored = self.spec, self.stored
+        tokens, frames = (stored.tokens, stored.frames) if spec.fixed_length else (None, None)
+        signature = make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
+        if not self.mel_on_device:
+            return signature
+        samples = [batch_size, reflected_samples(spec.mel_profile, stored.frames)]
+        return signature._replace(mel=tf.TensorSpec(samples, tf.int16, "samples"))
 
     @property
     def trains(self) -> bool:

@@ -10,7 +10,7 @@ from one_bucket import one_bucket
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import parse_example, unframe
-from xtts.trainer.data.batch import Batch, batch_signature, blank_batch
+from xtts.trainer.data.batch import Batch, blank_batch
 from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
 from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
@@ -38,12 +38,11 @@ def stored(tiny_cache, spec):
 
 @pytest.mark.parametrize(("size", "consumed"), [(2, 0), (1, 1), (3, 7)])
 def test_batches_are_the_stored_clips_in_the_order_that_locate_names(tiny_cache, spec, stored, size, consumed):
-    for number, stored_bucket in enumerate(spec.buckets):
+    for number in range(len(spec.buckets)):
         bucket, records = one_bucket(tiny_cache, number, batch_size=size), stored(number, "train")
         order, batches = bucket.order, training_batches(bucket, consumed)
-        signature = batch_signature(spec, stored_bucket, size)
-        assert [part.name for part in signature] == list(Batch._fields)
-        for found, expected in zip(batches.element_spec, signature, strict=True):
+        assert [part.name for part in bucket.signature] == list(Batch._fields)
+        for found, expected in zip(batches.element_spec, bucket.signature, strict=True):
             assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
         seen = [clip for batch in batches.take(order.clips) for clip in zip(*batch, strict=True)]
         for clip, place in zip(seen, order.locate(consumed, len(seen)), strict=True):
@@ -156,7 +155,7 @@ def test_validation_visits_every_clip_once_and_fills_up_with_blanks(tiny_cache, 
     assert len(lengths) == clips + 1
     assert sorted(lengths[:clips]) == sorted(r.mel_length for r in stored(number, "validation").values())
     assert not any(part[-1].numpy().any() for part in last)
-    assert not any(part.numpy().any() for part in blank_batch(batch_signature(spec, spec.buckets[0], 2)))
+    assert not any(part.numpy().any() for part in blank_batch(one_bucket(tiny_cache, batch_size=2).signature))
 
 
 def test_blocks_fit_the_memory_they_are_given(spec):

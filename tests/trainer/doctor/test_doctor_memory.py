@@ -5,8 +5,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from one_bucket import one_bucket
 
-from xtts.trainer.data.batch import batch_signature
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor import memory as memory_module
@@ -30,10 +30,7 @@ def workload_of(monkeypatch, setup, configured):
         return SimpleNamespace(
             setup=SimpleNamespace(spec=spec, config=config, sizes=sizes),
             steps=None,
-            buckets={
-                number: SimpleNamespace(signature=batch_signature(spec, spec.buckets[number], size))
-                for number, size in sizes.items()
-            },
+            buckets={number: one_bucket("", number, batch_size=size, spec=spec) for number, size in sizes.items()},
         )
 
     monkeypatch.setattr(memory_module, "step_bytes", lambda steps, bucket, batch: bytes_of(*batch.mel.shape[:2]))

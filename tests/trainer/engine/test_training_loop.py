@@ -8,7 +8,7 @@ from graph_walk import PYTHON_OPS, unknown_shapes, walk
 
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch import Batch, batch_signature
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.optimizer import AdamW
@@ -66,9 +66,9 @@ def test_a_locked_step_has_no_dynamic_shape_and_no_python_runs_in_the_loop(train
 
 
 def test_a_trace_beyond_the_closed_set_stops_the_run(trainer):
-    spec, steps = trainer.plan.spec, trainer.steps
+    steps = trainer.steps
     assert steps.guard.locked
-    signature = batch_signature(spec, spec.buckets[0], 5)
+    signature = trainer.loop.buckets[0].signature_of(5)
     with pytest.raises(
         LockstepError, match=r"bucket 00: a new trace with \(int32\[5, .*expected one of the closed set"
     ):
