@@ -16,12 +16,18 @@ import uvicorn
 from starlette.testclient import TestClient
 
 from xtts.trainer.serve.app import Server, make_app
+from xtts.trainer.serve.cli import serve
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 NFE = (2, 4)
 LONG = "many small words make one long text, " * 6
 """Some thirteen pieces."""
+
+
+def settings_of(checkpoint, **changes):
+    """Those of the command, with fewer evaluations."""
+    return ServerSettings(**serve.make_context("serve", ["--ckpt", str(checkpoint)]).params | {"nfe": NFE, **changes})
 
 
 def speak(client, content, **headers):
@@ -37,7 +43,7 @@ def metric(client, name):
 
 def app_here(voice, **settings):
     """(the application, its settings) for a `WarmVoice` that may have others."""
-    settings = ServerSettings(checkpoint=voice.source.checkpoint, port=0, nfe=NFE, **settings)
+    settings = settings_of(voice.source.checkpoint, port=0, **settings)
     return make_app(Server(voice, settings)), settings
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from xtts.shared.errors import LockstepError, reported
-from xtts.trainer.synth.cli import checkpoint_option, main, synthesis_option
+from xtts.trainer.synth.cli import checkpoint_option, main, synthesis_option, vocoder_option
 
 _PATH = click.Path(path_type=Path)
 
@@ -23,12 +23,7 @@ _PATH = click.Path(path_type=Path)
 @synthesis_option("solver")
 @click.option("--engine", type=click.Choice(["auto", "onnx", "tensorflow"]), default="auto",
               help="Runtime of the model; auto is onnx, if the model can and there is no GPU.")  # fmt: skip
-@click.option(
-    "--vocoder",
-    default="griffinlim",
-    metavar="griffinlim|onnx:FILE",
-    help="Vocoder: the built-in Griffin-Lim, or an ONNX file for this mel profile.",
-)
+@vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording of a voice to offer, for models with voice latents; may be repeated.")  # fmt: skip
 @click.option("--voice-alias", "voice_aliases", multiple=True, metavar="NAME=SPEAKER",
@@ -53,12 +48,12 @@ _PATH = click.Path(path_type=Path)
     help="Longest wait for the first sound, and from one to the next.",
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
-def serve(checkpoint: Path, speaker_wav: tuple[Path, ...], **given: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
+def serve(**given: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Serve a voice over HTTP: a page, and OpenAI's speech API."""
     with reported():
         from xtts.trainer.serve.settings import ServerSettings, check_settings
 
-        settings = ServerSettings(checkpoint=checkpoint, recordings=speaker_wav, **given)
+        settings = ServerSettings(**given)
         check_settings(settings)
         try:
             from xtts.trainer.serve.app import serve as run_server

@@ -17,31 +17,24 @@ _SHORTEST_TOKEN = 16
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """The options of the command."""
+    """The options of the command, which has their defaults and says what they are."""
 
     checkpoint: Path
-    host: str = "127.0.0.1"
-    port: int = 8000
-    token: str | None = None
-    nfe: tuple[int, ...] = (10, 4, 20)
-    """Numbers of evaluations that a request may ask for, the default first."""
-    solver: Solver = "midpoint"
+    host: str
+    port: int
+    token: str | None
+    nfe: tuple[int, ...]
+    solver: Solver
     """Of requests that name none."""
-    engine: Engine | Literal["auto"] = "auto"
-    vocoder: str = "griffinlim"
-    recordings: tuple[Path, ...] = ()
-    """Reference recordings, one per voice, for a model with voice latents."""
-    max_letters: int = 4096
-    """Most characters of a text."""
-    max_requests: int = 32
-    """Most requests that wait or speak at once; a further one gets status 429."""
-    timeout: float = 60.0
-    """Most seconds from a request to its first sound, and from one sound to the next."""
-    voice_aliases: tuple[str, ...] = ()
-    """`NAME=SPEAKER`: other names of voices."""
-    origins: tuple[str, ...] = ()
-    """Web pages of others that may ask, such as https://example.org; * for all."""
-    open_page: bool = False
+    engine: Engine | Literal["auto"]
+    vocoder: str
+    speaker_wav: tuple[Path, ...]
+    max_letters: int
+    max_requests: int
+    timeout: float
+    voice_aliases: tuple[str, ...]
+    origins: tuple[str, ...]
+    open_page: bool
 
     @property
     def body_bytes(self) -> int:

@@ -66,7 +66,7 @@ class WarmVoice:
         self.source = open_source(settings.checkpoint)
         options = settings.synthesis(settings.nfe[0])
         self.mel_profile = self.source.voice.mel_profile
-        self._recordings = _recordings(settings.recordings, self.source)
+        self._recordings = _recordings(settings.speaker_wav, self.source)
         self.offer = Offer(
             model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
             voices=(voices := list(self._recordings) or self.source.speakers or [_ONLY_VOICE]),

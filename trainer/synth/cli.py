@@ -87,6 +87,14 @@ def checkpoint_option(command: _Command) -> _Command:
     return path(best(command))
 
 
+vocoder_option = click.option(
+    "--vocoder",
+    default="griffinlim",
+    metavar="griffinlim|onnx:FILE",
+    help="Vocoder: the built-in Griffin-Lim, or an ONNX file for this mel profile.",
+)
+
+
 class _Value(click.ParamType[Any]):
     """A value of `SynthesisOptions`, which judges it: a number where it looks like one."""
 
@@ -139,12 +147,7 @@ def main() -> None:
 )
 @click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
               help="File for the times of the words (.json), or for subtitles by sentence (.srt).")  # fmt: skip
-@click.option(
-    "--vocoder",
-    default="griffinlim",
-    metavar="griffinlim|onnx:FILE",
-    help="Vocoder: the built-in Griffin-Lim, or an ONNX file for this mel profile.",
-)
+@vocoder_option
 @click.option("--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first]")
 @click.option("--language", metavar="CODE", help="Language, if the voice has several.  [default: the first]")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",

@@ -1,10 +1,9 @@
 """One warm voice for all tests of this folder, and what the command speaks with it."""
 
 import pytest
-from server_process import NFE, client_here, listening_server
+from server_process import client_here, listening_server, settings_of
 
 from xtts.trainer.serve.cli import main
-from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.warm_voice import WarmVoice
 
 LIMITS = {"max_letters": 2000, "max_requests": 4}
@@ -12,7 +11,7 @@ LIMITS = {"max_letters": 2000, "max_requests": 4}
 
 @pytest.fixture(scope="session")
 def warm_voice(onnx_folder):
-    return WarmVoice(ServerSettings(checkpoint=onnx_folder, nfe=NFE, max_letters=2000), print, print)
+    return WarmVoice(settings_of(onnx_folder, max_letters=2000), print, print)
 
 
 @pytest.fixture(scope="session")

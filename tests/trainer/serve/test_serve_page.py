@@ -3,10 +3,9 @@
 import time
 
 import pytest
-from server_process import LONG, NFE, listening_server
+from server_process import LONG, listening_server, settings_of
 from web_browser import CONTROL, ENTER, ESCAPE, TAB, browser
 
-from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.warm_voice import WarmVoice
 
 pytestmark = pytest.mark.long
@@ -186,7 +185,7 @@ def test_nothing_comes_from_elsewhere_and_the_console_is_empty(page, listening):
 
 def test_a_voice_is_uploaded_and_another_recorded(imitator, recordings, tmp_path):
     low = (recordings / "low.wav",)
-    settings = ServerSettings(checkpoint=imitator[0], nfe=NFE, engine="tensorflow", recordings=low)
+    settings = settings_of(imitator[0], engine="tensorflow", speaker_wav=low)
     with listening_server(WarmVoice(settings, print, print)) as client, browser(tmp_path) as page:
         page.open(f"{client.base_url}/")
         page.wait_for(f"{SAID} === 'Ready.'")

@@ -10,11 +10,10 @@ from itertools import product
 import numpy as np
 import pytest
 import soundfile
-from server_process import LONG, NFE, speak
+from server_process import LONG, NFE, settings_of, speak
 
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.serve import warm_voice as warm_voice_module
-from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import SpeechRequest
 from xtts.trainer.serve.warm_voice import Spoken, WarmVoice
 
@@ -59,7 +58,7 @@ def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_c
     of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
     monkeypatch.setattr(warm_voice_module, "open_source", lambda _: of_two_shapes)
     monkeypatch.setattr(warm_voice_module, "make_fastest_synthesizer", lambda _, options, tell: made(options))
-    voice = WarmVoice(ServerSettings(checkpoint=onnx_folder, nfe=NFE), print, print)
+    voice = WarmVoice(settings_of(onnx_folder), print, print)
     asked = SpeechRequest(input="a", voice="default", language="en", nfe=4)
     speech = voice.speak(asked, Spoken())
     for _ in range(4):  # the request waits until its number of steps is ready, and for no more
