@@ -47,14 +47,6 @@ class Compiler:
         return self._steps[name]
 
 
-def about(last: float, unknown: str) -> str:
-    """How long a compilation may take: as the last one of this process, to one digit, or what is said where none is.
-
-    last: seconds, 0 where nothing has been compiled.
-    """
-    return f"about {float(f'{last:.1g}'):g} s" if last else f"about {unknown}, seconds if it was compiled before"
-
-
 def _let_others_go_first() -> None:
     """Lower the priority of this thread and of those that it will start; the main thread traces, on one core."""
     if sys.platform == "linux":  # elsewhere it is a process that has one

@@ -2,13 +2,11 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.compiler import about
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
@@ -111,13 +109,6 @@ def mean_latents(
     return mean
 
 
-class _Program(NamedTuple):
-    """What decides a compiled function."""
-
-    nfe: int
-    shape: Shape
-
-
 class TensorFlowSynthesizer:
     """Speaks with a checkpoint or a folder of safetensors; another `nfe` has its own compiled functions."""
 
@@ -135,17 +126,16 @@ class TensorFlowSynthesizer:
         self._tell, self._last_seconds = tell, 0.0
         self.model = load_model(source)
         self.compile_seconds = 0.0
-        self._traced: dict[_Program, Callable[..., Generated]] = {}
-        self._ready: dict[_Program, Callable[..., Generated]] = {}
+        self._traced: dict[tuple[int, Shape], Callable[..., Generated]] = {}
+        self._ready = set[tuple[int, Shape]]()
         self._lacks_voice = bool(source.model.voice_latents)
         self._latents = tf.zeros([1, source.model.voice_latents, source.model.voice_width])
-        # Traced first: XLA's cache identifies a function by its trace order.
-        self._encode_reference = self._trace_reference_encoder() if source.model.voice_latents else None
-
-    @property
-    def compiled_shapes(self) -> list[Shape]:
-        """The shapes in use so far, each compiled or loaded once for a number of evaluations."""
-        return [program.shape for program in self._ready]
+        self._encode_reference: Callable[..., tf.Tensor] | None = None
+        if source.model.voice_latents:  # traced first: XLA's cache identifies a function by its trace order
+            encode = tf.function(
+                self.model.encode_reference, input_signature=reference_signature(source), jit_compile=True
+            )
+            self._encode_reference = encode.get_concrete_function()
 
     def trace(self, largest: Shape) -> None:
         """Trace the shapes up to `largest` for the evaluations of `options`, if that has not been done (0.3 s each).
@@ -154,16 +144,28 @@ class TensorFlowSynthesizer:
         """
         for shape in self.voice.shapes[: self.voice.shapes.index(largest) + 1]:
             if (program := self._program(shape)) not in self._traced:
-                self._traced[program] = self._trace(program)
+                self._traced[program] = self._trace(shape)
 
     def prepare(self, shape: Shape) -> None:
-        """Compile or load the function of a shape for the evaluations of `options`, if that has not been done."""
-        if self._program(shape) not in self._ready:
-            self._compile(shape)
+        """Compile or load the function of a shape for the evaluations of `options`, if that has not been done.
+
+        An empty text is spoken once, so that no real one waits.
+        """
+        if (program := self._program(shape)) in self._ready:
+            return
+        last = float(f"{self._last_seconds:.1g}")
+        seconds = f"{last:g} s" if last else "10 s for size tiny, seconds if it was compiled before"
+        self._tell(f"compiling for up to {shape.tokens} tokens, {shape.frames} frames: about {seconds}")
+        began = time.perf_counter()
+        self.trace(shape)
+        self._traced[program](*self._arguments(shape, [], 0, 0, 0))
+        self._last_seconds = time.perf_counter() - began
+        self.compile_seconds += self._last_seconds
+        self._ready.add(program)
 
     def readiness(self) -> str:
         """What was made ready and how long that took."""
-        return f"{len(self.compiled_shapes)} shapes made ready in {self.compile_seconds:.1f} s"
+        return f"{len(self._ready)} shapes made ready in {self.compile_seconds:.1f} s"
 
     def encode_reference(self, *mels: np.ndarray) -> None:
         """Set the voice to the mean latents of one or more recordings; mels: float32[T, M]."""
@@ -205,46 +207,24 @@ class TensorFlowSynthesizer:
             raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
 
     def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
-        function = self._ready.get(self._program(shape)) or self._compile(shape)
-        spoken = function(*arguments)
+        self.prepare(shape)
+        spoken = self._traced[self._program(shape)](*arguments)
         return spoken["mel"][0].numpy(), spoken["durations"][0].numpy()
 
-    def _compile(self, shape: Shape) -> Callable[..., Generated]:
-        """The compiled function of a shape; an empty text is spoken once, so that no real one waits."""
-        self._tell(
-            f"compiling for up to {shape.tokens} tokens, {shape.frames} frames: "
-            f"{about(self._last_seconds, '10 s for size tiny')}"
-        )
-        began = time.perf_counter()
-        self.trace(shape)
-        function = self._traced[self._program(shape)]
-        function(*self._arguments(shape, [], 0, 0, 0))
-        self._last_seconds = time.perf_counter() - began
-        self.compile_seconds += self._last_seconds
-        self._ready[self._program(shape)] = function
-        return function
+    def _program(self, shape: Shape) -> tuple[int, Shape]:
+        """What decides a compiled function: the number of evaluations and the shape."""
+        return self.options.nfe, shape
 
-    def _program(self, shape: Shape) -> _Program:
-        return _Program(self.options.nfe, shape)
-
-    def _trace(self, program: _Program) -> Callable[..., Generated]:
-        shape = program.shape
+    def _trace(self, shape: Shape) -> Callable[..., Generated]:
         function = tf.function(
             generator(self.model, shape.frames, self.source.conditioning),
             input_signature=[
-                tf.TensorSpec([program.nfe, 3], tf.float32, "schedule"),
+                tf.TensorSpec([self.options.nfe, 3], tf.float32, "schedule"),
                 *generate_signature(self.source, shape.tokens),
             ],
             jit_compile=self._compiled,
         )
         traced: Callable[..., Generated] = function.get_concrete_function()
-        return traced
-
-    def _trace_reference_encoder(self) -> Callable[..., tf.Tensor]:
-        function = tf.function(
-            self.model.encode_reference, input_signature=reference_signature(self.source), jit_compile=True
-        )
-        traced: Callable[..., tf.Tensor] = function.get_concrete_function()
         return traced
 
     def _arguments(
