@@ -48,11 +48,6 @@ class Sentence:
     nearest: str
     """Clip with the nearest recording of all."""
 
-    @property
-    def retrieved(self) -> bool:
-        """Whether its own recording is the nearest."""
-        return self.nearest == self.clip_id
-
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
@@ -141,17 +136,7 @@ def spread(clips: int, limit: int) -> list[int]:
 
 def mean_figures(sentences: Sequence[Sentence], frechet_distance: float) -> Figures:
     """Means over at least one sentence, beside the Fréchet distance of all."""
-
-    def mean(name: str) -> float:
-        return float(np.mean([getattr(sentence, name) for sentence in sentences]))
-
-    return Figures(
-        relative_mcd=mean("relative_mcd"),
-        frechet_distance=frechet_distance,
-        log_f0_error=mean("log_f0_error"),
-        voicing_error=mean("voicing_error"),
-        pause_error=mean("pause_error"),
-        duration_error=mean("duration_error"),
-        mcd_db=mean("mcd_db"),
-        retrieval_at_1=mean("retrieved"),
-    )
+    names = ("relative_mcd", "log_f0_error", "voicing_error", "pause_error", "duration_error", "mcd_db")
+    means = {name: float(np.mean([getattr(sentence, name) for sentence in sentences])) for name in names}
+    retrieved = float(np.mean([sentence.nearest == sentence.clip_id for sentence in sentences]))
+    return Figures(frechet_distance=frechet_distance, retrieval_at_1=retrieved, **means)
