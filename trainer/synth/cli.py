@@ -56,13 +56,6 @@ class _Synth(click.Group):
         self.format_commands(ctx, formatter)
 
 
-_BEST = "best"
-
-
-def _note_best(context: click.Context, _: click.Parameter, best: bool) -> None:
-    context.meta[_BEST] = best
-
-
 def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Path:
     """The newest run where none is named, and its best checkpoint where that is asked for."""
     with reported():
@@ -71,13 +64,13 @@ def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Pa
         if path is None:
             path = newest_run()
             click.echo(f"--ckpt {path}: the run that was trained last")
-        return best_checkpoint(path) if context.meta[_BEST] else path
+        return best_checkpoint(path) if context.params.pop("best") else path
 
 
 def checkpoint_option(command: _Command) -> _Command:
     """Adds --ckpt, and --best beside it."""
     best = click.option(
-        "--best", is_flag=True, is_eager=True, expose_value=False, callback=_note_best,
+        "--best", is_flag=True, is_eager=True,  # `_chosen` takes it out of the parameters
         help="Best checkpoint of a run folder, by its validation loss, instead of the newest.",
     )  # fmt: skip
     path = click.option(
