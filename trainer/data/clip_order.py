@@ -260,9 +260,9 @@ class Schedule:
 
     def draw(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """(epoch, bucket) of the next batch; the epoch advances when no bucket has a whole batch left."""
-        epoch = tf.while_loop(lambda e: tf.reduce_sum(self.remaining(e, consumed)) == 0, lambda e: (e + 1,), (epoch,))[
-            0
-        ]
+        (epoch,) = tf.while_loop(
+            lambda e: tf.reduce_sum(self.remaining(e, consumed)) == 0, lambda e: (e + 1,), (epoch,)
+        )
         remaining = self.remaining(epoch, consumed)
         key = fold(self.seed, _BUCKET_DRAW, tf.reduce_sum(consumed))
         ticket = tf.random.stateless_uniform([], key, maxval=tf.reduce_sum(remaining), dtype=tf.int64, alg="philox")

@@ -53,15 +53,11 @@ def validation_step(bucket: int) -> str:
 
 
 class TraceGuard:
-    """Counts traces; after `lock()` another trace is an error that shows the specs."""
+    """Counts traces; once the set of signatures is closed another trace is an error that shows the specs."""
 
     def __init__(self) -> None:
         self.traces: list[str] = []
         self.locked = False
-
-    def lock(self) -> None:
-        """Close the set of signatures."""
-        self.locked = True
 
     def count(self, kind: str) -> int:
         """Traces of `training` or `validation` steps."""
@@ -179,7 +175,7 @@ class Steps:
             self.gradient_steps = {n: step.get_concrete_function() for n, step in self.gradient_steps.items()}  # type: ignore[attr-defined]
             self.validation_steps = {n: step.get_concrete_function() for n, step in self.validation_steps.items()}  # type: ignore[attr-defined]
         if all(signature.is_locked for signature in (*training.values(), *validation.values())):
-            self.guard.lock()
+            self.guard.locked = True
 
     def _traced(self, name: str, step: Callable[..., object], note: Callable[[str, Callable[[], None]], None]) -> None:
         if isinstance(step, tf.types.experimental.PolymorphicFunction) and step.input_signature is not None:

@@ -1,12 +1,11 @@
 """When the vector field is evaluated from noise to mel, and how far each evaluation moves; without TensorFlow."""
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import numpy as np
 
 Solver = Literal["euler", "midpoint"]
-SOLVERS: tuple[Solver, ...] = get_args(Solver)
 _STAGES: dict[Solver, tuple[tuple[float, float, float], ...]] = {
     "euler": ((0.0, 1.0, 0.0),),
     "midpoint": ((0.0, 0.0, 0.5), (0.5, 1.0, 0.0)),

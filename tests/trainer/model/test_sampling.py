@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.networks import solve
-from xtts.trainer.model.sampling_schedule import SOLVERS, evaluations_per_step, sampling_schedule
+from xtts.trainer.model.sampling_schedule import evaluations_per_step, sampling_schedule
 from xtts.trainer.serve.cli import main
 
 
@@ -27,7 +27,7 @@ def test_the_error_falls_with_the_order_of_the_solver(solver, order):
     assert 2**order * 0.8 < ratio < 2**order * 1.25
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", ["euler", "midpoint"])
 def test_a_schedule_counts_evaluations_and_goes_from_0_to_1(solver):
     schedule = sampling_schedule(6, solver)
     assert (schedule.shape, schedule.dtype) == ((6, 3), np.float32)

@@ -7,7 +7,6 @@ import tensorflow as tf
 
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.sampling_schedule import SOLVERS
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.export.onnx_model import graph_metadata
 
@@ -57,7 +56,7 @@ def test_speaker_and_language_are_inputs(several, session):
     assert len(heard) == 3
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", ["euler", "midpoint"])
 def test_the_schedule_is_an_input(several, session, solver):
     schedule = SynthesisOptions(nfe=6, solver=solver).schedule
     mel = spoken(session, sid=[2], language=[1], schedule=schedule)
