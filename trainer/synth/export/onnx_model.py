@@ -156,7 +156,7 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write(path, hashlib.sha256(graph).digest() + graph)
-        for old in sorted(path.parent.glob("*.graph"), key=_last_use)[:-_MOST_KEPT]:
+        for old in sorted(path.parent.glob("*.graph"), key=lambda file: file.stat().st_mtime)[:-_MOST_KEPT]:
             old.unlink(missing_ok=True)
     return graph
 
@@ -164,13 +164,6 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
 def kept_graph_file(source: Source) -> Path:
     """Where the graph of a run or of a folder of safetensors is kept."""
     return user_cache() / "onnx" / f"{_key(source)}.graph"
-
-
-def _last_use(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def _key(source: Source) -> str:
