@@ -20,7 +20,7 @@ from xtts.trainer.engine.train_step import UPDATE, Steps
 from xtts.trainer.engine.training_loop import TrainingLoop
 from xtts.trainer.engine.validation_loop import ValidationLoop
 
-Submit = Callable[[str, Callable[[], None]], None]
+Submit = Callable[[str, Callable[[], object]], None]
 """Takes the name of a step and a call that compiles it."""
 
 
@@ -77,7 +77,7 @@ class TrainingEngine(TracedSteps):
     validation: ValidationLoop
 
 
-def _ignore(name: str, call: Callable[[], None]) -> None:
+def _ignore(name: str, call: Callable[[], object]) -> None:
     """Compile nothing."""
 
 
@@ -85,12 +85,12 @@ def trace_steps(
     buckets: Sequence[TrainingBucket], config: Config, group: ProcessGroup = ALONE, submit: Submit = _ignore
 ) -> TracedSteps:
     """Trace the steps of all replicas of this process; each is submitted once the last replica has it."""
-    calls: dict[str, list[Callable[[], None]]] = defaultdict(list)
+    calls: dict[str, list[Callable[[], object]]] = defaultdict(list)
 
-    def traced(device: str, name: str, call: Callable[[], None]) -> None:
+    def traced(device: str, name: str, call: Callable[[], object]) -> None:
         calls[name].append(partial(_on_device, device, call))
         if len(calls[name]) == len(group.devices):
-            submit(name, partial(_call_all, calls[name]))
+            submit(name, lambda: [each() for each in calls[name]])
 
     replicas = []
     for number, device in enumerate(group.devices, group.first):
@@ -158,9 +158,4 @@ def _typical(buckets: Sequence[TrainingBucket]) -> tuple[float, float]:
 
 def _on_device(device: str, call: Callable[[], object]) -> None:
     with tf.device(device):
-        call()
-
-
-def _call_all(calls: Sequence[Callable[[], object]]) -> None:
-    for call in calls:
         call()

@@ -47,10 +47,8 @@ def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
         return original(self, name, *args, **kwargs)
 
     monkeypatch.setattr(context.Context, "call_function", counted)
-    before = trainer.loop.host_calls
     result = trainer.loop.run(40)
     assert len(result.metrics) == 40
-    assert trainer.loop.host_calls == before + 1
     assert len(entries) == 1
 
 
