@@ -1,10 +1,8 @@
 """Requests as OpenAI's and Open WebUI's clients and pages of other servers send them."""
 
-import io
 from dataclasses import replace
 
 import pytest
-import soundfile
 from server_process import client_here, speak
 from test_serve_speech import FAST, HELLO
 
@@ -40,12 +38,6 @@ def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):
 def test_long_warnings_are_cut(server):
     answer = speak(server, FAST | {"input": HELLO + "".join(map(chr, range(0x4E00, 0x4F00)))})
     assert (answer.status_code, len(answer.headers["x-warning"])) == (200, 1000)
-
-
-def test_opus_is_an_ogg_file(server):
-    answer = speak(server, FAST | {"input": HELLO, "response_format": "opus", "stream_format": "audio"})
-    assert answer.headers["content-type"] == "audio/ogg"
-    assert soundfile.info(io.BytesIO(answer.content)).subtype == "OPUS"
 
 
 def test_the_paths_of_clients(server):

@@ -160,13 +160,6 @@ def test_metrics_are_what_prometheus_reads(server):
     speak(server, HELLO)
     answer = server.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    lines = answer.text.splitlines()
-    named = {line.split()[2] for line in lines if line.startswith("# TYPE ")}
-    for line in lines:
-        if not line.startswith("#"):
-            name, value = line.rsplit(" ", 1)
-            float(value)
-            assert any(name.startswith(known) for known in named)
     assert metric(server, 'xtts_request_seconds_bucket{le="+Inf"}') == metric(server, "xtts_request_seconds_count") > 0
 
 
