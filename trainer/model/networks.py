@@ -76,11 +76,7 @@ class TextEncoder(keras.layers.Layer):  # type: ignore[misc]
         self.norm.build((None, self.width))
 
     def call(
-        self,
-        tokens: tf.Tensor,
-        valid: tf.Tensor,
-        conditioning: Conditioning,
-        seed: tf.Tensor | None,
+        self, tokens: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, seed: tf.Tensor | None
     ) -> tf.Tensor:
         """tokens: int32[B, L], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, D], zero in the padding."""
         # Replace padding before the look-up: an id outside the table is an error on a CPU.

@@ -67,11 +67,7 @@ class RunFolder:
             raise LockstepError(str(self.run_file), found=f"cannot be read ({error})") from None
         described = fields.get("synthesis") if isinstance(fields, dict) else None
         if described is None:
-            raise LockstepError(
-                str(self.run_file),
-                found="no `synthesis` entry",
-                expected="a run of xtts-train",
-            )
+            raise LockstepError(str(self.run_file), found="no `synthesis` entry", expected="a run of xtts-train")
         return check_voice(described, f"{self.run_file} synthesis")
 
     def describe(self, config: Config, cache: Path, spec: CacheSpec, *, recorded: str | None = None) -> None:

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from xtts.trainer.model.alignment import (
-    fit_durations,
-    gaussian_scores,
-    round_durations,
-    search_durations,
-)
+from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 

@@ -47,8 +47,7 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
         signatures[signature_name(shape)] = speak.get_concrete_function()
     if source.model.voice_latents:
         encode_reference = tf.function(
-            lambda *crop: {"voice": model.encode_reference(*crop)},
-            input_signature=reference_signature(source),
+            lambda *crop: {"voice": model.encode_reference(*crop)}, input_signature=reference_signature(source)
         )
         signatures["encode_reference"] = encode_reference.get_concrete_function()
     signatures["serving_default"] = signatures[signature_name(source.voice.shapes[-1])]
