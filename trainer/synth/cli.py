@@ -88,24 +88,19 @@ vocoder_option = click.option(
 )
 
 
-class _Value(click.ParamType[Any]):
-    """A value of `SynthesisOptions`, which judges it: a number where it looks like one."""
-
-    name = "value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """A text of the command line as a number, if it is one."""
-        for kind in (int, float):
-            with suppress(ValueError):
-                return kind(value) if isinstance(value, str) else value
-        return value
+def _value(given: Any) -> Any:  # noqa: ANN401 - `SynthesisOptions` judges it
+    """A text of the command line as a number, if it is one."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(given) if isinstance(given, str) else given
+    return given
 
 
 def synthesis_option(field: str, **changes: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401 - of click.option
     """The command's option for a field of `SynthesisOptions`, with its default, range and description."""
     described = SynthesisOptions.model_fields[field]
     told = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
-    return click.option(f"--{field}", field, type=_Value(), metavar="VALUE", **(told | changes))
+    return click.option(f"--{field}", field, type=_value, metavar="VALUE", **(told | changes))
 
 
 def _with_options(*fields: str) -> Callable[[_Command], _Command]:
@@ -254,7 +249,3 @@ def _refuse_options_of_other_formats(chosen: tuple[str, ...]) -> None:
         if given and fitting and not set(chosen) & set(fitting):
             found, expected = f"together with --format {' and '.join(chosen)}", f"--format {' or '.join(fitting)}"
             raise LockstepError(parameter.opts[0], found=found, expected=expected)
-
-
-if __name__ == "__main__":
-    main()
