@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, CacheSpec
@@ -64,17 +64,7 @@ class Voice(_Part):
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None
     speakers: list[str]
     shapes: Annotated[list[Shape], Field(min_length=1, max_length=100)]
-    """From short to long."""
-
-    @field_validator("shapes")
-    @classmethod
-    def _sort(cls, shapes: list[Shape]) -> list[Shape]:
-        """From short to long; of shapes with equal frames only the one with the most tokens."""
-        best: list[Shape] = []
-        for shape in sorted(shapes, key=lambda shape: (shape.frames, -shape.tokens)):
-            if not best or shape.frames > best[-1].frames:
-                best.append(shape)
-        return best
+    """From short to long, as the buckets of a cache are."""
 
     @property
     def mel_profile(self) -> MelProfile:

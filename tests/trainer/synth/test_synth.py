@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.voice_description import Shape, Voice
+from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.serve.cli import main
 from xtts.trainer.synth import library
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
@@ -82,15 +82,15 @@ def test_shapes_are_locked_and_compiled_once(long_form, tensorflow_synthesizer):
 def test_speech_takes_the_smallest_shape_that_holds_it(
     tensorflow_synthesizer, monkeypatch, tokens, needed, wanted, tried
 ):
-    shapes, runs = [Shape(tokens=10 * size, frames=100 * size) for size in (4, 2, 1)], []
-    shapes.append(Shape(tokens=5, frames=200))  # of one number of frames only the one of most tokens counts
+    shapes, runs = [Shape(tokens=10 * size, frames=100 * size) for size in (1, 2, 4)], []
 
     def run(shape, arguments):
         runs.append(shape.frames)
         return np.zeros((shape.frames, 80), np.float32), np.array([needed])
 
-    described = tensorflow_synthesizer.voice.model_dump() | {"shapes": [shape.model_dump() for shape in shapes]}
-    monkeypatch.setattr(tensorflow_synthesizer, "voice", Voice.model_validate(described))
+    monkeypatch.setattr(
+        tensorflow_synthesizer, "voice", tensorflow_synthesizer.voice.model_copy(update={"shapes": shapes})
+    )
     monkeypatch.setattr(tensorflow_synthesizer, "_run", run)
     mel, durations = tensorflow_synthesizer.speak([1] * tokens, speaker=0, number=0, frames=wanted)
     assert runs == tried
