@@ -24,7 +24,7 @@ from xtts.shared.errors import LockstepError
 
 COMMAND = "from xtts.precompute.cli import main; main()"
 SETTINGS = {"shapes.buckets": 6, "split.validation_fraction": 0.2, "text.tokenizer": "characters"}
-CONFIG, OTHER = load_config("tiny", flags=SETTINGS), load_config("tiny", flags={"text.add_blank": True})
+CONFIG, OTHER = load_config("tiny", flags=SETTINGS), load_config("tiny", flags={"text.add_blank": False})
 HALTED = f"""
 import time
 from xtts.precompute.build.staging import StagingArea

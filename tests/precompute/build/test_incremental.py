@@ -115,7 +115,7 @@ def test_touched_files_are_known_by_their_digest(place):
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
-        ({"text__add_blank": True}, "text.add_blank: False -> True: all texts are tokenised again"),
+        ({"text__add_blank": False}, "text.add_blank: True -> False: all texts are tokenised again"),
         ({"shapes__buckets": 2}, "shapes.buckets: 3 -> 2: the mels are taken from the cache and padded again"),
         ({"split__seed": 1}, "split.seed: 0 -> 1: the clips are divided again"),
     ],
@@ -160,8 +160,8 @@ def test_a_broken_stored_mel_is_not_used(place):
     data[3000] ^= 1
     path.write_bytes(data)
     with pytest.raises(LockstepError, match=r"shard-00000.* record 0 \(tone-.*cannot be used again: data checksum"):
-        update(place, config(text__add_blank=True))
-    report, _ = update(place, config(text__add_blank=True), fresh=True)
+        update(place, config(text__add_blank=False))
+    report, _ = update(place, config(text__add_blank=False), fresh=True)
     assert report.kept_shards == 0
     assert verify_cache(place / "cache", threads=1) == []
 

@@ -45,9 +45,9 @@ print(reads, len(seen))
 
 
 @pytest.fixture
-def blanks(tiny_config: Config) -> Config:
+def no_blanks(tiny_config: Config) -> Config:
     """Other settings, for which every shard, the index and the tokenizer are other files."""
-    return tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": True})})
+    return tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": False})})
 
 
 def change(place: Path, config: Config) -> tuple[BuildReport, list[str]]:
@@ -55,11 +55,11 @@ def change(place: Path, config: Config) -> tuple[BuildReport, list[str]]:
     return build(place / "corpus", place / "cache", config, progress=said), said.lines
 
 
-def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
+def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, no_blanks):
     cache = place / "cache"
     old, there = load_spec(cache), tree(cache).keys()
     lock = ReadLock(cache)
-    report, lines = change(place, blanks)
+    report, lines = change(place, no_blanks)
     assert report.changed
     assert tree(cache).keys() > there - {"cache.json"}
     assert load_spec(cache) == report.spec != old
@@ -69,9 +69,9 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
     replaced = len(there) - 3  # all but cache.json and the lock files
     said = f"{replaced} replaced files stay while another process reads the cache; a later build goes on"
     assert said in lines
-    assert said in change(place, blanks)[1]
+    assert said in change(place, no_blanks)[1]
     lock.release()
-    report, lines = change(place, blanks)
+    report, lines = change(place, no_blanks)
     assert report.changed is False
     assert said not in lines
     assert not tree(cache).keys() & (there - {"cache.json", ".lock", ".readers"})
@@ -79,9 +79,9 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, blanks):
         full_check(cache, old)
 
 
-def test_a_clip_is_read_from_the_cache_that_was_opened(place, blanks):
+def test_a_clip_is_read_from_the_cache_that_was_opened(place, no_blanks):
     clips = CachedClips(place / "cache")
-    change(place, blanks)
+    change(place, no_blanks)
     for row in (row for row in clips.rows if row.is_kept):
         assert clips.read(row).record.clip_id == row.clip.id
     assert clips.rows == read_index(place / "cache" / clips.spec.index_file)
@@ -98,7 +98,7 @@ def test_what_is_verified_is_kept(place, monkeypatch):
 
 
 @pytest.mark.long
-def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, blanks):
+def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, no_blanks):
     generator, cache, there = random.Random(fresh_seed()), place / "cache", tree(place / "cache").keys()
     read = [sys.executable, "-c", READER, str(cache), str(place / "stop")]
     watching, kills = subprocess.Popen(read, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), 0

@@ -95,8 +95,8 @@ def test_a_cache_of_another_machine_is_not_continued(place, tiny_config, other_m
 def test_what_needs_no_new_mel_is_done_on_any_machine(place, tiny_config, other_machine):
     mel_check = load_spec(place / "cache").mel_check
     assert update(place, tiny_config)[0].changed is False
-    blanks = tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": True})})
-    report, lines = update(place, blanks)
+    no_blanks = tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": False})})
+    report, lines = update(place, no_blanks)
     assert report.written_shards > 0
     assert any(", 0 of them from audio" in line for line in lines)
     assert report.spec.mel_check == mel_check

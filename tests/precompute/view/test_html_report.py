@@ -50,7 +50,7 @@ def hostile_cache(tmp_path_factory):
     folder, files, lines = tmp_path_factory.mktemp("hostile"), {}, ""
     for number in range(14):
         name = f"<i>{number}" if number in (1, 4) else f"clip-{number}"
-        files[f"wavs/{name}.wav"] = sound(0.5 + 0.01 * number, rate=16_000 if number == 6 else RATE)
+        files[f"wavs/{name}.wav"] = sound(1.0 + 0.01 * number, rate=16_000 if number == 6 else RATE)
         text = HOSTILE_TEXT if number < 9 else "a few words"
         lines += f"{name}|{text}|{text}|<b>{'ab'[number % 2]}\n"
     files["wavs/<i>4.wav"] = b""

@@ -58,7 +58,9 @@ def test_cache_and_voice_hold_it_and_it_stays_while_clips_come_and_go(learned, t
     def build(texts, vocabulary=64, **options):
         lines = (f"tone-{number:04d}|{text}\n" for number, text in enumerate(texts))
         (corpus / "metadata.csv").write_text("".join(lines))
-        config = load_config("tiny", flags={"text.tokenizer": "bpe", "text.bpe_vocabulary": vocabulary})
+        config = load_config(
+            "tiny", flags={"text.tokenizer": "bpe", "text.add_blank": False, "text.bpe_vocabulary": vocabulary}
+        )
         spec = build_cache(corpus, cache, config, **options).spec
         return spec, load_tokenizer(tokenizer_path(cache))
 

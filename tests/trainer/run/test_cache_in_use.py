@@ -23,8 +23,8 @@ def cache(tiny_cache: Path, tmp_path: Path) -> Path:
 
 def build_other(corpus: Path, cache: Path, config: Config) -> None:
     """Other settings, for which every shard, the index and the tokenizer are other files."""
-    blanks = config.model_copy(update={"text": config.text.model_copy(update={"add_blank": True})})
-    build_cache(corpus, cache, blanks)
+    no_blanks = config.model_copy(update={"text": config.text.model_copy(update={"add_blank": False})})
+    build_cache(corpus, cache, no_blanks)
 
 
 def run_of(cache, folder):
