@@ -52,6 +52,7 @@ def apply_filters(row: IndexRow, config: Config) -> IndexRow:
         reason, detail = "too long text", f"{tokens} tokens, at most {most_tokens} are allowed"
     elif frames < tokens:
         reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
+        detail += "; text.add_blank=false halves the tokens" if config.text.add_blank else ""
     else:
         return row
     return row.rejected(reason, detail)

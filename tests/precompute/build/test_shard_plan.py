@@ -114,7 +114,12 @@ def test_padded_lengths_that_waste_much_are_chosen_again():
         (20, 1, "too short audio", "1 frames, at least 2 are needed"),
         (20, 301, "too long audio", "301 frames, at most 300 are allowed"),
         (51, 100, "too long text", "51 tokens, at most 50 are allowed"),
-        (40, 30, "too short audio", "30 frames for 40 tokens: they cannot be aligned"),
+        (
+            40,
+            30,
+            "too short audio",
+            "30 frames for 40 tokens: they cannot be aligned; text.add_blank=false halves the tokens",
+        ),
     ],
 )
 def test_lengths_are_judged(tokens, frames, reason, detail):
