@@ -103,11 +103,11 @@ def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
     def speak(ids, *, speaker, language, number, frames):
         assert (language, frames) == (0, 0)
         spoken.append(len(ids))
-        return np.zeros((min(10 * len(ids), 50), 80), np.float32), np.full(len(ids), 10)
+        return np.zeros((min(4 * len(ids), 50), 80), np.float32), np.full(len(ids), 4)
 
     monkeypatch.setattr(long_form.synthesizer, "speak", speak)
     assert say(long_form, "abc def").pieces == 2
-    assert spoken == [7, 3, 3]
+    assert spoken == [15, 7, 7]  # with blanks
 
     monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), np.array([99])))
     with pytest.raises(LockstepError, match=r"TEXT: 'a': speaks for 99 frames, expected at most 5"):
