@@ -4,14 +4,18 @@ None of them needs TensorFlow.
 """
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.system.folder_lock import in_turn
 
 CEPSTRA = 13
 DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)
@@ -90,9 +94,7 @@ def _path_mean(query: np.ndarray, reference: np.ndarray) -> float:
 
 def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
-    import librosa  # a second
-
-    path: np.ndarray = librosa.sequence.dtw(query.T, reference.T)[1]  # type: ignore[attr-defined]
+    path: np.ndarray = _librosa().sequence.dtw(query.T, reference.T)[1]
     return path[::-1]
 
 
@@ -142,15 +144,26 @@ def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return mean, (squares - count * np.outer(mean, mean)) / (count - 1)
 
 
+@cache
+def _librosa() -> Any:  # noqa: ANN401 - a module; importing it takes a second
+    """librosa, imported by one process at a time.
+
+    Numba then compiles functions of it, once. Two processes that do so at the same time leave files on the disk that
+    crash every later one (numba issue 10128).
+    """
+    with in_turn(Path(gettempdir()) / f"lockstep-librosa-{os.getuid()}"):
+        import librosa.core.pitch
+        import librosa.sequence
+    return librosa
+
+
 def pitch_track(samples: np.ndarray, profile: MelProfile, frames: int) -> np.ndarray:
     """F0 in Hz of each mel frame, 0 where unvoiced: float32[S] -> float32[T], T = frames.
 
     Probabilistic YIN (Mauch and Dixon, ICASSP 2014) as librosa has it, in steps of half a semitone and two
     frames. Samples that are no numbers count as silence.
     """
-    import librosa  # a second
-
-    hertz, voiced, _ = librosa.pyin(
+    hertz, voiced, _ = _librosa().pyin(
         np.nan_to_num(samples), fmin=LOWEST_HZ, fmax=HIGHEST_HZ, sr=profile.sample_rate, frame_length=profile.fft_size,
         hop_length=2 * profile.hop_samples, resolution=0.5,
     )  # fmt: skip

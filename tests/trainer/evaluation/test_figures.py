@@ -1,5 +1,7 @@
 """Every figure comes out bad where what it measures is broken, on real recordings."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import soundfile
@@ -7,6 +9,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.trainer.evaluation import speech_distances
 from xtts.trainer.evaluation.figures import Recordings
 from xtts.trainer.evaluation.speech_distances import (
     FrechetDistance,
@@ -14,6 +17,7 @@ from xtts.trainer.evaluation.speech_distances import (
     distance_of_halves,
     pause_seconds,
     pitch_errors,
+    pitch_track,
     warped_distances,
 )
 
@@ -115,3 +119,13 @@ def test_removed_pauses_are_missed(mels):
     recordings = Recordings([paused, mels[1]], ["a", "b"], [0], PROFILE)
     figures, _ = recordings.compare([np.concatenate([speech, speech])], [120])
     assert figures.pause_error == pytest.approx(40 * frame, abs=0.1)
+
+
+def test_processes_that_import_librosa_wait_for_each_other(monkeypatch):
+    """Two that compile its functions at the same time break numba's files."""
+    waited = list[object]()
+    monkeypatch.setattr(speech_distances, "in_turn", lambda path: nullcontext(waited.append(path)))
+    speech_distances._librosa.cache_clear()
+    for _ in range(2):
+        assert not pitch_track(np.zeros(9000, np.float32), PROFILE, 35).any()
+    assert len(waited) == 1
