@@ -94,7 +94,8 @@ def _path_mean(query: np.ndarray, reference: np.ndarray) -> float:
 
 def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
     """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
-    path: np.ndarray = _librosa().sequence.dtw(query.T, reference.T)[1]
+    _, dtw = _librosa()
+    path: np.ndarray = dtw(query.T, reference.T)[1]
     return path[::-1]
 
 
@@ -145,16 +146,17 @@ def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @cache
-def _librosa() -> Any:  # noqa: ANN401 - a module; importing it takes a second
-    """librosa, imported by one process at a time.
+def _librosa() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Functions `pyin` and `sequence.dtw` of librosa, which one process at a time imports, in a second.
 
     Numba then compiles functions of it, once. Two processes that do so at the same time leave files on the disk that
     crash every later one (numba issue 10128).
     """
     with in_turn(Path(gettempdir()) / f"lockstep-librosa-{os.getuid()}"):
-        import librosa.core.pitch
-        import librosa.sequence
-    return librosa
+        import librosa
+
+        # Lazily: what is named is imported.
+        return librosa.pyin, librosa.sequence.dtw  # type: ignore[attr-defined]
 
 
 def pitch_track(samples: np.ndarray, profile: MelProfile, frames: int) -> np.ndarray:
@@ -163,7 +165,8 @@ def pitch_track(samples: np.ndarray, profile: MelProfile, frames: int) -> np.nda
     Probabilistic YIN (Mauch and Dixon, ICASSP 2014) as librosa has it, in steps of half a semitone and two
     frames. Samples that are no numbers count as silence.
     """
-    hertz, voiced, _ = _librosa().pyin(
+    pyin, _ = _librosa()
+    hertz, voiced, _ = pyin(
         np.nan_to_num(samples), fmin=LOWEST_HZ, fmax=HIGHEST_HZ, sr=profile.sample_rate, frame_length=profile.fft_size,
         hop_length=2 * profile.hop_samples, resolution=0.5,
     )  # fmt: skip
