@@ -155,10 +155,12 @@ def step_seconds(run: Path) -> list[float]:
     return [line["step_seconds"] for line in lines_of(run)]
 
 
-def shown(values: Sequence[float]) -> str:
-    """Mean, and with several values their standard deviation."""
-    mean = f"{statistics.fmean(values):.3f}"
-    return f"{mean} ±{statistics.stdev(values):.3f}" if len(values) > 1 else mean
+def shown(values: Sequence[float | None]) -> str | None:
+    """Mean, and with several values their standard deviation; None is a figure that was not measured as today."""
+    known = [value for value in values if value is not None]
+    if len(known) < 2:
+        return f"{known[0]:.3f}" if known else None
+    return f"{statistics.fmean(known):.3f} ±{statistics.stdev(known):.3f}"
 
 
 if __name__ == "__main__":

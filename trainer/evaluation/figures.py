@@ -23,8 +23,9 @@ from xtts.trainer.evaluation.speech_distances import (
 )
 
 _MOST_VOCODED = 16
-_PITCH_ITERATIONS = 10
-"""Of Griffin-Lim: F0 needs no more. Log-F0 errors of a run were 0.120 as with 60, of vocoded recordings 0.004."""
+_PITCH_ITERATIONS = 30
+"""Of Griffin-Lim. Of 15 German recordings 29% of the frames are voiced, and vocoded with 10 iterations 19%, two clips
+without a voiced frame; with 30 28%, with 60 29%."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +40,7 @@ class Sentence:
     sentence of the same voice."""
     duration_error: float
     """|length - its recording's length| / its recording's length."""
-    log_f0_error: float
+    log_f0_error: float | None
     """`PitchErrors.log_f0` to its recording."""
     voicing_error: float
     """`PitchErrors.voicing` to its recording."""
@@ -137,6 +138,8 @@ def spread(clips: int, limit: int) -> list[int]:
 def mean_figures(sentences: Sequence[Sentence], frechet_distance: float) -> Figures:
     """Means over at least one sentence, beside the Fréchet distance of all."""
     names = ("relative_mcd", "log_f0_error", "voicing_error", "pause_error", "duration_error", "mcd_db")
-    means = {name: float(np.mean([getattr(sentence, name) for sentence in sentences])) for name in names}
+    columns = {name: [getattr(sentence, name) for sentence in sentences] for name in names}
+    columns["log_f0_error"] = [error for error in columns["log_f0_error"] if error is not None] or [0.0]
+    means = {name: float(np.mean(column)) for name, column in columns.items()}
     retrieved = float(np.mean([sentence.nearest == sentence.clip_id for sentence in sentences]))
     return Figures(frechet_distance=frechet_distance, retrieval_at_1=retrieved, **means)

@@ -177,8 +177,8 @@ def pitch_track(samples: np.ndarray, profile: MelProfile, frames: int) -> np.nda
 class PitchErrors(NamedTuple):
     """Differences of F0 along a warping path."""
 
-    log_f0: float
-    """Root mean square of the difference of ln F0, over the pairs of frames that are voiced in both; 0 without any."""
+    log_f0: float | None
+    """Root mean square of the difference of ln F0 over the pairs of frames voiced in both; None without any."""
     voicing: float
     """Share of the pairs of frames that are voiced in one and unvoiced in the other."""
 
@@ -188,7 +188,9 @@ def pitch_errors(track: np.ndarray, recorded: np.ndarray, path: np.ndarray) -> P
     one, two = track[path[:, 0]], recorded[path[:, 1]]
     both = (one > 0) & (two > 0)
     apart = np.log(one[both] / two[both])
-    return PitchErrors(float(np.sqrt(np.mean(apart**2))) if both.any() else 0.0, float(np.mean((one > 0) != (two > 0))))
+    return PitchErrors(
+        float(np.sqrt(np.mean(apart**2))) if both.any() else None, float(np.mean((one > 0) != (two > 0)))
+    )
 
 
 def pause_seconds(mel: np.ndarray, profile: MelProfile) -> float:

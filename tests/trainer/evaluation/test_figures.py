@@ -1,6 +1,7 @@
 """Every figure comes out bad where what it measures is broken, on real recordings."""
 
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from xtts.trainer.evaluation.speech_distances import (
 )
 
 PROFILE = mel_profile("hifigan")
+DOCS = Path(__file__).parents[3] / "docs"
 NAMES = ("LJ001-0002", "LJ001-0008", "LJ001-0010", "LJ001-0017")
 
 
@@ -68,6 +70,15 @@ def test_the_vocoder_costs_little(recordings):
     assert vocoded.voicing_error < 0.05
 
 
+def test_a_vocoded_mel_is_voiced_where_its_recording_is():
+    """Ten iterations of Griffin-Lim left 25% of the frames of this one voiced, of 44%: on both sides of a figure."""
+    samples = soundfile.read(DOCS / "kerstin-recorded.mp3", dtype="float32")[0]
+    mel = log_mel(samples, PROFILE)
+    recordings = Recordings([mel, mel], ["one", "two"], [0], PROFILE)
+    vocoded, recorded = recordings._pitch(mel) > 0, pitch_track(samples, PROFILE, len(mel)) > 0
+    assert np.mean(vocoded != recorded) < 0.12
+
+
 def noisy(mel, amount):
     return mel + amount * np.random.default_rng(0).normal(size=mel.shape)
 
@@ -106,7 +117,7 @@ def test_shifted_pitch_and_swapped_voicing_are_seen():
     assert higher.voicing == 0.0
     whispered = pitch_errors(np.where(np.arange(8) < 4, 0, track), track, path)
     assert whispered.voicing == 3 / 8
-    assert pitch_errors(np.zeros(8), track, path).log_f0 == 0.0, "no pair is voiced in both"
+    assert pitch_errors(np.zeros(8), track, path) == (None, 5 / 8), "no pair is voiced in both"
 
 
 def test_removed_pauses_are_missed(mels):
