@@ -34,7 +34,7 @@ FULL, QUICK = {"rows": [1_000_000, 10_000_000], "built": [100_000]}, {"rows": [1
 CHANGED_SHARE = 0.01
 LETTERS = 100
 TEXT = "the quick brown fox jumps over the lazy dog and runs away from it, as far as it can"
-SETTINGS = {"shapes.buckets": 1, "text.expand_numbers": False}
+SETTINGS = {"shapes.buckets": 1, "text.expand_numbers": False, "text.add_blank": False}
 
 Figures = dict[str, Any]
 

@@ -41,7 +41,7 @@ def test_rebuild(measure, tmp_path):
 
 
 def test_precompute(tone_corpus, tmp_path):
-    data, out = tone_corpus(tmp_path / "corpus", 12), tmp_path / "figures.json"
+    data, out = tone_corpus(tmp_path / "corpus", 12, seconds=(1.5, 2.0)), tmp_path / "figures.json"
     line = [sys.executable, BENCHMARKS / "precompute.py", "--data", data, "--work", tmp_path / "work", "--out", out]
     amounts = ["--rounds", 2, "--workers", 2, "--only", "librosa"]
     done = subprocess.run([*map(str, line + amounts)], capture_output=True, text=True, check=False)
