@@ -19,9 +19,9 @@ LINES = [line for line in LINES if not any(word in line for word in ELSEWHERE)]
 
 
 @pytest.mark.long
-def test_the_commands_of_the_pages_run(finished_run, tiny_corpus, tmp_path):
+def test_the_commands_of_the_pages_run(finished_run, tone_corpus, tmp_path):
     for name in ("my-corpus", "corpus"):
-        shutil.copytree(tiny_corpus, tmp_path / name)
+        tone_corpus(tmp_path / name, 24, seconds=(1.5, 2.0))
     (tmp_path / "runs").mkdir()
     for name in ("RUN", "runs/tiny-1a2b3c4d"):
         (tmp_path / name).symlink_to(finished_run[0])
