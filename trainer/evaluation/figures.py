@@ -12,6 +12,7 @@ from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.trainer.evaluation.speech_distances import (
+    RANGE_LOG_F0,
     FrechetDistance,
     cepstra,
     distance_of_halves,
@@ -136,10 +137,13 @@ def spread(clips: int, limit: int) -> list[int]:
 
 
 def mean_figures(sentences: Sequence[Sentence], frechet_distance: float) -> Figures:
-    """Means over at least one sentence, beside the Fréchet distance of all."""
+    """Means over at least one sentence, beside the Fréchet distance of all.
+
+    Pitch is that of sentences with voiced pairs; where none has one the error is the whole range of voices, not 0.
+    """
     names = ("relative_mcd", "log_f0_error", "voicing_error", "pause_error", "duration_error", "mcd_db")
     columns = {name: [getattr(sentence, name) for sentence in sentences] for name in names}
-    columns["log_f0_error"] = [error for error in columns["log_f0_error"] if error is not None] or [0.0]
+    columns["log_f0_error"] = [error for error in columns["log_f0_error"] if error is not None] or [RANGE_LOG_F0]
     means = {name: float(np.mean(column)) for name, column in columns.items()}
     retrieved = float(np.mean([sentence.nearest == sentence.clip_id for sentence in sentences]))
     return Figures(frechet_distance=frechet_distance, retrieval_at_1=retrieved, **means)

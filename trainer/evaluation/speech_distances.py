@@ -27,6 +27,7 @@ AUDIBLE_NATS = 80.0 * np.log(10.0) / 20.0
 """80 dB: what is further below the loudest channel of a clip, such as digital silence, counts as equally silent."""
 LOWEST_HZ, HIGHEST_HZ = 60.0, 500.0
 """Range of speaking voices."""
+RANGE_LOG_F0 = math.log(HIGHEST_HZ / LOWEST_HZ)
 PAUSE_SECONDS = 0.1
 """Silence inside a sentence that lasts as long is a pause."""
 SILENCE_DB = 30.0

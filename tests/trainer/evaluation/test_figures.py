@@ -79,6 +79,15 @@ def test_a_vocoded_mel_is_voiced_where_its_recording_is():
     assert np.mean(vocoded != recorded) < 0.12
 
 
+def test_speech_without_a_voice_has_the_worst_pitch(recordings, mels):
+    """As long as its mean left nothing to count it was 0, that of perfect speech."""
+    hiss = np.random.default_rng(0).normal(-3, 1, mels[0].shape).astype(np.float32)
+    figures, (sentence,) = recordings.compare([hiss], [len(hiss)], [0])
+    assert sentence.log_f0_error is None
+    assert figures.log_f0_error == pytest.approx(np.log(500 / 60))
+    assert figures.voicing_error > 0.2
+
+
 def noisy(mel, amount):
     return mel + amount * np.random.default_rng(0).normal(size=mel.shape)
 
@@ -132,7 +141,7 @@ def test_removed_pauses_are_missed(mels):
     assert figures.pause_error == pytest.approx(40 * frame, abs=0.1)
 
 
-def test_processes_that_import_librosa_wait_for_each_other(monkeypatch):
+def test_librosa_is_imported_under_a_lock(monkeypatch):
     """Two that compile its functions at the same time break numba's files."""
     waited = list[object]()
     monkeypatch.setattr(speech_distances, "in_turn", lambda path: nullcontext(waited.append(path)))
