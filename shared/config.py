@@ -84,7 +84,7 @@ class TextConfig(ConfigSection):
     bpe_vocabulary: Annotated[int, Field(ge=64, le=65_536)] = 512
     """Most ids of `bpe`, those of single characters included."""
     add_blank: bool = False
-    """Put a blank token around every symbol (2n+1 tokens)."""
+    """Put a blank token around every symbol (2n+1 tokens for n symbols)."""
     lexicon: Annotated[str | None, Field(exclude=True)] = None
     """File of words and how they are read: a line has a word, a tab, and `[[phonemes]]` (of the tokenizer `phonemes`)
     or a respelling. A word in small letters is meant in any case, others as they are written. The cache, runs and

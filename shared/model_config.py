@@ -74,7 +74,9 @@ class ModelConfig(ConfigSection):
     """Levels of lower frame rates in the middle of the decoder, each inside the one before; []: all blocks work at the
     full frame rate."""
     dropout: Fraction
-    """Share of activations dropped in training, in all parts but the decoder."""
+    """Share of activations dropped in training, in all parts but the decoder and the duration predictor."""
+    duration_dropout: Fraction
+    """The same in the duration predictor, which is the first to overfit."""
     voice_latents: Annotated[int, Field(ge=0, le=1024)]
     """Latents that carry the voice of a reference recording; 0: no such encoder, a speaker table distinguishes voices.
     Above 0 the recording alone decides the voice, unless voice_speaker_table is true."""

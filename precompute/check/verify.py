@@ -237,7 +237,7 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
         yield "names audio" if record.audio else "holds a mel", "the other, as cache.json has it"
         return
     tokens, frames = len(record.tokens), len(record.mel) if record.audio is None else bucket.frames
-    if record.audio is not None and spec.mel_profile.frames(record.audio.samples) != record.mel_length:
+    if record.audio is not None and spec.mel_profile.clip_frames(record.audio.samples) != record.mel_length:
         yield f"{record.audio.samples} samples", f"those of {record.mel_length} frames"
     most_frames, most_tokens = (
         (bucket.frames, bucket.tokens) if spec.fixed_length else (record.mel_length, record.token_length)

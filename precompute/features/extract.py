@@ -17,7 +17,7 @@ from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import unpack
 from xtts.precompute.workers.shared_folders import attempt_path
 from xtts.shared.audio.decode import AudioProblem, Recording
-from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel import clip_mel
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import Shard, with_digest
@@ -153,10 +153,10 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
 
 def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -> np.ndarray:
     """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem` where it has other frames."""
-    if extractor.profile.frames(len(samples)) != frames:
+    if extractor.profile.clip_frames(len(samples)) != frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
-        return log_mel(samples, extractor.profile).astype(extractor.config.shards.mel_dtype)
+        return clip_mel(samples, extractor.profile).astype(extractor.config.shards.mel_dtype)
 
 
 def _read_source(row: IndexRow, extractor: FeatureExtractor) -> Recording:

@@ -6,9 +6,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
 
-FEATURE_VERSION = 2
+FEATURE_VERSION = 3
 """Raised whenever the numbers that this module or shared/audio/decode.py produce change: old mels are then rebuilt."""
 
 _BLOCK_FRAMES = 128  # the windowed frames and their spectrum then stay in the second-level cache
@@ -27,8 +27,16 @@ is off by 2.5e-3 at 10.5, by 4.5e-4 at 8.5.
 """
 
 
+def clip_mel(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
+    """Log-mel of a clip as caches hold it, with `EDGE_FRAMES` of silence at either end.
+
+    samples: float32[S] -> float32[T, M], T = `profile.clip_frames(S)`.
+    """
+    return np.pad(log_mel(samples, profile), [(EDGE_FRAMES, EDGE_FRAMES), (0, 0)], constant_values=profile.silence)
+
+
 def log_mel(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
-    """Log-mel of one clip of at least `profile.shortest_frames` frames.
+    """Log-mel of samples that reach beyond the reflection at their ends.
 
     samples: float32[S] at the profile's rate. Returns float32[T, M], natural-log magnitude.
     """

@@ -8,6 +8,10 @@ from dataclasses import dataclass, replace
 
 from xtts.shared.errors import LockstepError
 
+EDGE_FRAMES = 6
+"""Frames of silence at either end of a clip's mel: a model learns to start from silence and to decay into it, however
+tightly the recordings were trimmed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class MelProfile:
@@ -46,10 +50,14 @@ class MelProfile:
         """T for S samples at this profile's rate."""
         return samples // self.hop_samples + (1 if self.centered else 0)
 
+    def clip_frames(self, samples: int) -> int:
+        """Frames of a clip of S samples, its silent edges included."""
+        return self.frames(samples) + 2 * EDGE_FRAMES
+
     @property
     def shortest_frames(self) -> int:
-        """Fewer frames than these come from fewer samples than the reflection needs."""
-        return self.frames(self.padding_samples) + 1
+        """Fewest frames of a clip: fewer come from fewer samples than the reflection needs."""
+        return self.clip_frames(self.padding_samples) + 1
 
     def seconds(self, frames: int) -> float:
         """Duration of T frames."""

@@ -15,7 +15,7 @@ from xtts.shared.cache.clip_index import ShardPlace
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[6] = 6
+FORMAT_VERSION: Literal[7] = 7
 ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
 """In a cache the last two carry a digest: see `with_digest`."""
@@ -102,7 +102,7 @@ class Statistics(_SpecPart):
 class CacheSpec(_SpecPart):
     """What `cache.json` holds, less its own digest."""
 
-    format_version: Literal[6]
+    format_version: Literal[7]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from xtts.shared.audio.decode import AudioProblem, read_recording
-from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.mel import clip_mel
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 
@@ -34,4 +34,4 @@ def with_mel(record: Record, spec: CacheSpec) -> Record:
     found = (recording.header.rate, len(recording.samples))
     if found != (profile.sample_rate, record.audio.samples):
         raise CorruptRecord(f"{path} has {found[1]} samples at {found[0]} Hz, not the {record.audio.samples} indexed")
-    return replace(record, mel=log_mel(recording.mono, profile)[: record.mel_length].astype(spec.mel_dtype))
+    return replace(record, mel=clip_mel(recording.mono, profile).astype(spec.mel_dtype))

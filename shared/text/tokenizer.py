@@ -1,6 +1,7 @@
 """Text to tokens: one documented symbol table, the same in features, training and synthesis.
 
-Ids: 0 pads, 1 is the blank of `add_blank`, 2 is the space, then punctuation, then a to z or the IPA letters.
+Ids: 0 pads, 1 is the blank of `add_blank`, 2 and 3 are the start and the end of every text, 4 is the space, then
+punctuation, then a to z or the IPA letters.
 Languages other than English append the letters that their texts are written with (`shared/text/alphabet.py`) in the
 order of their code points. Byte-pair encoding puts the pieces that it learned from the corpus behind the letters.
 """
@@ -22,8 +23,9 @@ from xtts.shared.text.phonemes import IPA, is_unspoken, phonemise, spelled_lette
 from xtts.shared.text.pronunciation import GIVEN, Lexicon, pronounced
 from xtts.shared.text.scripts import is_letter, is_sign
 
-PAD, BLANK = "<pad>", "<blank>"
-_COMMON: tuple[str, ...] = (PAD, BLANK, " ", *PUNCTUATION)
+PAD, BLANK, START, END = SPECIAL = ("<pad>", "<blank>", "<start>", "<end>")
+"""Symbols that are not written; a text begins and ends with the last two, in the silent edges of its clip."""
+_COMMON: tuple[str, ...] = (*SPECIAL, " ", *PUNCTUATION)
 CHARACTERS: tuple[str, ...] = (*_COMMON, *"abcdefghijklmnopqrstuvwxyz")
 PHONEMES: tuple[str, ...] = (*_COMMON, *IPA)
 _SYMBOLS = {"characters": CHARACTERS, "phonemes": PHONEMES}
@@ -49,7 +51,7 @@ class Tokens:
 
 @dataclass(frozen=True, kw_only=True)
 class Tokenizer:
-    """Maps text to ids by a symbol table; `add_blank` puts blank around every symbol (2n+1 tokens)."""
+    """Maps text to ids by a symbol table, from start to end; `add_blank` puts a blank around every symbol."""
 
     kind: str
     symbols: tuple[str, ...]
@@ -87,14 +89,15 @@ class Tokenizer:
         if not any(map(is_letter, known)):
             return Tokens(ids=[], left_out=left_out)
         ids = encode_words(known, self.symbols, self.merges) if self.kind == "bpe" else [table[c] for c in known]
+        ids = [table[START], *ids, table[END]]
         if self.add_blank:
             blank = table[BLANK]
             ids = [blank, *(i for symbol in ids for i in (symbol, blank))]
         return Tokens(ids=ids, left_out=left_out)
 
     def decode(self, ids: list[int]) -> str:
-        """Readable text of ids, without pads and blanks."""
-        return composed("".join(self.symbols[i] for i in ids if self.symbols[i] not in (PAD, BLANK)))
+        """Readable text of ids, without `SPECIAL` symbols."""
+        return composed("".join(self.symbols[i] for i in ids if self.symbols[i] not in SPECIAL))
 
     def to_json(self) -> dict[str, object]:
         """What `tokenizer.json` holds."""
@@ -175,10 +178,10 @@ def _with_pieces(letters: Tokenizer, texts: Mapping[str, Iterable[str]], vocabul
     if letters.size > vocabulary:
         found = f"{letters.size} letters and signs in the corpus, more than text.bpe_vocabulary ({vocabulary})"
         raise LockstepError("text.bpe_vocabulary", found=found, fix=f"--set text.bpe_vocabulary={2 * letters.size}")
-    symbols = letters.symbols[2:]
+    symbols = letters.symbols[len(SPECIAL) :]
     table = set(symbols)
     known = (_with_symbols(written(text, code), table) for code, some in texts.items() for text in some)
-    learned, merges = train_merges(known, symbols, symbols=vocabulary - 2)
+    learned, merges = train_merges(known, symbols, symbols=vocabulary - len(SPECIAL))
     return replace(letters, symbols=(*letters.symbols, *learned), merges=merges)
 
 

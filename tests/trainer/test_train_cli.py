@@ -84,7 +84,7 @@ REPAIR = "run xtts-precompute verify --cache {cache} --against <its corpus> --re
     ("damage", "more", "code", "messages"),
     [
         (unfinished, (), 2, ["no finished cache here"]),
-        (rewritten(format_version=99), (), 1, ["format version 99, expected 6; run xtts-precompute build --fresh"]),
+        (rewritten(format_version=99), (), 1, ["format version 99, expected 7; run xtts-precompute build --fresh"]),
         (rewritten(vocabulary=3), (), 1, ["edited after it was written"]),
         (truncated, (), 1, ["shard-00000-of-", "truncated to"]),
         (flipped, FULLY, 1, [".tfrecord: damaged (digest differs); " + REPAIR]),

@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.audio.mel import hann_window, mel_filterbank
-from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.trainer.data.batch import Batch, blank_batch
 
@@ -20,12 +20,12 @@ _FULL_SCALE = 32768.0
 
 
 def reflected_samples(profile: MelProfile, frames: int) -> int:
-    """Samples that T frames reach, the reflected ones included."""
-    return (frames - 1) * profile.hop_samples + profile.fft_size
+    """Samples that a clip of T frames reaches, the reflected ones included; its silent edges reach none."""
+    return (frames - 2 * EDGE_FRAMES - 1) * profile.hop_samples + profile.fft_size
 
 
 def log_mel(samples: tf.Tensor, profile: MelProfile) -> tf.Tensor:
-    """Log-mel of reflected samples, int16[..., `reflected_samples`(T)]: float32[..., T, M], natural-log magnitude.
+    """Log-mel of reflected samples, int16[..., S] -> float32[..., T, M], natural-log magnitude, without silent edges.
 
     The FFT is of float64, as a float32 FFT is off by more than the tolerance where loud and quiet bins meet.
     """
@@ -59,8 +59,10 @@ def mel_in_step(spec: CacheSpec) -> Callable[[Batch], Batch]:
             return batch
         profile = spec.mel_profile
         mel = tf.cast(log_mel(batch.mel, profile), spec.mel_dtype)
-        mask = tf.sequence_mask(batch.mel_length, mel.shape[1])[..., tf.newaxis]
-        return batch._replace(mel=tf.where(mask, mel, tf.constant(profile.silence, mel.dtype)))
+        silence = tf.constant(profile.silence, mel.dtype)
+        mask = tf.sequence_mask(batch.mel_length - 2 * EDGE_FRAMES, mel.shape[1])[..., tf.newaxis]
+        edges = [[0, 0], [EDGE_FRAMES, EDGE_FRAMES], [0, 0]]
+        return batch._replace(mel=tf.pad(tf.where(mask, mel, silence), edges, constant_values=silence))
 
     return with_mel
 
@@ -105,7 +107,8 @@ def _reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
         else:
             mel = tf.cast(log_mel(samples, profile), part.dtype)
             silence = tf.constant(profile.silence, part.dtype)
-            parsed[part.name] = tf.pad(mel, [[0, part.shape[0] - length], [0, 0]], constant_values=silence)
+            after = part.shape[0] - length + EDGE_FRAMES
+            parsed[part.name] = tf.pad(mel, [[EDGE_FRAMES, after], [0, 0]], constant_values=silence)
         return Batch(*(tf.ensure_shape(tf.cast(parsed[to.name], to.dtype), to.shape) for to in signature))
 
     return read

@@ -10,7 +10,7 @@ from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, CacheSpec
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.bpe import Merges, check_merges
 from xtts.shared.text.pronunciation import Lexicon
-from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
+from xtts.shared.text.tokenizer import SPECIAL, Tokenizer, load_tokenizer
 
 
 class _Part(BaseModel):
@@ -32,6 +32,8 @@ class Symbols(_Part):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
+        if tuple(self.symbols[: len(SPECIAL)]) != SPECIAL:
+            raise ValueError(f"do not begin with {' '.join(SPECIAL)}; an earlier version made it")
         check_merges(tuple(self.symbols), self.pairs)
         return self
 

@@ -103,7 +103,7 @@ class DurationPredictor(keras.layers.Layer):  # type: ignore[misc]
         widths = [config.text_width] + [self.width] * config.duration_layers
         self.blocks = [
             ConvolutionBlock(
-                width, out, config.duration_kernel, config.dropout, seeds, dtype=dtype, name=f"convolution_{i}"
+                width, out, config.duration_kernel, config.duration_dropout, seeds, dtype=dtype, name=f"convolution_{i}"
             )
             for i, (width, out) in enumerate(itertools.pairwise(widths))
         ]

@@ -23,7 +23,7 @@ RUNS = Path("runs")
 _MOST_NAMED = 5
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
-_TRAINING_ONLY = ("model.dropout", "model.voice_vtlp")
+_TRAINING_ONLY = ("model.dropout", "model.duration_dropout", "model.voice_vtlp")
 """Settings of a model that its weights fit with any value."""
 PROFILE_SETTING = "cache.profile"
 _RESUME_KEYS = ("training.seed", "data.shuffle_memory_mb", "training.optimizer")

@@ -1,5 +1,6 @@
 """Speech from texts of any length: split where it has to be, spoken piece by piece, and joined."""
 
+import math
 import re
 import time
 from collections import deque
@@ -15,7 +16,7 @@ from xtts.shared.audio.griffin_lim import shortest_samples
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.text_normalization import expand
-from xtts.shared.text.tokenizer import BLANK, PAD, Tokens
+from xtts.shared.text.tokenizer import SPECIAL, Tokens
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.synth.marked_text import SENTENCE_PAUSE, Words, read_passages
 from xtts.trainer.synth.synthesizer import Synthesizer
@@ -44,7 +45,7 @@ class Text:
     where: str
     """Where the whole text is from, for messages: `TEXT`, or a file and its line."""
     pause: int
-    """Frames of silence after it."""
+    """Frames of silence after it, beside those of its mel's own edges."""
     written: Words
     """Of the whole passage, as its writer sees them."""
 
@@ -201,9 +202,9 @@ class LongFormSynthesizer:
         ]
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
-        """What is written with each token, nothing for a blank."""
+        """What is written with each token."""
         symbols = self.voice.symbol_table.symbols
-        return ["" if symbols[i] in (PAD, BLANK) else symbols[i] for i in ids]
+        return ["" if symbols[i] in SPECIAL else symbols[i] for i in ids]
 
     def _spell(self, word: str) -> str:
         """The symbols of a word that is spoken alone."""
@@ -269,7 +270,7 @@ def _check_seconds(
     own: frames of each piece at speed 1, least: its tokens, per_second: frames, pauses: frames between the pieces,
     which count and are not scaled, where: the text, for messages.
     """
-    shortest, longest = max(sum(own) / MOST_CHANGE, sum(least)), sum(own) * MOST_CHANGE
+    shortest, longest = max(math.ceil(sum(own) / MOST_CHANGE), sum(least)), math.floor(sum(own) * MOST_CHANGE)
     if not shortest <= round(seconds * per_second) - pauses <= longest:
         lowest, itself, most = ((frames + pauses) / per_second for frames in (shortest, sum(own), longest))
         raise LockstepError(

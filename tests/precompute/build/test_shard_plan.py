@@ -111,7 +111,7 @@ def test_padded_lengths_that_waste_much_are_chosen_again():
     ("tokens", "frames", "reason", "detail"),
     [
         (20, 100, "", ""),
-        (20, 1, "too short audio", "1 frames, at least 2 are needed"),
+        (20, 1, "too short audio", "1 frames, at least 14 are needed"),
         (20, 301, "too long audio", "301 frames, at most 300 are allowed"),
         (51, 100, "too long text", "51 tokens, at most 50 are allowed"),
         (

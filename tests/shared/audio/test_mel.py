@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import soundfile
 
-from xtts.shared.audio.mel import log_mel
-from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile
+from xtts.shared.audio.mel import clip_mel, log_mel
+from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MEL_PROFILES, MelProfile
 
 profiles = pytest.mark.parametrize("profile", MEL_PROFILES.values(), ids=MEL_PROFILES)
 
@@ -39,8 +39,8 @@ def plain_log_mel(samples: np.ndarray, name: str) -> np.ndarray:
 @pytest.mark.parametrize("loudness", [0.0, 1e-4, 0.3])
 def test_a_tone_in_noise_matches_the_plain_implementation(profile: MelProfile, loudness: float):
     """In the first half; down to the shortest clip that has frames, and to digital silence."""
-    shortest = profile.hop_samples * (profile.shortest_frames - profile.centered)
-    assert profile.frames(shortest) == profile.shortest_frames
+    shortest = profile.hop_samples * (profile.shortest_frames - 2 * EDGE_FRAMES - profile.centered)
+    assert profile.clip_frames(shortest) == profile.shortest_frames
     for size in (30_000, 800, shortest):
         tone = np.sin(2 * np.pi * 220 * np.arange(size) / profile.sample_rate) * (np.arange(size) < size / 2)
         noise = np.random.default_rng(7).standard_normal(size)
@@ -49,6 +49,17 @@ def test_a_tone_in_noise_matches_the_plain_implementation(profile: MelProfile, l
         assert mel.dtype == np.float32
         assert mel.shape == (profile.frames(len(samples)), profile.mel_channels)
         np.testing.assert_allclose(mel, plain_log_mel(samples, profile.name), atol=1e-3, rtol=0)
+
+
+@profiles
+def test_a_clip_begins_and_ends_in_silence_however_tightly_it_was_trimmed(profile: MelProfile):
+    samples = np.random.default_rng(7).standard_normal(30_000).astype(np.float32)
+    clip, mel = clip_mel(samples, profile), log_mel(samples, profile)
+    assert len(clip) == profile.clip_frames(len(samples))
+    np.testing.assert_array_equal(clip[EDGE_FRAMES:-EDGE_FRAMES], mel)
+    assert mel.min() > profile.silence
+    for edge in (clip[:EDGE_FRAMES], clip[-EDGE_FRAMES:]):
+        np.testing.assert_array_equal(edge, np.float32(profile.silence))
 
 
 def test_quiet_channels_beside_a_loud_one_are_exact():

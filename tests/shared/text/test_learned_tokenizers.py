@@ -7,9 +7,9 @@ import pytest
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import small_letters
-from xtts.shared.text.tokenizer import CHARACTERS, build_tokenizer, learn_tokenizer
+from xtts.shared.text.tokenizer import CHARACTERS, END, START, build_tokenizer, learn_tokenizer
 
-COMMON = CHARACTERS[:14]
+COMMON = CHARACTERS[:16]
 
 
 def learn(texts, kind="characters", **options):
@@ -36,13 +36,13 @@ def test_texts_that_are_read_before_they_are_spelled(library, code, text, read):
     made = learn({code: [text]})
     assert made.decode(made.encode(text).ids) == read
     assert code != "cmn" or set("¹²³⁴⁵") < set(made.symbols)
-    assert code != "ko" or len(made.encode(text).ids) == 13
+    assert code != "ko" or len(made.encode(text).ids) == 15
 
 
 def test_english_alone_is_a_fixed_table():
     made = learn({"en": ["anything", "é"]})
     assert made == build_tokenizer("characters", add_blank=False)
-    assert made.encode("Café, Straße!").ids == [CHARACTERS.index(c) for c in "cafe, strasse!"]
+    assert made.encode("Café, Straße!").ids == [CHARACTERS.index(c) for c in (START, *"cafe, strasse!", END)]
 
 
 def test_new_letters_are_appended_and_none_goes():
@@ -104,5 +104,5 @@ def test_pieces_of_other_scripts():
 
 def test_more_letters_than_the_vocabulary_holds():
     pytest.importorskip("tokenizers")
-    with pytest.raises(LockstepError, match=r"94 letters and signs .* --set text.bpe_vocabulary=188"):
+    with pytest.raises(LockstepError, match=r"96 letters and signs .* --set text.bpe_vocabulary=192"):
         learn({"yue": ["".join(map(chr, range(0x4E00, 0x4E50)))]}, "bpe", vocabulary=64)

@@ -11,14 +11,15 @@ BLANKS = build_tokenizer("characters", add_blank=True)
 
 
 def test_the_symbol_table_is_fixed():
-    assert CHARACTERS[:3] == ("<pad>", "<blank>", " ")
-    assert "".join(CHARACTERS[3:]) == "!'\"(),-.:;?abcdefghijklmnopqrstuvwxyz"
+    assert CHARACTERS[:5] == ("<pad>", "<blank>", "<start>", "<end>", " ")
+    assert "".join(CHARACTERS[5:]) == "!'\"(),-.:;?abcdefghijklmnopqrstuvwxyz"
     assert len(set(CHARACTERS)) == len(CHARACTERS) == PLAIN.size
 
 
-def test_blanks_go_around_every_token():
-    plain, blanks = PLAIN.encode("abc").ids, BLANKS.encode("abc").ids
-    assert blanks == [1, plain[0], 1, plain[1], 1, plain[2], 1]
+def test_a_text_has_a_start_and_an_end_and_blanks_go_around_every_token():
+    a, b = (CHARACTERS.index(letter) for letter in "ab")
+    assert PLAIN.encode("ab").ids == [2, a, b, 3]
+    assert BLANKS.encode("ab").ids == [1, 2, 1, a, 1, b, 1, 3, 1]
 
 
 def test_typography_case_accents_and_spaces_are_folded():

@@ -141,7 +141,7 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
 
 def test_accumulated_gradients_equal_those_of_the_large_batch():
     """Without dropout, whose numbers are those of a micro-batch; XLA would take longer to compile than to sum up."""
-    model, outcomes = small_model(dropout=0.0), []
+    model, outcomes = small_model(dropout=0.0, duration_dropout=0.0), []
     batch = Batch(*map(tf.constant, (*clips()[:4], *np.zeros([2, 4], np.int32))))
     for micro in (1, 4):
         training = load_config("tiny").training.model_copy(update={"gradient_accumulation_steps": micro})
@@ -155,7 +155,7 @@ def test_accumulated_gradients_equal_those_of_the_large_batch():
 
 def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_several():
     """A frame weighs the same in every batch: two long clips move the weights less than two times eight short ones."""
-    random, model = np.random.default_rng(5), small_model(dropout=0.0)
+    random, model = np.random.default_rng(5), small_model(dropout=0.0, duration_dropout=0.0)
     training = load_config("tiny").training
     steps = Steps(
         model, AdamW(model.trainable_variables, training, lambda _: True), training, tf.Variable(0, dtype=tf.int64),

@@ -123,7 +123,7 @@ def test_times_of_words_come_with_the_whole_audio_as_json(server):
     asked = FAST | {"input": "hello[pause:0.5s] there", "timestamps": True, "stream_format": "sse"}
     told = speak(server, asked).json()
     assert [word["word"] for word in told["words"]] == ["hello", "there"]
-    assert 0.48 < told["words"][1]["start"] - told["words"][0]["end"] < 0.55  # with the blank before a word
+    assert 0.48 < told["words"][1]["start"] - told["words"][0]["end"] < 0.65  # with the end and the start around it
     samples = samples_of(base64.b64decode(told["audio"]))
     assert told["seconds"] == pytest.approx(len(samples) / 22_050, abs=1e-3)
     pcm = base64.b64decode(speak(server, asked | {"response_format": "pcm"}).json()["audio"])

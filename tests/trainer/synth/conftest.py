@@ -48,7 +48,7 @@ def untrained(micro):
         voice = Voice(
             profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=symbols, speakers=["ann", "bo", "cy"],
             expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
-            shapes=[Shape(tokens=40, frames=200)],
+            shapes=[Shape(tokens=40, frames=400)],
         )  # fmt: skip
         model = AcousticModel(config, Vocabularies(len(CHARACTERS), speakers=3, languages=2), MelScale(80, -5.0, 2.0))
         random = np.random.default_rng(1)

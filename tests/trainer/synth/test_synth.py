@@ -107,7 +107,7 @@ def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
 
     monkeypatch.setattr(long_form.synthesizer, "speak", speak)
     assert say(long_form, "abc def").pieces == 2
-    assert spoken == [15, 7, 7]  # with blanks
+    assert spoken == [19, 11, 11]  # with blanks
 
     monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), np.array([99])))
     with pytest.raises(LockstepError, match=r"TEXT: 'a': speaks for 99 frames, expected at most 5"):
@@ -152,7 +152,7 @@ def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffi
     assert code == 0, err
     found = soundfile.info(out)
     assert (found.format, found.samplerate) == (suffix.upper(), 48_000 if suffix == "OGG" else 22_050)
-    assert f"{out}: {found.duration:.1f}" in screen
+    assert f"{out}: {found.duration:.2f} s" in screen
 
 
 def test_what_the_import_of_tensorflow_writes_is_shown_only_if_it_fails(capfd):

@@ -74,8 +74,8 @@ def test_a_pause_is_silence_between_the_words_around_it(voice):
     for start, end, seconds in ((0.0, one.start, 0.2), (two.end, three.start, 0.5), (three.end, whole, 1)):
         blanks = sum(token.end - token.start for token in speech.tokens if start <= token.start + 1e-3 < end)
         assert end - start - blanks == pytest.approx(seconds, abs=HOP_SECONDS)
-        silence = speech.samples[round((start + 0.05) * rate) : round((end - 0.05) * rate)]
-        assert np.abs(silence).max() < loudest / 100
+        between = np.abs(speech.samples[round(start * rate) : round(end * rate)])
+        assert np.sum(between < loudest / 100) > (seconds - 0.1) * rate
 
 
 def test_a_wanted_length_counts_the_pauses(voice):
@@ -84,7 +84,7 @@ def test_a_wanted_length_counts_the_pauses(voice):
     voice._synthesizer.synthesizer.options = SynthesisOptions(nfe=2, seconds=wanted)
     speech = voice.speak(text)
     assert len(speech.samples) / voice.sample_rate == pytest.approx(wanted, abs=HOP_SECONDS)
-    assert speech.words[-1].end == pytest.approx(wanted - 1, abs=2 * HOP_SECONDS)
+    assert speech.tokens[-2].end == pytest.approx(wanted - 1, abs=2 * HOP_SECONDS)
 
 
 LINES = [

@@ -17,7 +17,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 from xtts.shared.system.machine import user_cache
 from xtts.shared.text.languages import find_language
-from xtts.shared.text.tokenizer import BLANK, PAD, Tokenizer
+from xtts.shared.text.tokenizer import BLANK, END, PAD, SPECIAL, START, Tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 TOKENS_FILE = "tokens.txt"
 SPACE_IN_PIECE = "\u2581"
 """Stands for a space inside a piece of byte-pair encoding: a line of tokens.txt ends its symbol at a space."""
-_SENTENCE_MARKS = ("^", "$")
-"""Begin and end of a sentence: sherpa-onnx 1 wants them in the table of a phoneme model, and never uses them here."""
 _DIGEST_BYTES = 32
 _MOST_KEPT = 9
 """Graphs that stay, those used last."""
@@ -183,11 +181,10 @@ def _key(source: Source) -> str:
 
 
 def tokens_file(tokenizer: Tokenizer) -> str:
-    """The text of tokens.txt: `SYMBOL ID` a line; pad and blank are not in it."""
-    known = {symbol: i for i, symbol in enumerate(tokenizer.symbols) if symbol not in (PAD, BLANK)}
-    lines = {s if s == " " else s.replace(" ", SPACE_IN_PIECE): i for s, i in known.items()}
-    if tokenizer.kind == "phonemes":
-        lines |= dict.fromkeys(_SENTENCE_MARKS, known[" "])
+    """The text of tokens.txt: `SYMBOL ID` a line, start and end as `^` and `$`; pad and blank are not in it."""
+    known = {symbol: i for i, symbol in enumerate(tokenizer.symbols) if symbol not in SPECIAL}
+    lines = {"^": tokenizer.symbols.index(START), "$": tokenizer.symbols.index(END)}
+    lines |= {s if s == " " else s.replace(" ", SPACE_IN_PIECE): i for s, i in known.items()}
     return "".join(f"{symbol} {i}\n" for symbol, i in lines.items())
 
 
@@ -205,7 +202,7 @@ def graph_metadata(voice: Voice, *, language: str, nfe: int) -> dict[str, str]:
         "voice": find_language(language).voice or language,
         "has_espeak": int(tokenizer.kind == "phonemes"),
         "jieba": 0,
-        "use_eos_bos": 0,
+        "use_eos_bos": 1,
         "pad_id": pad,
         "num_ode_steps": nfe,
         PROFILE_KEY: voice.profile,

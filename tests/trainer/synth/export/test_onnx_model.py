@@ -135,7 +135,7 @@ def test_sherpa_onnx_speaks_without_tensorflow(onnx_folder, vocoder, tmp_path):
     assert result.returncode == 0, result.stderr
     assert result.stdout.split() == ["22050", "1"]
     table = [line.rsplit(" ", 1) for line in (onnx_folder / "tokens.txt").read_text().splitlines()]
-    ids = [1, *(i for letter in "hello there" for i in (int(dict(table)[letter]), 1))]  # with blanks
+    ids = [1, *(i for letter in "^hello there$" for i in (int(dict(table)[letter]), 1))]  # with blanks
     mel = session(onnx_folder / "model.onnx").run(None, inputs(ids, noise_scale=0.0))[0]
     expected = session(vocoder).run(None, {"mel": mel})[0].reshape(-1)
     np.testing.assert_allclose(np.load(tmp_path / "spoken.npy"), expected, atol=1e-3)
@@ -159,7 +159,7 @@ def test_metadata_are_those_of_matcha_models(onnx_folder):
     declared = session(onnx_folder / "model.onnx").get_modelmeta().custom_metadata_map
     expected = {
         "model_type": "matcha-tts", "sample_rate": "22050", "n_speakers": "1", "language": "English", "voice": "en-us",
-        "pad_id": "1", "use_eos_bos": "0", "jieba": "0", "has_espeak": "0", "version": "1", "mel_profile": "hifigan",
+        "pad_id": "1", "use_eos_bos": "1", "jieba": "0", "has_espeak": "0", "version": "1", "mel_profile": "hifigan",
     }  # fmt: skip
     assert expected.items() <= declared.items()
     names = sorted(path.name for path in onnx_folder.iterdir())
@@ -168,10 +168,10 @@ def test_metadata_are_those_of_matcha_models(onnx_folder):
 
 def test_tokens_of_each_kind_of_tokenizer():
     lines = tokens_file(build_tokenizer("characters", add_blank=True)).splitlines()
-    assert lines[:2] == ["  2", "! 3"]
-    assert "a 14" in lines
+    assert lines[:4] == ["^ 2", "$ 3", "  4", "! 5"]
+    assert "a 16" in lines
     assert not any(line.startswith("<") for line in lines)
-    assert tokens_file(build_tokenizer("phonemes", add_blank=False)).splitlines()[-2:] == ["^ 2", "$ 2"]
+    assert tokens_file(build_tokenizer("phonemes", add_blank=False)).splitlines()[:2] == ["^ 2", "$ 3"]
     pieces = learn_tokenizer("bpe", {"en": ["the cat and the dog and the cow"] * 3}, add_blank=False, vocabulary=60)
     table = dict(line.rsplit(" ", 1) for line in tokens_file(pieces).splitlines())
     assert int(table["\u2581the"]) == pieces.symbols.index(" the")
