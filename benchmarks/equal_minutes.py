@@ -1,17 +1,18 @@
 """Trains variants of a configuration for the same minutes, and compares how well they speak held-out sentences.
 
     python benchmarks/equal_minutes.py NAME ["NAME:SECTION.KEY=VALUE;SECTION.KEY=VALUE" ...] [--minutes 5]
-        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--temperature 0.9] [--nfe 10]
-        [--quick] [--out FILE.json]
+        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--temperature T] [--nfe 10]
+        [--asr base] [--quick] [--out FILE.json]
 
 Each variant is first timed, in turns with the others, in two short runs; minutes over the time of a step are its steps,
 so that the schedule of the learning rate ends with the minutes. Then every seed of every variant trains and is
 evaluated as by `xtts-synth evaluate`. Nothing else should run meanwhile. Steps and runs that are in --work already are
 taken from there: an interrupted benchmark goes on, and a variant can be added later. A setting `init-from=DIR` is the
-command's --init-from. With --steps every variant trains for so many steps, and nothing is timed.
+command's --init-from. With --steps every variant trains for so many steps, and nothing is timed. With --asr the
+sentences are judged, too, as by `xtts-synth evaluate --judge`.
 
 The table has the mean over the seeds and, with several, the standard deviation after ±. Runs of other variants, steps
-or seeds that --out has already stay in it: benchmarks/real_voice.json, the README's table, is of several calls.
+or seeds that --out has already stay in it, so that the table may be of several calls.
 """
 
 import argparse
@@ -19,7 +20,6 @@ import json
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +28,19 @@ from setup.amounts import parse, program_parser
 from setup.commands import command
 from setup.runs import lines_of
 
-from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.stored_model import open_model
-from xtts.trainer.synth.evaluate import SYNTHESISED, VOCODED
+from xtts.trainer.synth.evaluate import SYNTHESISED
+from xtts.trainer.synth.systems import ROWS
 
 FULL = {"minutes": 5.0, "seeds": [0], "timed_steps": 200, "limit": 1000}
 QUICK = {"minutes": 0.02, "seeds": [0], "timed_steps": 10, "limit": 4}
 ROUNDS = 2
-VOCODED_ROW = "recordings, vocoded"
 
 Run = dict[str, Any]
 """`variant`, `steps`, `parameters`, `settings`, `seed`, and `figures` by name."""
-Outcome = tuple[dict[str, float], dict[str, float], float | None]
-"""Of one run: figures by name; those of the recordings, vocoded; Fréchet distance between the recordings in halves."""
+Means = dict[str, float]
+"""Figures by their key in `ROWS`."""
 
 
 def main() -> None:
@@ -52,16 +51,15 @@ def main() -> None:
     for name, settings in asked.items():
         steps = options.steps or max(1, round(60 * options.minutes / seconds[name]))
         for seed in options.seeds:
-            figures, floor, halves = train(name, settings, seed, steps, options)
+            figures, floors = train(name, settings, seed, steps, options)
             weights = open_model(folder(name, seed, options)).averages().values()
             about = {"variant": name, "steps": steps, "parameters": sum(weight.size for weight in weights)}
             runs.append(about | {"settings": " ".join(settings), "seed": seed, "figures": figures})
     runs = merged(runs, options.out)
-    vocoded = {"variant": VOCODED_ROW} | {key: shown([value]) for key, value in floor.items()}
-    section = {"title": "held-out sentences", "config": options.config, **machine(["tensorflow"])}
-    section |= {"frechet_distance_of_recordings_in_halves": halves}
     rows = rows_of(runs)
-    section |= {"table": [*rows, dict.fromkeys(rows[0]) | vocoded]}
+    last = [{"variant": name} | {key: shown([value]) for key, value in means.items()} for name, means in floors.items()]
+    section = {"title": "held-out sentences", "config": options.config, **machine(["tensorflow"])}
+    section |= {"table": [*rows, *(dict.fromkeys(rows[0]) | row for row in last)]}
     report(section_lines("equal minutes", section), section | {"runs": runs}, options.out)
 
 
@@ -97,6 +95,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--temperature", type=float, default=SynthesisOptions().temperature,
                         help="of the noise of the sentences that are judged")  # fmt: skip
     parser.add_argument("--nfe", type=int, default=SynthesisOptions().nfe, help="evaluations of the decoder for them")
+    parser.add_argument("--asr", help="have them judged, with this Whisper")
     parser.add_argument("--work", type=Path, default=Path("build/equal-minutes"), help="folder of the runs")
     return parse(parser, full=FULL, quick=QUICK)
 
@@ -113,19 +112,25 @@ def time_variants(variants: Mapping[str, Sequence[str]], options: argparse.Names
     return {name: min(seconds) for name, seconds in found.items()}
 
 
-def train(name: str, settings: Sequence[str], seed: int, steps: int, options: argparse.Namespace) -> Outcome:
-    """Train one seed and evaluate it; `minutes` is what its steps really took, `flow_loss` that of held-out clips."""
+def train(
+    name: str, settings: Sequence[str], seed: int, steps: int, options: argparse.Namespace
+) -> tuple[Means, dict[str, Means]]:
+    """Train one seed and evaluate it: (its figures, those of the recordings by system).
+
+    `minutes` is what its steps really took, `flow_loss` that of held-out clips.
+    """
     run = folder(name, seed, options)
-    judged = run / f"evaluation-{options.temperature:g}-{options.nfe}.json"
+    judged = run / f"evaluation-{options.temperature:g}-{options.nfe}{'-judged' * bool(options.asr)}.json"
+    judge = ["--judge", "--asr", options.asr] if options.asr else []
     if not judged.is_file():
         run_training(settings, run, seed, steps, options)
-        command("synth", "evaluate", "--ckpt", run, "--limit", options.limit,
-                "--temperature", options.temperature, "--nfe", options.nfe, "--json", judged, shown=True)  # fmt: skip
-    evaluation = json.loads(judged.read_text())
-    spoken, floor = ({field.name: evaluation["systems"][system][field.name] for field in fields(Figures)}
-                     for system in (SYNTHESISED, VOCODED))  # fmt: skip
+        synthesis = ["--temperature", options.temperature, "--nfe", options.nfe]
+        command("synth", "evaluate", "--ckpt", run, "--limit", options.limit, *synthesis, *judge, "--json", judged,
+                shown=True)  # fmt: skip
+    systems = json.loads(judged.read_text())["systems"]
+    means = {name: {key: system[key] for key in ROWS if key in system} for name, system in systems.items()}
     flow = lines_of(run, "validation")[-1]["flow"]
-    return {"minutes": sum(step_seconds(run)) / 60, "flow_loss": flow} | spoken, floor, evaluation["frechet_floor"]
+    return {"minutes": sum(step_seconds(run)) / 60, "flow_loss": flow} | means.pop(SYNTHESISED), means
 
 
 def folder(name: str, seed: int, options: argparse.Namespace) -> Path:

@@ -9,7 +9,6 @@ sentence synthesised, the one with the median relative MCD.
 
 import argparse
 import io
-from dataclasses import asdict
 from pathlib import Path
 
 from reporting.readme import speech_lines
@@ -66,7 +65,7 @@ def train(work: Path, clips: int, *, quick: bool) -> Path:
 
 
 def summarise(done: Evaluation) -> dict[str, object]:
-    systems = {name: asdict(figures) for name, (figures, _) in done.systems.items()}
+    systems = {name: system.means for name, system in done.systems.items()}
     return {
         "title": "held-out sentences",
         "size": done.source.model.size,
@@ -75,7 +74,6 @@ def summarise(done: Evaluation) -> dict[str, object]:
         "recordings": len(done.clips),
         "step_seconds": training_seconds(done),
         "systems": systems,
-        "frechet_floor": done.frechet_floor,
         **machine(("lockstep-tts", "tensorflow", "espeakng-loader")),
     }
 
@@ -93,7 +91,7 @@ def draw(done: Evaluation, file: Path) -> None:
     """Draw the sentence with the median relative MCD, with as many colours as the size limit allows."""
     from PIL import Image  # Matplotlib's own dependency
 
-    ranked = sorted(done.systems[SYNTHESISED][1], key=lambda sentence: sentence.relative_mcd)
+    ranked = sorted(done.systems[SYNTHESISED].sentences, key=lambda sentence: sentence.relative_mcd)
     clip_id = ranked[len(ranked) // 2].clip_id
     spoken = ((done.clips[place], mel) for place, mel in zip(done.own, done.mels, strict=True))
     clip, mel = next((clip, mel) for clip, mel in spoken if clip.clip_id == clip_id)

@@ -2,9 +2,7 @@
 
 import atexit
 import csv
-import fcntl
 import gc
-import importlib.util
 import os
 import shutil
 import tempfile
@@ -39,23 +37,6 @@ enable_compile_cache()
 gc.set_threshold(20_000, 10, 10)
 
 ToneCorpus = Callable[..., Path]
-
-
-def pytest_sessionstart() -> None:
-    """Numba compiles librosa's functions where they first run in an environment: 16 s, which no test is charged for.
-
-    One session at a time: two that write numba's cache at once may leave one that ends the process.
-    """
-    librosa = importlib.util.find_spec("librosa")
-    if librosa is None or librosa.origin is None:
-        return
-    folder = Path(librosa.origin).parent
-    with open(folder / "tests.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not any(folder.rglob("*.nbi")):
-            from librosa import pyin
-
-            pyin(np.zeros(8192, np.float32), fmin=60, fmax=500, sr=22_050)
 
 
 SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"

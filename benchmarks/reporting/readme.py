@@ -1,12 +1,13 @@
 """The parts of README.md and docs/experiments.md that are generated from figures, between their marks."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from reporting.report import section_lines, table_lines
 from reporting.summary import summarise
+from xtts.trainer.synth.systems import ROWS
 
 Figures = Mapping[str, Any]
 DOCUMENTS = ("README.md", "docs/experiments.md")
@@ -15,16 +16,23 @@ SPEED = (
     "features: the whole cache against librosa", "features of 13,100 clips: one recording changed",
 )  # fmt: skip
 """How the rows of all ratios begin that the README tells."""
-VOICE_COLUMNS = {
-    "flow_loss": "flow loss", "relative_mcd": "relative MCD", "frechet_distance": "Fréchet distance",
-    "log_f0_error": "log-F0 error", "voicing_error": "voicing error", "duration_error": "duration error",
-}  # fmt: skip
+HEARD = ("character_error_rate", "distillmos", "dnsmos", "similarity", "duration_error")
+"""The figures of a voice that the README tells."""
+COMPARED = (
+    "relative_mcd",
+    "frechet_distance",
+    "log_f0_error",
+    "voicing_error",
+    "shimmer",
+    "pause_error",
+    "duration_error",
+)
 
 
 def stored_figures(results: Path) -> dict[str, Any]:
-    """The figures of `bench.py`, and those of the real voice beside them (`equal_minutes.py`)."""
-    voice = results.with_name("real_voice.json")
-    return json.loads(results.read_text(encoding="utf-8")) | {"voice": json.loads(voice.read_text(encoding="utf-8"))}
+    """The figures of `bench.py`, and those of the German voice, of its card (`xtts-synth evaluate --judge`)."""
+    facts = json.loads((results.parents[1] / "voices" / "kerstin-de" / "facts.json").read_text(encoding="utf-8"))
+    return json.loads(results.read_text(encoding="utf-8")) | {"voice": facts["evaluation"]["systems"]}
 
 
 def with_parts(document: str, figures: Figures) -> str:
@@ -89,39 +97,23 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
 
 
 def speech_lines(speech: Figures) -> list[str]:
-    """Figures of held-out sentences, compared with vocoded recordings and with recordings in halves."""
+    """Figures of held-out sentences, compared with recordings of the same and of other sentences."""
     sentences, minutes = speech["sentences"], speech["step_seconds"] / 60
-    rows = [
-        {
-            "": name,
-            "relative MCD": f"{row['relative_mcd']:.3f}",
-            "Fréchet distance": f"{row['frechet_distance']:.2f}",
-            "log-F0 error": f"{row['log_f0_error']:.3f}",
-            "voicing error": f"{row['voicing_error']:.1%}",
-            "pause error": f"{row['pause_error']:.2f} s",
-            "duration error": f"{row['duration_error']:.1%}",
-        }
-        for name, row in speech["systems"].items()
-    ]
-    return [
-        f"{sentences} held-out sentences; {speech['size']}, {speech['step']:,} steps in {minutes:.1f} minutes:",
-        "",
-        *table_lines(rows),
-        "",
-        f"Fréchet distance between the recordings in halves: {speech['frechet_floor']:.2f}.",
-    ]
+    head = f"{sentences} held-out sentences; {speech['size']}, {speech['step']:,} steps in {minutes:.1f} minutes:"
+    return [head, "", *_systems(speech["systems"], COMPARED)]
 
 
-def voice_lines(voice: Figures) -> list[str]:
-    """A person's voice: every variant, and the recordings in the last row."""
-    rows = [{"": _variant(row)} | {head: row[key] for key, head in VOICE_COLUMNS.items()} for row in voice["table"]]
-    return table_lines(rows)
+def voice_lines(systems: Figures) -> list[str]:
+    """What a listener hears of a voice, and of the recordings of its sentences."""
+    return _systems({name: means for name, means in systems.items() if HEARD[0] in means}, HEARD)
 
 
-def _variant(row: Figures) -> str:
-    if not row["steps"]:
-        return str(row["variant"])
-    return f"{row['variant']}, {row['steps']:,} steps, {row['seeds']} seed{'s' * (row['seeds'] > 1)}"
+def _systems(systems: Figures, keys: Sequence[str]) -> list[str]:
+    """A row for each system, a column for each figure."""
+    return table_lines([
+        {"": name} | {ROWS[key][0]: ROWS[key][1].format(means[key]) if key in means else "" for key in keys}
+        for name, means in systems.items()
+    ])  # fmt: skip
 
 
 def _of(name: str, write: Callable[[Figures], list[str]]) -> Callable[[Figures], list[str]]:

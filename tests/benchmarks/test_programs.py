@@ -133,8 +133,9 @@ def test_equal_minutes(measure, micro, tiny_cache, monkeypatch, tmp_path):
     words += ["--work", tmp_path / "work", "--steps", 2]
     figures, page = measure("equal_minutes", *words)
     assert [(run["variant"], run["seed"], run["steps"]) for run in figures["runs"]] == [("a", 0, 2)]
-    row, recordings = figures["table"]
+    row, recordings, others = figures["table"]
     assert (row["seeds"], row["flow_loss"]) == (1, f"{figures['runs'][0]['figures']['flow_loss']:.3f}")
+    assert float(others["frechet_distance"]) < float(row["frechet_distance"])
     assert float(recordings["relative_mcd"]) < float(row["relative_mcd"])
     assert f"| a | 1 | {row['parameters']:,} | 2 | " in page
 

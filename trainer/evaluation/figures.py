@@ -1,6 +1,7 @@
 """How close speech is to its own recording, by several figures: none of them sees everything. Needs no TensorFlow.
 
-N spoken sentences, R recordings. Distances are MCD-DTW in dB, see `warped_distances`.
+N spoken sentences, R recordings. Distances are MCD-DTW in dB, see `warped_distances`. No figure counts the silent edges
+of clips.
 """
 
 from collections.abc import Sequence
@@ -10,23 +11,21 @@ import numpy as np
 
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
-from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
+from xtts.trainer.evaluation.held_out_clips import HeldOutClip
+from xtts.trainer.evaluation.pitch import shimmer, track_pitch
 from xtts.trainer.evaluation.speech_distances import (
+    PATCH_FRAMES,
     RANGE_LOG_F0,
     FrechetDistance,
     cepstra,
-    distance_of_halves,
     pause_seconds,
     pitch_errors,
-    pitch_track,
     warped_distances,
     warping_path,
 )
 
 _MOST_VOCODED = 16
-_PITCH_ITERATIONS = 30
-"""Of Griffin-Lim. Of 15 German recordings 29% of the frames are voiced, and vocoded with 10 iterations 19%, two clips
-without a voiced frame; with 30 28%, with 60 29%."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,14 +36,16 @@ class Sentence:
     mcd_db: float
     """MCD-DTW to its own recording."""
     relative_mcd: float
-    """`mcd_db` over the MCD-DTW between its own and the nearest other recording: 1 means no closer than another
-    sentence of the same voice."""
+    """`mcd_db` over the MCD-DTW between its own recording and the nearest of another sentence: 1 means no closer than
+    another sentence of the same voice."""
     duration_error: float
     """|length - its recording's length| / its recording's length."""
     log_f0_error: float | None
     """`PitchErrors.log_f0` to its recording."""
     voicing_error: float
     """`PitchErrors.voicing` to its recording."""
+    shimmer: float | None
+    """Its own roughness, not a difference."""
     pause_error: float
     """|seconds of its pauses - those of its recording's|."""
     nearest: str
@@ -60,6 +61,8 @@ class Figures:
     """`FrechetDistance` of all sentences to their recordings."""
     log_f0_error: float
     voicing_error: float
+    shimmer: float | None
+    """None without voiced sentences."""
     pause_error: float
     duration_error: float
     mcd_db: float
@@ -70,21 +73,24 @@ class Figures:
 class Recordings:
     """Recordings with which speech of their sentences is compared."""
 
-    def __init__(
-        self, mels: Sequence[np.ndarray], clip_ids: Sequence[str], own: Sequence[int], profile: MelProfile
-    ) -> None:  # fmt: skip
-        """mels: R log-mels [T, M], at least two, own: the N of them whose sentences are spoken."""
-        self._mels, self._ids, self._own, self._profile = mels, clip_ids, own, profile
-        self._cepstra = [cepstra(mel) for mel in mels]
-        recorded = np.array([warped_distances(self._cepstra[i], self._cepstra) for i in own])
-        recorded[np.arange(len(own)), own] = np.inf
+    def __init__(self, clips: Sequence[HeldOutClip], own: Sequence[int], profile: MelProfile) -> None:
+        """clips: R, of at least two sentences, own: the N of them whose sentences are spoken."""
+        self._clips, self._own, self._profile = clips, own, profile
+        self._mels = [without_edges(clip.mel) for clip in clips]
+        self._cepstra = [cepstra(mel) for mel in self._mels]
+        distances = np.array([warped_distances(self._cepstra[i], self._cepstra) for i in own])
+        same = [
+            [clip.ids == clips[i].ids for clip in clips] for i in own
+        ]  # another reading of a sentence is no wrong one
         # Two recordings may be identical: then nothing is nearer than the wrong one.
-        self._nearest_wrong = np.maximum(recorded.min(axis=1), 1e-6)
-        self._tracks = [self._pitch(mels[i]) for i in own]
+        self._nearest_wrong = np.maximum(np.where(same, np.inf, distances).min(axis=1), 1e-6)
+        self._tracks = [self._voice(self._mels[i])[0] for i in own]
 
-    def _pitch(self, mel: np.ndarray) -> np.ndarray:
-        samples = reconstruct(mel, self._profile, iterations=_PITCH_ITERATIONS)
-        return pitch_track(samples, self._profile, len(mel))
+    def _voice(self, mel: np.ndarray) -> tuple[np.ndarray, float | None]:
+        """(pitch, shimmer) of a mel after the vocoder."""
+        samples = reconstruct(mel, self._profile)
+        hertz = track_pitch(samples, self._profile, len(mel))
+        return hertz, shimmer(samples, hertz, self._profile)
 
     def compare(
         self, spoken: Sequence[np.ndarray], frames: Sequence[int], rows: Sequence[int] | None = None
@@ -95,39 +101,47 @@ class Recordings:
         sides of a figure passed the same: pitch is that of vocoded mels, all else that of mels.
         """
         rows = range(len(self._own)) if rows is None else rows
-        sentences = []
-        for row, mel, length in zip(rows, spoken, frames, strict=True):
-            place = self._own[row]
-            recording, query = self._mels[place], cepstra(mel)
+        mels, sentences = [without_edges(mel) for mel in spoken], []
+        for row, mel, length in zip(rows, mels, frames, strict=True):
+            number = self._own[row]
+            recording, query = self._mels[number], cepstra(mel)
             distances = warped_distances(query, self._cepstra)
-            pitch = pitch_errors(self._pitch(mel), self._tracks[row], warping_path(query, self._cepstra[place]))
+            hertz, roughness = self._voice(mel)
+            pitch = pitch_errors(hertz, self._tracks[row], warping_path(query, self._cepstra[number]))
             pauses = [pause_seconds(either, self._profile) for either in (mel, recording)]
             sentences.append(
                 Sentence(
-                    clip_id=self._ids[place],
-                    mcd_db=float(distances[place]),
-                    relative_mcd=float(distances[place] / self._nearest_wrong[row]),
-                    duration_error=abs(length - len(recording)) / len(recording),
+                    clip_id=self._clips[number].clip_id,
+                    mcd_db=float(distances[number]),
+                    relative_mcd=float(distances[number] / self._nearest_wrong[row]),
+                    duration_error=abs(length - len(self._clips[number].mel)) / len(recording),
                     log_f0_error=pitch.log_f0,
                     voicing_error=pitch.voicing,
+                    shimmer=roughness,
                     pause_error=abs(pauses[0] - pauses[1]),
-                    nearest=self._ids[int(np.argmin(distances))],
+                    nearest=self._clips[int(np.argmin(distances))].clip_id,
                 )
             )
-        frechet = FrechetDistance([self._mels[self._own[row]] for row in rows])
-        return mean_figures(sentences, frechet(spoken)), sentences
+        return mean_figures(sentences, self._frechet(rows)(mels)), sentences
 
     def vocoded(self) -> tuple[Figures, list[Sentence]]:
         """`compare` of recordings themselves after the vocoder: what it costs, which differs little between them."""
         rows = spread(len(self._own), _MOST_VOCODED)
-        recorded = [self._mels[self._own[row]] for row in rows]
+        recorded = [self._clips[self._own[row]].mel for row in rows]
         mels = [log_mel(reconstruct(mel, self._profile), self._profile) for mel in recorded]
         return self.compare(mels, [len(mel) for mel in mels], rows)
 
-    @property
-    def frechet_floor(self) -> float | None:
-        """`distance_of_halves` of the N recordings; None of a single one."""
-        return None if len(self._own) < 2 else distance_of_halves([self._mels[i] for i in self._own])
+    def frechet_distance(self, clips: Sequence[HeldOutClip]) -> float:
+        """The Fréchet distance of recordings of other sentences: that of speech by the same person."""
+        return self._frechet(range(len(self._own)))([without_edges(clip.mel) for clip in clips])
+
+    def _frechet(self, rows: Sequence[int]) -> FrechetDistance:
+        return FrechetDistance([self._mels[self._own[row]] for row in rows])
+
+
+def without_edges(mel: np.ndarray) -> np.ndarray:
+    """The mel of a clip without its silent edges: [T, M] -> [T', M]; of a few frames where it has few."""
+    return mel[EDGE_FRAMES : max(len(mel) - EDGE_FRAMES, EDGE_FRAMES + PATCH_FRAMES)]
 
 
 def spread(clips: int, limit: int) -> list[int]:
@@ -141,9 +155,10 @@ def mean_figures(sentences: Sequence[Sentence], frechet_distance: float) -> Figu
 
     Pitch is that of sentences with voiced pairs; where none has one the error is the whole range of voices, not 0.
     """
-    names = ("relative_mcd", "log_f0_error", "voicing_error", "pause_error", "duration_error", "mcd_db")
+    names = ("relative_mcd", "log_f0_error", "voicing_error", "shimmer", "pause_error", "duration_error", "mcd_db")
     columns = {name: [getattr(sentence, name) for sentence in sentences] for name in names}
-    columns["log_f0_error"] = [error for error in columns["log_f0_error"] if error is not None] or [RANGE_LOG_F0]
-    means = {name: float(np.mean(column)) for name, column in columns.items()}
+    known = {name: [value for value in column if value is not None] for name, column in columns.items()}
+    known["log_f0_error"] = known["log_f0_error"] or [RANGE_LOG_F0]
+    means = {name: float(np.mean(column)) if column else None for name, column in known.items()}
     retrieved = float(np.mean([sentence.nearest == sentence.clip_id for sentence in sentences]))
-    return Figures(frechet_distance=frechet_distance, retrieval_at_1=retrieved, **means)
+    return Figures(frechet_distance=frechet_distance, retrieval_at_1=retrieved, **means)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """The clips of one split of a cache, read without TensorFlow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -16,6 +16,9 @@ from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 from xtts.trainer.evaluation.voice_description import Voice
 
+ShardClips = tuple[Bucket, Shard, int | None]
+"""The first so many clips of a shard; None for all of them."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutClip:
@@ -30,17 +33,12 @@ class HeldOutClip:
     language: int = 0
 
 
-def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[HeldOutClip]:
-    """Every clip of a split, ordered by id; `LockstepError` if the voice does not fit this cache."""
+def read_clips(cache: Path, voice: Voice, wanted: Callable[[CacheSpec], Iterable[ShardClips]]) -> list[HeldOutClip]:
+    """The clips that are wanted of a cache, ordered by id; `LockstepError` if the voice does not fit it."""
     with ReadLock(cache):
         spec = load_spec(cache)
         _check_match(cache, spec, load_tokenizer(cache / spec.tokenizer_file), voice)
-        clips = [
-            clip
-            for bucket in spec.buckets
-            for shard in bucket.shards(split)
-            for clip in shard_clips(cache, spec, bucket, shard)
-        ]
+        clips = [clip for bucket, shard, most in wanted(spec) for clip in shard_clips(cache, spec, bucket, shard, most)]
     longest = max(clips, key=lambda clip: len(clip.ids), default=None)
     if longest and len(longest.ids) > voice.most_tokens:
         raise LockstepError(
@@ -48,6 +46,23 @@ def read_clips(cache: Path, voice: Voice, split: Split = "validation") -> list[H
             expected=f"at most {voice.most_tokens}, the largest shape of the checkpoint",
         )  # fmt: skip
     return sorted(clips, key=lambda clip: clip.clip_id)
+
+
+def all_clips(spec: CacheSpec, *splits: Split) -> list[ShardClips]:
+    """Every clip of these splits."""
+    return [(bucket, shard, None) for split in splits for bucket in spec.buckets for shard in bucket.shards(split)]
+
+
+def some_clips(spec: CacheSpec, split: Split, count: int) -> list[ShardClips]:
+    """About `count` clips of a split, of each bucket its share: the first of its shards, whose order is random."""
+    whole, chosen = max(1, sum(bucket.clips(split) for bucket in spec.buckets)), list[ShardClips]()
+    for bucket in spec.buckets:
+        wanted = round(count * bucket.clips(split) / whole)
+        for shard in bucket.shards(split):
+            if most := min(wanted, shard.records):
+                chosen.append((bucket, shard, most))
+                wanted -= most
+    return chosen
 
 
 def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voice) -> None:

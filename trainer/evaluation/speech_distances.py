@@ -4,18 +4,15 @@ None of them needs TensorFlow.
 """
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
-from tempfile import gettempdir
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.system.folder_lock import in_turn
+from xtts.trainer.evaluation.pitch import HIGHEST_HZ, LOWEST_HZ
 
 CEPSTRA = 13
 DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)
@@ -25,8 +22,6 @@ speech quality assessment", IEEE PACRIM 1993, eq. 1)."""
 PATCH_FRAMES = 5
 AUDIBLE_NATS = 80.0 * np.log(10.0) / 20.0
 """80 dB: what is further below the loudest channel of a clip, such as digital silence, counts as equally silent."""
-LOWEST_HZ, HIGHEST_HZ = 60.0, 500.0
-"""Range of speaking voices."""
 RANGE_LOG_F0 = math.log(HIGHEST_HZ / LOWEST_HZ)
 PAUSE_SECONDS = 0.1
 """Silence inside a sentence that lasts as long is a pause."""
@@ -50,54 +45,63 @@ def cepstra(mel: np.ndarray) -> np.ndarray:
 def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
     """MCD-DTW in dB between one clip and each of several: float32[T, 13], [float32[T', 13]] -> float64[R].
 
-    The path runs from start to end of both clips in steps of (1, 1), (1, 0) and (0, 1), and minimises the summed
-    distance. The distortion is the mean over the cells of that path.
+    The mean over the cells of `warping_path`.
     """
-    mean = _compiled_path_mean()
-    return DECIBELS * np.array([mean(query, np.ascontiguousarray(reference.T)) for reference in references])
+    warp = _compiled_warp()
+    return DECIBELS * np.array([warp(query, np.ascontiguousarray(reference.T))[0] for reference in references])
+
+
+def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
+    """The cheapest path between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames.
+
+    It runs from the start to the end of both in steps of (1, 1), (1, 0) and (0, 1), and minimises the summed distance.
+    """
+    path: np.ndarray = _compiled_warp()(query, np.ascontiguousarray(reference.T))[1]
+    return path
 
 
 @cache
-def _compiled_path_mean() -> Callable[[np.ndarray, np.ndarray], float]:
-    """`_path_mean` in machine code, kept for the next process."""
-    import numba  # half a second; librosa needs it anyway
+def _compiled_warp() -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]:
+    """`_warp` in machine code. Not kept on disk: two processes that write numba's files at once damage them (10128)."""
+    import numba  # half a second
 
-    compiled: Callable[[np.ndarray, np.ndarray], float] = numba.njit(cache=True)(_path_mean)
+    compiled: Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]] = numba.njit(_warp)
     return compiled
 
 
-def _path_mean(query: np.ndarray, reference: np.ndarray) -> float:
-    """The mean distance along the cheapest path; of two predecessors the diagonal one if equal.
+def _warp(query: np.ndarray, reference: np.ndarray) -> tuple[float, np.ndarray]:
+    """(mean distance along the cheapest path, the path int64[P, 2]); of equal predecessors the diagonal one.
 
     query: float32[T, 13], reference: float32[13, T'].
     """
     rows, columns = len(query), reference.shape[1]
-    total, cells = np.full(columns + 1, np.inf), np.zeros(columns + 1)  # of the row before, then of this one
+    total = np.full(columns + 1, np.inf)  # of the row before, then of this one
     total[0] = 0.0
+    steps = np.zeros((rows, columns), np.int8)  # 0: from the corner, 1: from the row before, 2: from the column before
     for row in range(rows):
         squares = np.zeros(columns, np.float32)
         for k in range(len(reference)):
             squares += (query[row, k] - reference[k]) ** 2
         distances = np.sqrt(squares)
-        corner, corner_cells = total[0], cells[0]
+        corner = total[0]
         total[0] = np.inf
         for column in range(columns):
-            best, steps = corner, corner_cells
-            corner, corner_cells = total[column + 1], cells[column + 1]
+            best, step = corner, 0
+            corner = total[column + 1]
             if corner < best:
-                best, steps = corner, corner_cells
+                best, step = corner, 1
             if total[column] < best:
-                best, steps = total[column], cells[column]
+                best, step = total[column], 2
             total[column + 1] = best + distances[column]
-            cells[column + 1] = steps + 1
-    return float(total[columns] / cells[columns])
-
-
-def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The path of `warped_distances` between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames."""
-    _, dtw = _librosa()
-    path: np.ndarray = dtw(query.T, reference.T)[1]
-    return path[::-1]
+            steps[row, column] = step
+    path = np.empty((rows + columns, 2), np.int64)
+    row, column, first = rows - 1, columns - 1, rows + columns
+    while row >= 0 and column >= 0:
+        first -= 1
+        path[first, 0], path[first, 1] = row, column
+        step = steps[row, column]
+        row, column = row - (step != 2), column - (step != 1)
+    return total[columns] / (rows + columns - first), path[first:]
 
 
 class FrechetDistance:
@@ -128,11 +132,6 @@ class FrechetDistance:
         return float(np.square(mean1 - mean2).sum() + spread)
 
 
-def distance_of_halves(recordings: Sequence[np.ndarray]) -> float:
-    """Between every other recording and the rest: as good as speech can be, but half as much, and of other texts."""
-    return FrechetDistance(recordings[1::2])(recordings[::2])
-
-
 def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """(mean [N], covariance [N, N]) of each frame with those after it, N = PATCH_FRAMES * M."""
     audible = (np.maximum(mel.astype(np.float64), mel.max() - AUDIBLE_NATS) for mel in mels if len(mel) >= PATCH_FRAMES)
@@ -144,35 +143,6 @@ def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         count, total, squares = count + len(patches), total + patches.sum(axis=0), squares + patches.T @ patches
     mean = total / count
     return mean, (squares - count * np.outer(mean, mean)) / (count - 1)
-
-
-@cache
-def _librosa() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Functions `pyin` and `sequence.dtw` of librosa, which one process at a time imports, in a second.
-
-    Numba then compiles functions of it, once. Two processes that do so at the same time leave files on the disk that
-    crash every later one (numba issue 10128).
-    """
-    with in_turn(Path(gettempdir()) / f"lockstep-librosa-{os.getuid()}"):
-        import librosa
-
-        # Lazily: what is named is imported.
-        return librosa.pyin, librosa.sequence.dtw  # type: ignore[attr-defined]
-
-
-def pitch_track(samples: np.ndarray, profile: MelProfile, frames: int) -> np.ndarray:
-    """F0 in Hz of each mel frame, 0 where unvoiced: float32[S] -> float32[T], T = frames.
-
-    Probabilistic YIN (Mauch and Dixon, ICASSP 2014) as librosa has it, in steps of half a semitone and two
-    frames. Samples that are no numbers count as silence.
-    """
-    pyin, _ = _librosa()
-    hertz, voiced, _ = pyin(
-        np.nan_to_num(samples), fmin=LOWEST_HZ, fmax=HIGHEST_HZ, sr=profile.sample_rate, frame_length=profile.fft_size,
-        hop_length=2 * profile.hop_samples, resolution=0.5,
-    )  # fmt: skip
-    track = np.repeat(np.where(voiced, hertz, 0.0).astype(np.float32), 2)[:frames]
-    return np.pad(track, (0, frames - len(track)))
 
 
 class PitchErrors(NamedTuple):

