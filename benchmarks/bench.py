@@ -22,8 +22,8 @@ from reporting.readme import DOCUMENTS, PARTS, bench_lines, stored_figures, with
 from reporting.report import machine, write_json
 
 ROOT = Path(__file__).parents[1]
-BENCHMARKS = ("precompute", "rebuild", "training", "speech")
-RESULTS, PICTURE = ROOT / "benchmarks" / "results.json", "held-out.png"
+BENCHMARKS = ("precompute", "rebuild", "training")
+RESULTS = ROOT / "benchmarks" / "results.json"
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "scipy", "librosa", "torch", "lhotse")
 
 
@@ -60,9 +60,8 @@ def publish(file: Path) -> None:
         sys.exit(f"--out {file}: no such file; measure first, without --readme")
     if json.loads(file.read_text(encoding="utf-8"))["quick"]:
         sys.exit(f"--out {file}: figures of a quick run, which the README does not show; measure without --quick")
-    for found, kept in ((file, RESULTS), (file.with_name(PICTURE), ROOT / "docs" / PICTURE)):
-        if found.is_file() and found.resolve() != kept:
-            shutil.copyfile(found, kept)
+    if file.resolve() != RESULTS:
+        shutil.copyfile(file, RESULTS)
     figures = stored_figures(RESULTS)
     draw(figures, ROOT / "docs")
     for document in (ROOT / name for name in DOCUMENTS):
@@ -100,8 +99,6 @@ def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]
 def benchmark_line(name: str, file: Path, options: argparse.Namespace) -> list[str]:
     """Command line of one benchmark that writes its figures into `file`."""
     line = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), "--out", str(file)]
-    if name == "speech":
-        line += ["--picture", str(file.with_name(PICTURE))]
     return line + ["--quick"] * options.quick
 
 

@@ -1,7 +1,7 @@
 """The parts of README.md and docs/experiments.md that are generated from figures, between their marks."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,6 @@ SPEED = (
 """How the rows of all ratios begin that the README tells."""
 HEARD = ("character_error_rate", "distillmos", "dnsmos", "similarity", "duration_error")
 """The figures of a voice that the README tells."""
-COMPARED = (
-    "relative_mcd",
-    "frechet_distance",
-    "log_f0_error",
-    "voicing_error",
-    "shimmer",
-    "pause_error",
-    "duration_error",
-)
 
 
 def stored_figures(results: Path) -> dict[str, Any]:
@@ -96,23 +87,11 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
     ]
 
 
-def speech_lines(speech: Figures) -> list[str]:
-    """Figures of held-out sentences, compared with recordings of the same and of other sentences."""
-    sentences, minutes = speech["sentences"], speech["step_seconds"] / 60
-    head = f"{sentences} held-out sentences; {speech['size']}, {speech['step']:,} steps in {minutes:.1f} minutes:"
-    return [head, "", *_systems(speech["systems"], COMPARED)]
-
-
 def voice_lines(systems: Figures) -> list[str]:
-    """What a listener hears of a voice, and of the recordings of its sentences."""
-    return _systems({name: means for name, means in systems.items() if HEARD[0] in means}, HEARD)
-
-
-def _systems(systems: Figures, keys: Sequence[str]) -> list[str]:
-    """A row for each system, a column for each figure."""
+    """What a listener hears of a voice, and of the recordings of its sentences: a row each."""
     return table_lines([
-        {"": name} | {ROWS[key][0]: ROWS[key][1].format(means[key]) if key in means else "" for key in keys}
-        for name, means in systems.items()
+        {"": name} | {ROWS[key][0]: ROWS[key][1].format(means[key]) for key in HEARD if key in means}
+        for name, means in systems.items() if HEARD[0] in means
     ])  # fmt: skip
 
 
@@ -127,6 +106,5 @@ PARTS: dict[str, Callable[[Figures], list[str]]] = {
     "precompute": _of("precompute", precompute_lines),
     "rebuild": _of("rebuild", rebuild_lines),
     "training": _of("training", training_lines),
-    "speech": _of("speech", speech_lines),
 }
 """Functions by the name in the marks."""

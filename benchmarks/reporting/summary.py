@@ -11,7 +11,7 @@ Cells = tuple[str, str, str, str]
 
 def summarise(figures: Figures) -> list[Row]:
     """Rows of all benchmarks in `figures`, stage 1 first."""
-    readers = {"precompute": _precompute, "rebuild": _rebuild, "training": _training, "speech": _speech}
+    readers = {"precompute": _precompute, "rebuild": _rebuild, "training": _training}
     columns = ("what", "ratio", "target", "measured")
     rows = (cells for name, read in readers.items() if name in figures for cells in read(figures[name]))
     return [dict(zip(columns, cells, strict=True)) for cells in rows]
@@ -81,9 +81,3 @@ def _shapes(section: Figures) -> Iterator[Cells]:
 def _start(section: Figures) -> Iterator[Cells]:
     cold, warm = (row["seconds"] for row in section["table"])
     yield "start to first step: warm against cold", f"{cold / warm:.1f}x", "", f"{warm:.0f} and {cold:.0f} s"
-
-
-def _speech(found: Figures) -> Iterator[Cells]:
-    spoken = found["systems"]["synthesised"]
-    measured = f"{found['sentences']} sentences, Fréchet distance {spoken['frechet_distance']:.2f}"
-    yield "speech: relative MCD of held-out sentences", f"{spoken['relative_mcd']:.3f}", "", measured

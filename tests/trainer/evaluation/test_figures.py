@@ -83,6 +83,8 @@ def test_another_reading_of_a_sentence_is_no_wrong_recording(mels):
         Recordings(clips, [0], PROFILE).compare(*spoken) for clips in ([first, other], [first, other, again])
     )
     assert alone.relative_mcd == twice.relative_mcd == pytest.approx(1.0)
+    figures, (sentence,) = Recordings([first, other, again], [0], PROFILE).compare([again.mel], [len(again.mel)])
+    assert (sentence.nearest, figures.retrieval_at_1) == (first.clip_id, 1.0)
 
 
 def test_silent_edges_count_in_no_figure(recordings, mels):

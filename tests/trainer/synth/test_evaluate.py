@@ -9,7 +9,7 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.evaluation.held_out_clips import HeldOutClip
 from xtts.trainer.synth.cli import main
-from xtts.trainer.synth.systems import speak_clips
+from xtts.trainer.synth.systems import read_twice, speak_clips
 
 
 def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_synthesizer):
@@ -21,6 +21,22 @@ def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_syn
     assert np.abs(first - second).max() > 0.1, "two sentences of the same noise"
     (alone, *_), *_ = speak_clips(tensorflow_synthesizer, source, [clip], [0])
     np.testing.assert_array_equal(alone, first, err_msg="a sentence's noise changed with the others")
+
+
+def test_a_second_reading_is_of_the_same_sentence_by_the_same_speaker():
+    said = [("a", 1, 0), ("b", 2, 0), ("c", 1, 0), ("d", 1, 1), ("e", 1, 0), ("f", 2, 0), ("g", 3, 0)]
+    clips = [
+        HeldOutClip(clip_id=name, ids=[5, sentence], mel=np.zeros((4, 80), np.float32), speaker=speaker)
+        for name, sentence, speaker in said
+    ]
+    assert [(first.clip_id, second.clip_id) for first, second in read_twice(clips, 9)] == [("a", "c"), ("b", "f")]
+    assert len(read_twice(clips, 1)) == 1
+    assert read_twice(clips[3:5], 9) == []
+
+
+def test_recordings_are_for_a_judge(call, tmp_path):
+    code, _, err = call(main, "evaluate", "--ckpt", tmp_path, "--data", tmp_path)
+    assert (code, err) == (2, "error: --data: no --judge, expected both: the recordings are judged\n")
 
 
 @pytest.mark.parametrize(("clips", "limit", "expected"), [(5, 9, [0, 1, 2, 3, 4]), (10, 3, [0, 3, 6]), (2, 1, [0])])
@@ -40,5 +56,8 @@ def test_the_command_on_a_run(finished_run, one_shape_cache, call, tmp_path):
     assert systems["vocoded recording"]["retrieval_at_1"] == 1.0
     assert systems["vocoded recording"]["duration_error"] == 0.0
     assert systems["vocoded recording"]["frechet_distance"] < systems["synthesised"]["frechet_distance"]
+    code, _, err = call(main, "evaluate", "--ckpt", finished_run[0], "--nfe", 2, "--second-reading")
+    assert code == 2
+    assert "0 sentences that a speaker recorded twice, expected at least 2" in err
     held_out = sum(bucket.clips("validation") for bucket in load_spec(one_shape_cache).buckets)
     assert len(systems["synthesised"]["sentences"]) == held_out
