@@ -44,6 +44,11 @@ def test_a_sentence_has_the_length_and_the_pitch_of_a_woman_who_says_it(spoken):
 TEXTS = (
     "Guten Morgen", "Das ist ein Test", "Am Abend", "Er ging nach Hause, ohne etwas zu sagen", "Ja", "Nein!", "Wohin?",
     "Österreich und Ungarn", "Ich weiß nicht, ob sie kommt", "Alle Kinder spielten im Garten", "Und dann", "Eis",
+    "Die Tür ist offen", "Unter der Brücke", "Es regnet seit drei Tagen", "Auf Wiedersehen", "Um halb acht",
+    "Eine alte Frau wohnte dort", "Ihr Hund bellt", "Oben auf dem Berg", "Ein Glas Wasser, bitte", "Äpfel und Birnen",
+    "Morgen um diese Zeit", "Wir fahren mit dem Zug", "Sie lachte laut", "Im Sommer", "Übermorgen", "Kein Wort",
+    "An der Ecke steht ein Auto", "Jetzt", "Er aß", "Das Haus am See", "Niemand hat ihn gesehen", "So viel Geld",
+    "Vor langer Zeit", "Elf Uhr", "Der Himmel ist blau", "Sag es noch einmal", "Ohne Licht", "Aus Stein gebaut",
 )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ class Sentence:
     pause_error: float
     """|seconds of its pauses - those of its recording's|."""
     nearest: str
-    """Clip with the nearest recording of all."""
+    """Clip with the nearest recording of all; its own, where that is another reading of the sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,11 +79,10 @@ class Recordings:
         self._mels = [without_edges(clip.mel) for clip in clips]
         self._cepstra = [cepstra(mel) for mel in self._mels]
         distances = np.array([warped_distances(self._cepstra[i], self._cepstra) for i in own])
-        same = [
-            [clip.ids == clips[i].ids for clip in clips] for i in own
-        ]  # another reading of a sentence is no wrong one
+        # Another reading of a sentence is no wrong recording.
+        self._same = [[clip.ids == clips[i].ids for clip in clips] for i in own]
         # Two recordings may be identical: then nothing is nearer than the wrong one.
-        self._nearest_wrong = np.maximum(np.where(same, np.inf, distances).min(axis=1), 1e-6)
+        self._nearest_wrong = np.maximum(np.where(self._same, np.inf, distances).min(axis=1), 1e-6)
         self._tracks = [self._voice(self._mels[i])[0] for i in own]
 
     def _voice(self, mel: np.ndarray) -> tuple[np.ndarray, float | None]:
@@ -108,6 +107,7 @@ class Recordings:
             distances = warped_distances(query, self._cepstra)
             hertz, roughness = self._voice(mel)
             pitch = pitch_errors(hertz, self._tracks[row], warping_path(query, self._cepstra[number]))
+            nearest = int(np.argmin(distances))
             pauses = [pause_seconds(either, self._profile) for either in (mel, recording)]
             sentences.append(
                 Sentence(
@@ -119,7 +119,7 @@ class Recordings:
                     voicing_error=pitch.voicing,
                     shimmer=roughness,
                     pause_error=abs(pauses[0] - pauses[1]),
-                    nearest=self._clips[int(np.argmin(distances))].clip_id,
+                    nearest=self._clips[number if self._same[row][nearest] else nearest].clip_id,
                 )
             )
         return mean_figures(sentences, self._frechet(rows)(mels)), sentences

@@ -28,7 +28,7 @@ class SynthesisOptions(BaseModel):
     """Number of decoder evaluations for a mel: 4 are faster and a little rougher. Even for midpoint."""
     solver: Solver = "midpoint"
     """ODE solver of the decoder: midpoint takes two evaluations for a step, euler one."""
-    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.9
+    temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.5
     """Standard deviation of the noise: less is flatter speech, 0 the same for every seed."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Random seed of the noise."""

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.cache.cache_spec import CacheSpec, Split
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence, spread
@@ -109,8 +111,18 @@ class TestSet:
         self._recordings = Recordings(self.clips, self.own, self._profile)
         if judge is not None:
             self._texts = clip_texts(cache)
-            known = self._recorded or [reconstruct(clip.mel, self._profile) for clip in self._spoken]
+            known = self._recorded or self._vocoded
             self._speakers = [judge.embed(samples, self._profile.sample_rate) for samples in known]
+
+    @cached_property
+    def _vocoded(self) -> list[np.ndarray]:
+        """The recordings of the N sentences after the vocoder."""
+        return [self._without_edges(reconstruct(clip.mel, self._profile)) for clip in self._spoken]
+
+    def _without_edges(self, samples: np.ndarray) -> np.ndarray:
+        """What is judged of a sound: recordings have no silent edges either."""
+        edge = EDGE_FRAMES * self._profile.hop_samples
+        return samples[edge:-edge]
 
     @property
     def _spoken(self) -> list[HeldOutClip]:
@@ -126,14 +138,14 @@ class TestSet:
             sounds = [reconstruct(mel, self._profile) for mel in mels]
             seconds = time.perf_counter() - began + sum(one.seconds for one in spoken)
             system.real_time_factor = seconds * self._profile.sample_rate / sum(map(len, sounds))
-            self._hear(system, sounds)
+            self._hear(system, [self._without_edges(samples) for samples in sounds])
         return system, mels
 
     def vocoded(self) -> System:
         """The recordings after the vocoder: what it costs."""
         system = _compared(self._recordings.vocoded())
         if self._judge is not None:
-            self._hear(system, [reconstruct(clip.mel, self._profile) for clip in self._spoken])
+            self._hear(system, self._vocoded)
         return system
 
     def recorded(self) -> System | None:
@@ -156,7 +168,7 @@ class TestSet:
             LockstepError: Fewer than two sentences were recorded twice.
         """
         clips = read_clips(self.cache, self.source.voice, lambda spec: all_clips(spec, "train", "validation"))
-        pairs = _read_twice(clips, self.limit)
+        pairs = read_twice(clips, self.limit)
         if len(pairs) < 2:
             found = f"{len(pairs)} sentences that a speaker recorded twice"
             raise LockstepError(str(self.cache), found=found, expected="at least 2", fix="leave out --second-reading")
@@ -207,7 +219,7 @@ def speak_clips(
     return spoken
 
 
-def _read_twice(clips: Iterable[HeldOutClip], limit: int) -> list[tuple[HeldOutClip, HeldOutClip]]:
+def read_twice(clips: Iterable[HeldOutClip], limit: int) -> list[tuple[HeldOutClip, HeldOutClip]]:
     """The first two recordings of each sentence that a speaker read more than once, at most `limit`, evenly spaced."""
 
     def sentence(clip: HeldOutClip) -> tuple[object, ...]:
