@@ -8,7 +8,9 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -72,7 +74,8 @@ class Judge:
             LockstepError: A package of the extra is missing, or Whisper cannot be loaded.
         """
         mos, whisper, self._jiwer, resemblyzer, self._dnsmos, self._torch = _modules()
-        self._mos = mos.ConvTransformerSQAModel().eval()
+        with redirect_stdout(StringIO()):  # it tells where its weights lie
+            self._mos = mos.ConvTransformerSQAModel().eval()
         self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
         try:
             self._whisper = whisper.WhisperModel(asr, device="cpu", compute_type="int8")
@@ -96,9 +99,7 @@ class Judge:
 
     def summarise(self, spoken: Sequence[Utterance], verdicts: Sequence[Verdict]) -> Opinion:
         """The opinion on at least one utterance."""
-        texts, heard = ([_letters(text) for text in column] for column in zip(
-            *((utterance.text, verdict.heard) for utterance, verdict in zip(spoken, verdicts, strict=True)), strict=True
-        ))  # fmt: skip
+        texts, heard = [_letters(one.text) for one in spoken], [_letters(verdict.heard) for verdict in verdicts]
         opinions = np.array([verdict.distillmos for verdict in verdicts])
         alike = [verdict.similarity for verdict in verdicts if verdict.similarity is not None]
         return Opinion(

@@ -31,7 +31,7 @@ SETTINGS = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1", "model.decoder_levels=[]",
     f"training.steps={STEPS}", "training.warmup_fraction=0.25", "training.learning_rate=5.0e-3", "training.seed=3",
-    "training.optimizer=adamw",
+    "training.optimizer=adamw", "model.duration_dropout=0.05",
 ]  # fmt: skip
 RUNS: dict[str, list[str]] = {
     "plain": [],
