@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from xtts.shared.text.tokenizer import SPECIAL
 from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
 from xtts.trainer.run.stored_model import shared_names, take_rows
 
@@ -10,7 +11,7 @@ TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "aco
 
 def voice(symbols, *, speakers=(), languages=("en",)):
     table = Symbols(
-        kind="characters", add_blank=False, symbols=list(symbols), languages=list(languages), merges=[]
+        kind="characters", add_blank=False, symbols=[*SPECIAL, *symbols], languages=list(languages), merges=[]
     )  # fmt: skip
     return Voice(
         profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=table, speakers=list(speakers),
@@ -24,28 +25,28 @@ def rows(count, start):
 
 
 def test_rows_move_with_their_symbols_and_new_ones_keep_their_own_values():
-    before, now = voice("_ abc"), voice("_ cbäö")
-    arrays = {TOKENS: rows(5, 100), "other/kernel": rows(2, 7), "step": np.array(3)}
-    taken = take_rows(arrays, {TOKENS: rows(6, 0)}, before, now)
-    assert taken[TOKENS][:, 0].tolist() == [100, 101, 104, 103, 4, 5]
+    before, now = voice("abc"), voice("cbäö")
+    arrays = {TOKENS: rows(7, 100), "other/kernel": rows(2, 7), "step": np.array(3)}
+    taken = take_rows(arrays, {TOKENS: rows(8, 0)}, before, now)
+    assert taken[TOKENS][:, 0].tolist() == [100, 101, 102, 103, 106, 105, 6, 7]
     assert taken["other/kernel"] is arrays["other/kernel"]
-    assert shared_names(before, now) == "4 of 6 symbols"
+    assert shared_names(before, now) == "6 of 8 symbols"
 
 
 def test_a_table_that_the_checkpoint_does_not_have_keeps_its_own_values():
-    before, now = voice("_ a"), voice("_ a", speakers=["ann", "bob"], languages=["en", "fa"])
-    arrays = {TOKENS: rows(3, 100)}
-    taken = take_rows(arrays, {TOKENS: rows(3, 0), ENCODER_SPEAKERS: rows(2, 0)}, before, now)
+    before, now = voice("a"), voice("a", speakers=["ann", "bob"], languages=["en", "fa"])
+    arrays = {TOKENS: rows(5, 100)}
+    taken = take_rows(arrays, {TOKENS: rows(5, 0), ENCODER_SPEAKERS: rows(2, 0)}, before, now)
     assert taken[ENCODER_SPEAKERS].tolist() == rows(2, 0).tolist()
     assert shared_names(before, now) == "0 of 2 speakers, 1 of 2 languages"
 
 
 def test_speakers_are_found_by_name():
-    before, now = voice("_ a", speakers=["ann", "bob"]), voice("_ a", speakers=["bob", "cy", "ann"])
-    arrays = {TOKENS: rows(3, 100), ENCODER_SPEAKERS: rows(2, 50)}
-    taken = take_rows(arrays, {TOKENS: rows(3, 0), ENCODER_SPEAKERS: rows(3, 0)}, before, now)
+    before, now = voice("a", speakers=["ann", "bob"]), voice("a", speakers=["bob", "cy", "ann"])
+    arrays = {TOKENS: rows(5, 100), ENCODER_SPEAKERS: rows(2, 50)}
+    taken = take_rows(arrays, {TOKENS: rows(5, 0), ENCODER_SPEAKERS: rows(3, 0)}, before, now)
     assert taken[ENCODER_SPEAKERS][:, 0].tolist() == [51, 1, 50]
 
 
 def test_identical_names_print_nothing():
-    assert shared_names(voice("_ a", speakers=["ann"]), voice("_ a", speakers=["ann"])) == ""
+    assert shared_names(voice("a", speakers=["ann"]), voice("a", speakers=["ann"])) == ""

@@ -7,12 +7,13 @@ import pytest
 
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.tokenizer import SPECIAL
 from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
 from xtts.trainer.run.model_folder import read_config, write_model_folder
 from xtts.trainer.run.stored_model import open_model
 
 TABLE = Symbols(
-    kind="characters", add_blank=False, symbols=["<pad>", "<blank>", " ", *"abc"], languages=["en"], merges=[]
+    kind="characters", add_blank=False, symbols=[*SPECIAL, " ", *"abc"], languages=["en"], merges=[]
 )
 VOICE = Voice(
     profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TABLE, speakers=["ann", "bob"],
@@ -83,6 +84,11 @@ def test_configurations_that_cannot_be_read_are_refused(folder, text, message):
         ("voice.json", '{"format_version": 1}', "no `voice` entry"),
         ("voice.json", '{"format_version": 1, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
         ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
+        (
+            "tokenizer.json",
+            '{"kind": "characters", "add_blank": false, "symbols": ["<pad>", "a"], "languages": ["en"], "merges": []}',
+            "tokenizer: value error, do not begin with <pad> <blank> <start> <end>; an earlier version made it",
+        ),
         ("tokenizer.json", None, "tokenizer.json: no such file, expected a folder written by xtts-synth export"),
     ],
 )

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 folder = sys.argv[1]
 tokenizer = json.load(open(f"{folder}/tokenizer.json"))
-ids = [tokenizer["symbols"].index(letter) for letter in "hello there"]
+ids = [tokenizer["symbols"].index(symbol) for symbol in ("<start>", *"hello there", "<end>")]
 loaded = tf.saved_model.load(f"{folder}/model")
 speak = loaded.signatures["serving_default"]
 tokens = np.zeros(speak.structured_input_signature[1]["tokens"].shape, np.int32)
