@@ -12,9 +12,7 @@ from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
 from xtts.trainer.run.model_folder import read_config, write_model_folder
 from xtts.trainer.run.stored_model import open_model
 
-TABLE = Symbols(
-    kind="characters", add_blank=False, symbols=[*SPECIAL, " ", *"abc"], languages=["en"], merges=[]
-)
+TABLE = Symbols(kind="characters", add_blank=False, symbols=[*SPECIAL, " ", *"abc"], languages=["en"], merges=[])
 VOICE = Voice(
     profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TABLE, speakers=["ann", "bob"],
     expand_numbers=False, trim_silence_db=None, loudness_lufs=None,

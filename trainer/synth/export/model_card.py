@@ -17,6 +17,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import read_meta
 from xtts.trainer.run.model_folder import CONFIG_FILE, GRAPH_FILE, VOICE_FILE, WEIGHTS_FILE, write_model_folder
 from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
+from xtts.trainer.synth.systems import ROWS
 from xtts.trainer.synth.voice_source import Source
 
 CARD_FILE, FACTS_FILE = "README.md", "facts.json"
@@ -205,16 +206,12 @@ def model_card(source: Source, facts: Facts, name: str, **texts: str) -> str:
 
 
 def _figures(evaluation: Mapping[str, Any]) -> str:
-    """The means of every system as a table."""
-    columns = list(next(iter(evaluation["systems"].values())))
-    rows = [
-        f"| {' | '.join(['', *columns])} |",
-        "|---|" + "---|" * len(columns),
-        *(
-            f"| {system} | {' | '.join(f'{means[key]:.3f}' if key in means else '' for key in columns)} |"
-            for system, means in evaluation["systems"].items()
-        ),
-    ]
+    """The means of every system as a table, a row for each figure."""
+    systems = evaluation["systems"]
+    rows = [f"| | {' | '.join(systems)} |", "|---|" + "---:|" * len(systems)]
+    for key, (name, shown) in ROWS.items():
+        cells = [shown.format(means[key]) if key in means else "" for means in systems.values()]
+        rows += [f"| {name} | {' | '.join(cells)} |"] if any(cells) else []
     kind = "held-out" if evaluation["split"] == "validation" else "training"
     return f"Means over {evaluation['spoken']} {kind} sentences, by `xtts-synth evaluate`:\n\n" + "\n".join(rows)
 

@@ -103,7 +103,7 @@ def test_figures_and_licence_are_taken_where_they_are_given(call, finished_run, 
     assert front["license"] == "cc-by-4.0"
     assert "## Licence\n\ncc-by-4.0\n" in text
     assert "Means over 3 held-out sentences" in text
-    assert "| synthesised | 5.500 | 0.250 | 0.125 | 1.000 |" in text
+    assert "| | synthesised |\n|---|---:|\n| relative MCD | 0.250 |\n| duration error | 12.5% |\n" in text
     assert "someone" not in text + (tmp_path / "out" / "facts.json").read_text()
 
 
