@@ -90,7 +90,7 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
 def voice_lines(systems: Figures) -> list[str]:
     """What a listener hears of a voice, and of the recordings of its sentences: a row each."""
     return table_lines([
-        {"": name} | {ROWS[key][0]: ROWS[key][1].format(means[key]) for key in HEARD if key in means}
+        {"": name} | {ROWS[key][0]: ROWS[key][1].format(means[key]) if key in means else "" for key in HEARD}
         for name, means in systems.items() if HEARD[0] in means
     ])  # fmt: skip
 
