@@ -57,9 +57,11 @@ def main() -> None:
             runs.append(about | {"settings": " ".join(settings), "seed": seed, "figures": figures})
     runs = merged(runs, options.out)
     rows = rows_of(runs)
-    last = [{"variant": name} | {key: shown([value]) for key, value in means.items()} for name, means in floors.items()]
+    floor_rows = [
+        {"variant": name} | {key: shown([value]) for key, value in means.items()} for name, means in floors.items()
+    ]
     section = {"title": "held-out sentences", "config": options.config, **machine(["tensorflow"])}
-    section |= {"table": [*rows, *(dict.fromkeys(rows[0]) | row for row in last)]}
+    section |= {"table": [*rows, *(dict.fromkeys(rows[0]) | row for row in floor_rows)]}
     report(section_lines("equal minutes", section), section | {"runs": runs}, options.out)
 
 

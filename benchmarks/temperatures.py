@@ -17,6 +17,7 @@ from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
 from xtts.shared.cache.cache_copy import local_cache
+from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import reported
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -33,7 +34,7 @@ def main() -> None:
     parser = program_parser(__doc__, QUICK)
     parser.add_argument("voices", nargs="+", type=Path, metavar="VOICE")
     parser.add_argument("--asr", default="base", help="Whisper: a size to download, or a folder")
-    parser.add_argument("--cache", type=Path, help="default: that of the run")
+    parser.add_argument("--cache", type=Path, help="default: that of the run, else features")
     parser.add_argument("--data", type=Path, help="the corpus")
     parser.add_argument("--temperatures", type=float, nargs="+")
     parser.add_argument("--nfe", type=int, nargs="+")
@@ -53,7 +54,7 @@ def listen(options: argparse.Namespace) -> dict[str, list[System]]:
     judge, heard = Judge(options.asr), dict[str, list[System]]()
     for voice in options.voices:
         source = open_source(voice)
-        with local_cache(options.cache or source.cache) as cache:
+        with local_cache(options.cache or source.cache or Path(DEFAULT_CACHE)) as cache:
             test_set = TestSet(cache, source, "validation", options.limit, judge=judge, data=options.data)
             if not heard:
                 recorded, others = test_set.recorded(), test_set.other_recordings()
@@ -64,7 +65,7 @@ def listen(options: argparse.Namespace) -> dict[str, list[System]]:
                     synthesis = SynthesisOptions(nfe=nfe, temperature=temperature)
                     synthesizer = make_fastest_synthesizer(source, synthesis, print)
                     row = heard.setdefault(f"temperature {temperature:g}, {nfe} evaluations", [])
-                    row.append(test_set.synthesised(synthesizer)[0])
+                    row.append(test_set.synthesised(synthesizer))
                     print(voice, synthesis, row[-1].means, flush=True)
     return heard
 

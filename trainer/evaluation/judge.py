@@ -79,9 +79,9 @@ class Judge:
         self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
         try:
             self._whisper = whisper.WhisperModel(asr, device="cpu", compute_type="int8")
-        except Exception as error:  # of the hub, of HTTP, of CTranslate2: they share no type
+        except (OSError, RuntimeError, ValueError) as error:  # offline; no model in the folder; no such size
             raise LockstepError(
-                "--asr", found=f"{asr}, which cannot be loaded ({str(error).partition(chr(10))[0]})",
+                "--asr", found=f"{asr}, which cannot be loaded ({str(error).splitlines()[0]})",
                 expected="a size of Whisper to download, such as base, or the folder of a faster-whisper model",
             ) from None  # fmt: skip
 
@@ -99,7 +99,10 @@ class Judge:
 
     def summarise(self, spoken: Sequence[Utterance], verdicts: Sequence[Verdict]) -> Opinion:
         """The opinion on at least one utterance."""
-        texts, heard = [_letters(one.text) for one in spoken], [_letters(verdict.heard) for verdict in verdicts]
+        texts, heard = (
+            [_letters(utterance.text) for utterance in spoken],
+            [_letters(verdict.heard) for verdict in verdicts],
+        )
         opinions = np.array([verdict.distillmos for verdict in verdicts])
         alike = [verdict.similarity for verdict in verdicts if verdict.similarity is not None]
         return Opinion(

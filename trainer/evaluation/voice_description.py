@@ -33,7 +33,7 @@ class Symbols(_Part):
     @model_validator(mode="after")
     def _check(self) -> Self:
         if tuple(self.symbols[: len(SPECIAL)]) != SPECIAL:
-            raise ValueError(f"do not begin with {' '.join(SPECIAL)}; an earlier version made it")
+            raise ValueError(f"its symbols do not begin with {' '.join(SPECIAL)}: an earlier version made it")
         check_merges(tuple(self.symbols), self.pairs)
         return self
 

@@ -4,11 +4,10 @@ import json
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -17,40 +16,25 @@ from xtts.shared.cache.cache_spec import CacheSpec, Shard, Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import Location
-from xtts.trainer.evaluation.held_out_clips import HeldOutClip, all_clips
+from xtts.trainer.evaluation.held_out_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_fastest_synthesizer
 from xtts.trainer.synth.output_files import check_file, write_whole
 from xtts.trainer.synth.systems import ROWS, System, TestSet, other_clips
-from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.synth.voice_source import open_source
 
 SYNTHESISED, VOCODED, RECORDED = "synthesised", "vocoded recording", "recording"
 SECOND_READING, OTHER_RECORDINGS = "second reading", "other recordings"
 _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "training sentences"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """The result."""
-
-    source: Source
-    cache: Location
-    clips: list[HeldOutClip]
-    """All R clips of the split."""
-    own: list[int]
-    """Indices of the N spoken clips."""
-    mels: list[np.ndarray]
-    """N spoken sentences, log-mels float32[T, M]."""
-    systems: dict[str, System]
-
-
 def evaluate(
     checkpoint: Path, options: SynthesisOptions, *, cache: Location | None, split: Split, limit: int,
     second_reading: bool = False, judge: bool = False, asr: str = "base", data: Path | None = None,
     json_file: Path | None = None, console: Console | None = None,
-) -> Evaluation:  # fmt: skip
-    """Speak, compare, judge, and show the figures as a table and, if requested, as JSON.
+) -> dict[str, System]:  # fmt: skip
+    """Speak, compare, judge, and show the figures of each system as a table and, if requested, as JSON.
 
     limit: most sentences, second_reading: compare sentences that were recorded twice, too, judge: by the models of
     `Judge`, asr: see there, data: folder of the corpus, whose recordings are judged as well.
@@ -74,19 +58,22 @@ def evaluate(
         own, clips = test_set.own, test_set.clips
         console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
         synthesizer = make_fastest_synthesizer(source, options, console.print)
-        systems[SYNTHESISED], mels = test_set.synthesised(synthesizer)
+        systems[SYNTHESISED] = test_set.synthesised(synthesizer)
         console.print(f"comparing them with {len(clips)} recordings", highlight=False)
         systems[VOCODED] = test_set.vocoded()
         systems[RECORDED] = test_set.recorded()
         systems[SECOND_READING] = test_set.second_reading() if second_reading else None
         systems[OTHER_RECORDINGS] = test_set.other_recordings()
     known = {name: system for name, system in systems.items() if system is not None}
-    done = Evaluation(source=source, cache=cache, clips=clips, own=own, mels=mels, systems=known)
     console.print(figures_table(known, len(own), _KINDS[split]))
     if json_file is not None:
-        write_whole(json_file, (json.dumps(_report(done, split, options), indent=1) + "\n").encode())
+        report = {
+            "checkpoint": str(source.checkpoint), "cache": str(cache), "split": split, "options": options.model_dump(),
+            "spoken": len(own), "recordings": len(clips), "systems": _systems_json(known),
+        }  # fmt: skip
+        write_whole(json_file, (json.dumps(report, indent=1) + "\n").encode())
     console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
-    return done
+    return known
 
 
 def figures_table(systems: Mapping[str, System], spoken: int, kind: str) -> Table:
@@ -102,19 +89,11 @@ def figures_table(systems: Mapping[str, System], spoken: int, kind: str) -> Tabl
     return table
 
 
-def _report(done: Evaluation, split: Split, options: SynthesisOptions) -> dict[str, Any]:
+def _systems_json(systems: Mapping[str, System]) -> dict[str, Any]:
     return {
-        "checkpoint": str(done.source.checkpoint),
-        "cache": str(done.cache),
-        "split": split,
-        "options": options.model_dump(),
-        "spoken": len(done.own),
-        "recordings": len(done.clips),
-        "systems": {
-            name: system.means | {
-                "sentences": [asdict(sentence) for sentence in system.sentences],
-                "verdicts": [asdict(verdict) for verdict in system.verdicts],
-            }
-            for name, system in done.systems.items()
-        },
+        name: system.means | {
+            "sentences": [asdict(sentence) for sentence in system.sentences],
+            "verdicts": [asdict(verdict) for verdict in system.verdicts],
+        }
+        for name, system in systems.items()
     }  # fmt: skip

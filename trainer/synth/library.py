@@ -150,8 +150,8 @@ def evaluate_checkpoint(
     from xtts.shared.storage.urls import location
     from xtts.trainer.synth.evaluate import evaluate
 
-    done = evaluate(
+    systems = evaluate(
         Path(checkpoint), SynthesisOptions(**synthesis), cache=None if cache is None else location(cache), split=split,
         limit=limit, console=Console(quiet=True) if quiet else None,
     )  # fmt: skip
-    return {name: system.figures for name, system in done.systems.items() if system.figures is not None}
+    return {name: system.figures for name, system in systems.items() if system.figures is not None}

@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xtts.shared.audio.decode import AudioProblem, Segment, read_recording
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
-from xtts.shared.cache.cache_spec import CacheSpec, Split
+from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
+from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence, spread
 from xtts.trainer.evaluation.held_out_clips import (
@@ -24,7 +26,6 @@ from xtts.trainer.evaluation.held_out_clips import (
     some_clips,
 )
 from xtts.trainer.evaluation.judge import Judge, Opinion, Utterance, Verdict
-from xtts.trainer.synth.corpus_audio import clip_texts, read_corpus_audio
 from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source
 
@@ -107,12 +108,14 @@ class TestSet:
         self.own = spread(len(self.clips), limit)
         """Indices of the N clips whose sentences are spoken."""
         self._profile, self._judge = source.voice.mel_profile, judge
-        self._recorded = read_corpus_audio(cache, data, self._spoken) if data else None
+        self._recorded: list[np.ndarray] | None = None
         self._recordings = Recordings(self.clips, self.own, self._profile)
         if judge is not None:
-            self._texts = clip_texts(cache)
-            known = self._recorded or self._vocoded
-            self._speakers = [judge.embed(samples, self._profile.sample_rate) for samples in known]
+            indexed, rate = _indexed_clips(cache), self._profile.sample_rate
+            spoken = [indexed[clip.clip_id] for clip in self._spoken]
+            self._texts = [clip.text for clip in spoken]
+            self._recorded = _read_corpus_audio(data, spoken, rate) if data else None
+            self._speakers = [judge.embed(samples, rate) for samples in self._recorded or self._vocoded]
 
     @cached_property
     def _vocoded(self) -> list[np.ndarray]:
@@ -120,7 +123,7 @@ class TestSet:
         return [self._without_edges(reconstruct(clip.mel, self._profile)) for clip in self._spoken]
 
     def _without_edges(self, samples: np.ndarray) -> np.ndarray:
-        """What is judged of a sound: recordings have no silent edges either."""
+        """A sound without its silent edges, which the recordings do not have."""
         edge = EDGE_FRAMES * self._profile.hop_samples
         return samples[edge:-edge]
 
@@ -128,8 +131,8 @@ class TestSet:
     def _spoken(self) -> list[HeldOutClip]:
         return [self.clips[i] for i in self.own]
 
-    def synthesised(self, synthesizer: Synthesizer) -> tuple[System, list[np.ndarray]]:
-        """(the voice itself, log-mels float32[T, M] of its N sentences)."""
+    def synthesised(self, synthesizer: Synthesizer) -> System:
+        """The voice itself."""
         spoken = speak_clips(synthesizer, self.source, self.clips, self.own)
         mels = [one.mel for one in spoken]
         system = _compared(self._recordings.compare(mels, [one.frames for one in spoken]))
@@ -139,7 +142,7 @@ class TestSet:
             seconds = time.perf_counter() - began + sum(one.seconds for one in spoken)
             system.real_time_factor = seconds * self._profile.sample_rate / sum(map(len, sounds))
             self._hear(system, [self._without_edges(samples) for samples in sounds])
-        return system, mels
+        return system
 
     def vocoded(self) -> System:
         """The recordings after the vocoder: what it costs."""
@@ -181,8 +184,8 @@ class TestSet:
         assert self._judge is not None
         languages = self.source.voice.languages
         utterances = [
-            Utterance(samples=samples, text=self._texts[clip.clip_id], language=languages[clip.language],
-                      speaker=clip.speaker) for samples, clip in zip(sounds, self._spoken, strict=True)
+            Utterance(samples=samples, text=text, language=languages[clip.language], speaker=clip.speaker)
+            for samples, text, clip in zip(sounds, self._texts, self._spoken, strict=True)
         ]  # fmt: skip
         system.verdicts = self._judge.judge(utterances, self._profile.sample_rate, self._speakers)
         system.opinion = self._judge.summarise(utterances, system.verdicts)
@@ -228,3 +231,30 @@ def read_twice(clips: Iterable[HeldOutClip], limit: int) -> list[tuple[HeldOutCl
     readings = [list(group) for _, group in groupby(sorted(clips, key=sentence), sentence)]
     pairs = [(first, second) for first, second, *_ in (group for group in readings if len(group) > 1)]
     return [pairs[i] for i in spread(len(pairs), limit)] if pairs else []
+
+
+def _indexed_clips(cache: Path) -> dict[str, Clip]:
+    """The clips of a local cache by id."""
+    return {row.clip.id: row.clip for row in kept_rows(read_index(cache / load_spec(cache).index_file))}
+
+
+def _read_corpus_audio(data: Path, clips: Sequence[Clip], rate: int) -> list[np.ndarray]:
+    """The recordings of some clips, float32[S] each; data: folder of the corpus, rate: Hz.
+
+    Raises:
+        LockstepError: A recording cannot be read: `data` is another folder, or an archive holds it.
+    """
+    return [_read(data, clip, rate) for clip in clips]
+
+
+def _read(data: Path, clip: Clip, rate: int) -> np.ndarray:
+    path = data / clip.source
+    segment = None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)
+    try:
+        samples: np.ndarray = read_recording(path, segment).at(rate)
+    except (AudioProblem, OSError) as error:
+        raise LockstepError(
+            "--data", found=f"{path} cannot be read ({error})", expected=f"the recording of clip {clip.id}, as a file",
+            fix="give the folder of the cache's corpus, unpacked",
+        ) from None  # fmt: skip
+    return samples

@@ -115,14 +115,10 @@ class TensorFlowSynthesizer:
     engine: Engine = "tensorflow"
 
     def __init__(
-        self, source: Source, options: SynthesisOptions, *, compiled: bool = True,
-        tell: Callable[[str], None] = lambda line: None,
-    ) -> None:  # fmt: skip
-        """compiled: by XLA, for the fastest speech; without it some sentences are heard sooner, of other noise.
-
-        tell: gets a line before each compilation.
-        """
-        self.source, self.voice, self.options, self._compiled = source, source.voice, options, compiled
+        self, source: Source, options: SynthesisOptions, *, tell: Callable[[str], None] = lambda line: None
+    ) -> None:
+        """tell: gets a line before each compilation."""
+        self.source, self.voice, self.options = source, source.voice, options
         self._tell, self._last_seconds = tell, 0.0
         self.model = load_model(source)
         self.compile_seconds = 0.0
@@ -222,7 +218,7 @@ class TensorFlowSynthesizer:
                 tf.TensorSpec([self.options.nfe, 3], tf.float32, "schedule"),
                 *generate_signature(self.source, shape.tokens),
             ],
-            jit_compile=self._compiled,
+            jit_compile=True,
         )
         traced: Callable[..., Generated] = function.get_concrete_function()
         return traced
