@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import click
+
 
 class LockstepError(Exception):
     """A mistake in what was given to Lockstep, shown as `where: found, expected; fix`.
@@ -50,7 +52,7 @@ def build_command(
 
 def warn(line: str) -> None:
     """Print a warning on stderr."""
-    print(f"warning: {line}", file=sys.stderr)
+    click.echo(f"warning: {line}", err=True)
 
 
 @contextmanager
@@ -59,8 +61,8 @@ def reported() -> Iterator[None]:
     try:
         yield
     except LockstepError as error:
-        print(f"error: {error}", file=sys.stderr)
+        click.echo(f"error: {error}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
+        click.echo("interrupted", err=True)
         sys.exit(130)

@@ -74,7 +74,7 @@ def main(
                 traced = steps_of(setup) if steps_of else None
                 report = run_checks(setup, count=steps, progress=status.update, run=run, profile=profile, traced=traced)
         if as_json:
-            print(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+            click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         else:
             print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
         sys.exit(0 if report.healthy else 1)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
+import click
 import numpy as np
 import tensorflow as tf
 
@@ -152,10 +153,10 @@ def _mirrored_devices(training: TrainingConfig) -> list[str]:
             expected="several GPUs", fix="train with --set training.strategy=auto",
         )  # fmt: skip
     if strategy == "auto" and len(gpus) > 1 and parts % len(gpus):
-        print(
+        click.echo(
             f"training on one of {len(gpus)} GPUs: they cannot share {parts} micro-batches evenly; to use all: --set "
-            f"training.gradient_accumulation_steps={_nearest_parts(parts, len(gpus))}", flush=True,
-        )  # fmt: skip
+            f"training.gradient_accumulation_steps={_nearest_parts(parts, len(gpus))}"
+        )
         return []
     wanted = strategy == "mirrored" or (strategy == "auto" and len(gpus) > 1)
     return [device.name for device in found] if wanted else []
@@ -163,7 +164,7 @@ def _mirrored_devices(training: TrainingConfig) -> list[str]:
 
 def _join(cluster: Cluster) -> tf.distribute.Strategy:
     """TensorFlow's strategy for the cluster, once all workers are there."""
-    print(f"{cluster.name}: waiting for all of {', '.join(cluster.addresses)}", flush=True)
+    click.echo(f"{cluster.name}: waiting for all of {', '.join(cluster.addresses)}")
     wait_for_workers(cluster)
     kinds = tf.distribute.experimental.CommunicationImplementation
     kind = kinds.AUTO if tf.config.list_physical_devices("GPU") else kinds.RING

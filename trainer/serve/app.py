@@ -16,6 +16,7 @@ from pathlib import Path
 from types import FrameType
 from urllib.parse import urlsplit
 
+import click
 import numpy as np
 import uvicorn
 from prometheus_client import generate_latest
@@ -222,10 +223,10 @@ def serve(settings: ServerSettings) -> None:
     """Load the voice and serve until SIGINT or SIGTERM; the sentence that is being spoken then is the last."""
     bound = listening_socket(settings)
     began = time.perf_counter()
-    voice = WarmVoice(settings, warn, tell=partial(print, flush=True))
+    voice = WarmVoice(settings, warn, tell=click.echo)
     for _ in voice.prepare(settings.nfe[0]):
         pass
-    print(f"{voice.source.checkpoint}: engine {voice.synthesizer.engine}, {voice.synthesizer.readiness()}", flush=True)
+    click.echo(f"{voice.source.checkpoint}: engine {voice.synthesizer.engine}, {voice.synthesizer.readiness()}")
     server = Server(voice, settings)
     config = uvicorn.Config(
         make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="on",
@@ -244,14 +245,14 @@ def serve(settings: ServerSettings) -> None:
             self.should_exit = server.turns.closed = True
 
     Listening(config).run(sockets=[bound])
-    print("stopped", flush=True)
+    click.echo("stopped")
     os._exit(0)  # a step that is still being compiled for nobody is not waited for
 
 
 def _announce(settings: ServerSettings, port: int, seconds: float) -> None:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-    print(f"ready after {seconds:.1f} s: {address} (Ctrl-C stops)", flush=True)
+    click.echo(f"ready after {seconds:.1f} s: {address} (Ctrl-C stops)")
     if settings.open_page and _has_display():
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import click
+
 from xtts.trainer.run.model_folder import read_json
 from xtts.trainer.synth.export.model_card import FACTS_FILE, CardOptions, Facts, collect_facts
 from xtts.trainer.synth.voice_source import Source, open_source
@@ -12,9 +14,9 @@ _MOST_NAMED = 20
 def info(checkpoint: Path) -> None:
     """Print a line for each thing that is known; `LockstepError` for what cannot be read."""
     source = open_source(checkpoint)
-    print(source.checkpoint)
+    click.echo(source.checkpoint)
     for name, value in describe(source).items():
-        print(f"  {name:<12} {value}")
+        click.echo(f"  {name:<12} {value}")
 
 
 def describe(source: Source) -> dict[str, str]:

@@ -3,6 +3,8 @@
 import sys
 from pathlib import Path
 
+import click
+
 from xtts.shared.errors import LockstepError, warn
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.library import choose_voice
@@ -21,7 +23,7 @@ def speak(
     out = _check_outputs(text, file, out, mel_out, timestamps)
     source, load = choose_voice(
         checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
-        engine=engine, options=options, warn=warn, tell=print,
+        engine=engine, options=options, warn=warn, tell=click.echo,
     )  # fmt: skip
     texts = []
     for words, where, path in _read_texts(text, file, out):
@@ -42,8 +44,8 @@ def speak(
             write_mel(mel_out, speech.mel)
         if timestamps is not None:
             write_times(timestamps, speech.lines, len(speech.samples) / sample_rate)
-        print(_line(path, speech, sample_rate), flush=True)
-    print(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
+        click.echo(_line(path, speech, sample_rate))
+    click.echo(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
 
 
 def _check_outputs(
@@ -88,7 +90,7 @@ def _read(file: Path) -> str:
 
 def _read_stdin() -> str:
     if sys.stdin.isatty():
-        print("type the text, then Ctrl-D", file=sys.stderr)
+        click.echo("type the text, then Ctrl-D", err=True)
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import click
+
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -54,4 +56,4 @@ def export(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     for each in described:
-        print(f"{out}: {source.checkpoint} as {each}")
+        click.echo(f"{out}: {source.checkpoint} as {each}")
