@@ -1,6 +1,7 @@
 """`xtts-synth evaluate` on a run."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.evaluation.held_out_clips import HeldOutClip
+from xtts.trainer.synth import systems
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.systems import read_twice, speak_clips
+from xtts.trainer.synth.voice_source import open_source
 
 
 def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_synthesizer):
@@ -21,6 +24,32 @@ def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_syn
     assert np.abs(first - second).max() > 0.1, "two sentences of the same noise"
     (alone, *_), *_ = speak_clips(tensorflow_synthesizer, source, [clip], [0])
     np.testing.assert_array_equal(alone, first, err_msg="a sentence's noise changed with the others")
+
+
+@pytest.mark.parametrize("slowness", [1, 4])
+def test_the_real_time_factor_is_of_speech_and_vocoder_without_compiling(
+    finished_run, one_shape_cache, monkeypatch, slowness
+):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(systems, "time", clock)
+    synthesizer = SimpleNamespace(compile_seconds=0.0)
+
+    def speak(ids, **_):
+        synthesizer.compile_seconds += 100.0
+        clock.now += 100.0 + 2.0 * slowness
+        return np.full((50, 80), -5.0, np.float32), np.ones(len(ids), int)
+
+    def reconstruct(mel, profile):
+        clock.now += 1.0 * slowness
+        return np.zeros(len(mel) * profile.hop_samples, np.float32)
+
+    synthesizer.speak = speak
+    monkeypatch.setattr(systems, "reconstruct", reconstruct)
+    judge = SimpleNamespace(embed=lambda *_: None, judge=lambda *_: [], summarise=lambda *_: None)
+    source = open_source(finished_run[0])
+    system = systems.TestSet(one_shape_cache, source, "train", 2, judge=judge).synthesised(synthesizer)
+    speech = 50 * 256 / 22_050
+    assert system.real_time_factor == pytest.approx(3.0 * slowness / speech)
 
 
 def test_a_second_reading_is_of_the_same_sentence_by_the_same_speaker():
