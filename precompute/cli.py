@@ -43,7 +43,7 @@ _ray_address_option = click.option(
 _layout_option = click.option(
     "--layout",
     metavar="NAME",
-    help="Layout of the corpus, if it is not recognised: ljspeech, piper, coqui, f5, common-voice, table, kaldi, "
+    help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, kaldi, "
     "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
 )
 _columns_option = click.option(

@@ -6,7 +6,7 @@ or an impossible combination is an error that names the key and the nearest know
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from xtts.shared.model_config import (
     ConfigSection,
@@ -18,6 +18,7 @@ from xtts.shared.model_config import (
     PositiveInt,
     Seed,
 )
+from xtts.shared.text.languages import find_language
 
 
 class FilterConfig(ConfigSection):
@@ -93,6 +94,12 @@ class TextConfig(ConfigSection):
     """Put numbers and abbreviations into words (shared/text/text_normalization.py), only in texts without a normalised
     column and in what xtts-synth speaks. In English and German with what stands around them,
     in other languages dates, times, ordinals and percent."""
+
+    @field_validator("language")
+    @classmethod
+    def _canonical(cls, code: str) -> str:
+        """The code by which the language is known; a `LockstepError` where no language has it."""
+        return find_language(code).code
 
 
 class ShapesConfig(ConfigSection):

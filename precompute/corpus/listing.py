@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 from zipfile import is_zipfile
 
-from xtts.precompute.corpus.layouts.delimited import COMMON_VOICE, COQUI, F5, TABLE, NamedColumns, Piper, parse_columns
+from xtts.precompute.corpus.layouts.delimited import COMMON_VOICE, TABLE, NamedColumns, Piper, parse_columns
 from xtts.precompute.corpus.layouts.kaldi import Kaldi
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
@@ -26,7 +26,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
 
 _WITH_A_LIST: tuple[Layout, ...] = (
-    LJSpeech(), Piper(), COQUI, F5, COMMON_VOICE, TABLE, Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
+    LJSpeech(), Piper(), COMMON_VOICE, TABLE, Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
 )  # fmt: skip
 _TAR_FILES: tuple[Layout, ...] = (WebDataset(), NemoTarred())
 _WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)

@@ -16,6 +16,14 @@ def check_name(name: str, *, what: str, where: str) -> None:
         raise LockstepError(where, found=f"{what} {name[:60]!r} {problem}", expected="a plain name")
 
 
+def is_language(code: str) -> bool:
+    """Whether it is the code of a language that is known by name, in small or capital letters."""
+    try:
+        return 2 <= len(code) <= 3 and find_language(code.lower()).code in LANGUAGES
+    except LockstepError:
+        return False
+
+
 def check_language(code: str, where: str) -> str:
     """A clip's language as an ISO 639 code, for `English`, `en-US` and `fa_IR` too; empty where none is named."""
     plain = code.strip().lower()

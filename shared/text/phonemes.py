@@ -133,7 +133,7 @@ def _voice(language: str) -> str:
     if found.voice:
         return found.voice
     raise LockstepError(
-        "text.tokenizer", found=f"phonemes in {found.name}, which espeak-ng spells letter by letter or cannot speak",
+        "text.tokenizer", found=f"phonemes in {found.name}, which espeak-ng cannot speak, or without tones or vowels",
         expected="characters or bpe in this language", fix="--set text.tokenizer=characters",
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Lists of files and texts in columns: Piper's, Coqui's, F5's, Common Voice's, and any whose columns are named."""
+"""Lists of files and texts in columns: Piper's, with a header, Common Voice's, and any whose columns are named."""
 
 import csv
 import re
@@ -10,8 +10,14 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.manifest import USUAL_NAMES
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, names_files, reading_of, table_of
+from xtts.precompute.corpus.layouts.text_columns import (
+    HEADER_NAMES,
+    METADATA_FILE,
+    TABLE_SUFFIXES,
+    names_files,
+    reading_of,
+    table_of,
+)
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -21,10 +27,14 @@ COLUMNS = ("id", "file", "text", "normalised", "speaker", "language")
 _FOLDERS = ("", "wav", "clips", "audio", "wavs")
 """Where the audio of a list may lie, beside the list; a missing one is said to lie in the last."""
 _EXAMPLE = "--columns file=0,speaker=1,text=2"
+_PIPER_COLUMNS = {2: ("file", "text"), 3: ("file", "speaker", "text"), 4: ("file", "speaker", "language", "text")}
 
 
 class Piper:
-    """`file|text` or `file|speaker|text`, without a header; the file with its suffix or without."""
+    """`file|text`, `file|speaker|text` or `file|speaker|language|text`, without a header.
+
+    The file may be without its suffix.
+    """
 
     name, expected = "piper", "lines of clips"
 
@@ -37,10 +47,12 @@ class Piper:
         """The clips in the order of their lines."""
         path = data if data.is_file() else data / METADATA_FILE
         place, first = next(_split(path, "|"), ("", ["", ""]))
-        where = {2: {"file": 0, "text": 1}, 3: {"file": 0, "speaker": 1, "text": 2}}.get(len(first))
-        if where is None:
+        names = _PIPER_COLUMNS.get(len(first))
+        if names is None:
             found = f"{len(first)} column{'s'[: len(first) != 1]}"
-            raise LockstepError(place, found=found, expected="file|text or file|speaker|text")
+            expected = "file|text, file|speaker|text or file|speaker|language|text"
+            raise LockstepError(place, found=found, expected=expected)
+        where = {name: column for column, name in enumerate(names)}
         return _clips(folder_of(data), partial(_split, path, "|"), where, width=len(first))
 
 
@@ -84,25 +96,17 @@ class WithHeader:
             return [], {}
         header = [name.lower() for name in next(_split(path, _delimiter(path)), ("", []))[1]]
         where = {self.kinds[name]: place for place, name in reversed(list(enumerate(header))) if name in self.kinds}
+        if "id" in where:
+            where.setdefault("file", where["id"])
         return header, where
 
 
-_HEADER_NAMES = {
-    "audio_file": "file", "audio": "file", "text": "text", "speaker_name": "speaker", "speaker": "speaker",
-    "language": "language",
-}  # fmt: skip
-COQUI = WithHeader("coqui", _HEADER_NAMES, ("audio_file",))
-F5 = WithHeader("f5", _HEADER_NAMES, ("audio",))
 COMMON_VOICE = WithHeader(
     "common-voice", {"client_id": "speaker", "path": "file", "sentence": "text", "locale": "language"},
     ("client_id",), "\t", "validated.tsv",
 )  # fmt: skip
-_USUAL = {
-    **USUAL_NAMES,
-    "file": ("file_name", "filename", "file", "path", "audio", "audio_file", "audio_filepath", "wav"),
-}
-TABLE = WithHeader("table", {name: kind for kind, names in _USUAL.items() for name in names}, (), "\t;,")
-"""Audio folders of Hugging Face, and tables like them."""
+TABLE = WithHeader("table", {name: kind for kind, names in HEADER_NAMES.items() for name in names}, (), "|\t;,")
+"""Audio folders of Hugging Face, Coqui's and F5's lists, and tables like them."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, is_audio, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, table_of
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, table_of, usual_width
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -29,9 +29,14 @@ class LJSpeech:
     def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of their lines; their audio lies in the first of `_FOLDERS` that has some."""
         root, path = folder_of(data), data if data.is_file() else data / METADATA_FILE
-        audio = _Audio(root, path)
+        audio, width = _Audio(root, path), usual_width(path)
         for where, line in filled_lines(path):
             columns = [column.strip() for column in line.split("|")]
+            if len(line.rstrip("| \t").split("|")) > width:
+                fix = "take the | out of the text"
+                raise LockstepError(
+                    where, found=f"{len(columns)} columns", expected=f"{width} as in most lines", fix=fix
+                )
             if not 2 <= len(columns) <= 5:
                 count = "one column" if len(columns) == 1 else f"{len(columns)} columns"
                 expected = "id|text, optionally followed by |normalised text|speaker|language"

@@ -11,19 +11,11 @@ from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
 from xtts.precompute.corpus.layouts.layout import MOST_SECONDS, checked_clip, checked_segment, segment_name
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
-USUAL_NAMES = {
-    "text": ("text", "transcription", "sentence", "transcript", "raw_text", "text_original"),
-    "normalised": ("normalized_text", "text_normalized", "normalised_text", "text_normalised"),
-    "speaker": ("speaker", "speaker_id", "client_id", "speaker_name"),
-    "language": ("language", "lang", "locale"),
-    "id": ("id", "_id", "utt_id"),
-}
-"""What corpora call the facts about a clip, in the columns of a table or the keys of a JSON object, the first first."""
 _TOLERANCE_SECONDS = 1e-3
 """Lhotse rounds durations; a cut that is this much shorter than its recording is all of it."""
 _SAVE = "write each cut to a file of its own: CutSet.save_audios"

@@ -22,8 +22,7 @@ from xtts.precompute.archives.parquet_files import (
 )
 from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.manifest import USUAL_NAMES
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 

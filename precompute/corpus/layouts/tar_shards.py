@@ -15,7 +15,8 @@ from xtts.precompute.archives.tar_files import (
 )
 from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.manifest import USUAL_NAMES, clip_of_entry, name_of, parse_entry
+from xtts.precompute.corpus.layouts.manifest import clip_of_entry, name_of, parse_entry
+from xtts.precompute.corpus.layouts.text_columns import USUAL_NAMES
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError

@@ -2,18 +2,78 @@
 
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 
 from xtts.precompute.corpus.corpus_files import is_audio
-from xtts.precompute.corpus.plain_names import name_problem
+from xtts.precompute.corpus.plain_names import is_language, name_problem
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.errors import LockstepError
 
 METADATA_FILE = "metadata.csv"
 TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
+USUAL_NAMES = {
+    "text": ("text", "transcription", "sentence", "transcript", "raw_text", "text_original", "characters"),
+    "normalised": ("normalized_text", "text_normalized", "normalised_text", "text_normalised"),
+    "speaker": ("speaker", "speaker_id", "client_id", "speaker_name"),
+    "language": ("language", "lang", "locale"),
+    "id": ("id", "_id", "utt_id"),
+}
+"""What corpora call the facts about a clip, in the columns of a table or the keys of a JSON object, the first first."""
+HEADER_NAMES = {
+    **USUAL_NAMES,
+    "file": ("file_name", "filename", "file", "path", "audio", "audio_file", "audio_filepath", "wav", "basename"),
+}
+"""The same in the header of a list."""
 _LONGEST_NAME_WORDS = 3
 _MARK = "Po"
 """Unicode's category of full stops, commas and their like in every script."""
+_MOST_LABELS = 1000
+"""Different values of a column beyond which they are no labels."""
+_ENOUGH_CLIPS = 4
+"""From so many on, not every clip has a speaker of its own."""
+_SHORTER = 3
+"""Times that labels are shorter than texts, in bytes: a Chinese character has three, about as many as its pinyin."""
+
+
+@dataclass
+class _Column:
+    """What the values of a column show."""
+
+    lines: int = 0
+    """Those where it has a value."""
+    bytes: int = 0
+    values: set[str] = field(default_factory=set)
+    """At most one more than `_MOST_LABELS`."""
+    is_number: bool = True
+    first: str = ""
+
+    def add(self, value: str) -> None:
+        """Note a value, if there is one."""
+        if not value:
+            return
+        self.first, self.lines, self.bytes = self.first or value, self.lines + 1, self.bytes + len(value.encode())
+        self.is_number = self.is_number and value.replace(".", "", 1).isdecimal()
+        if len(self.values) <= _MOST_LABELS:
+            self.values.add(value)
+
+    def kind(self, text: "_Column") -> str:
+        """`text`, `speaker`, `language`, or empty for amounts; text: a column that holds texts."""
+        if self.is_number:
+            return "" if any("." in value for value in self.values) else "speaker"
+        if all(map(is_language, self.values)):
+            return "language"
+        is_few = 2 * len(self.values) < min(self.lines, len(text.values))
+        is_short = _SHORTER * self.bytes * text.lines < text.bytes * self.lines
+        return "speaker" if is_few or is_short else "text"
+
+    def may_be_speaker(self, text: "_Column") -> bool:
+        """Whether nothing speaks against names of speakers, of whom a small corpus may have one a clip."""
+        is_sentence = any(len(value.split()) > _LONGEST_NAME_WORDS for value in self.values)
+        is_different = len(self.values) == self.lines >= _ENOUGH_CLIPS
+        return {"text": not is_sentence and not is_different, "speaker": True}.get(self.kind(text), False)
 
 
 def table_of(data: Path) -> Path | None:
@@ -26,10 +86,12 @@ def table_of(data: Path) -> Path | None:
 def reading_of(path: Path) -> str:
     """The layout of lines with `|` between their columns: `ljspeech` or `piper`; empty for others.
 
-    - A first line with the names `audio_file` or `audio`, and `text`, is a header, and no line of these layouts.
+    - A first line with usual names of a file or id, and of a text, is a header, and no line of these layouts.
     - Two columns, the first of them in the first line a file with its suffix: Piper. Without suffix it is LJSpeech,
       which says the same.
-    - More than three columns, or fewer than two, are left to LJSpeech and its messages.
+    - Four columns are `file|speaker|language|text` when the third holds codes of languages, and the fourth is longer
+      than the second.
+    - More than three columns, or fewer than two, are else left to LJSpeech and its messages.
     - Three columns are LJSpeech's `id|text|normalised text` when the second is a text in more than half of the lines:
       of more than three words, ending as a sentence does, not a plain name, or equal to the third but for case and
       marks. Lines of another number of columns, or with an empty third one, count as well: Piper has no such lines.
@@ -37,33 +99,51 @@ def reading_of(path: Path) -> str:
       a text, and speakers come more than once.
 
     A `LockstepError` for three columns that could be either, which shows the first such line and both readings, and for
-    those of VITS, `file|text|number of the speaker`.
+    a third or fourth column that holds something else than LJSpeech has there.
     """
     line = first_line(path)
-    header = [name.strip().lower() for name in line.split("|")]
-    if (line and "|" not in line) or ("text" in header and not {*header}.isdisjoint(("audio_file", "audio"))):
+    header = {name.strip().lower() for name in line.split("|")}
+    if (line and "|" not in line) or is_header(header):
         return ""
-    lines, speakers, widths, texts, numbers, first = 0, set[str](), Counter[int](), 0, 0, ("", [""])
+    lines, widths, texts, first = 0, Counter[int](), 0, ("", [""])
+    columns = [_Column() for _ in range(5)]
     for where, line in filled_lines(path):
-        columns = [column.strip() for column in line.split("|")]
-        lines, widths[len(columns)] = lines + 1, widths[len(columns)] + 1
-        numbers += len(columns) == 3 and columns[2].isdecimal()
-        if len(columns) != 3 or _is_text(columns):
+        values = [value.strip() for value in line.split("|")]
+        for column, value in zip_longest(columns, values[: len(columns)], fillvalue=""):
+            column.add(value)  # type: ignore[union-attr]
+        lines, widths[len(values)] = lines + 1, widths[len(values)] + 1
+        if len(values) != 3 or _is_text(values):
             texts += 1
-            continue
-        first = first if first[0] else (where, columns)
-        speakers.add(columns[1])
+        elif not first[0]:
+            first = where, values
     with_suffix = names_files(path)
     if with_suffix and 2 * widths[2] > lines:
         return "piper"
-    if with_suffix and numbers == lines and 2 * texts > lines:
-        fix = "name them: --columns file=0,text=1,speaker=2"
-        raise LockstepError(f"{path}:1", found="columns file|text|number", expected="a text in words", fix=fix)
+    _, second, third, fourth, _ = columns
+    if widths[4] == lines and third.kind(fourth) == "language" and fourth.bytes > second.bytes:
+        return "piper"
     if 2 * texts > lines or not widths[3]:
+        if max(widths, default=0) == _most_frequent(widths) <= len(columns):  # else LJSpeech names the line that has more
+            _check_kinds(path, columns, with_suffix=with_suffix)
         return "ljspeech"
-    if with_suffix and texts == 0 and len(speakers) < lines:
+    if with_suffix and texts == 0 and len(second.values) < lines:
         return "piper"
     raise _ambiguous(*first)
+
+
+def is_header(names: set[str]) -> bool:
+    """Whether the small names of a line are those of columns: of a file or an id, and of a text."""
+    files, texts = {*HEADER_NAMES["file"], *HEADER_NAMES["id"]}, {*HEADER_NAMES["text"], *HEADER_NAMES["normalised"]}
+    return not names.isdisjoint(files) and not names.isdisjoint(texts)
+
+
+def usual_width(path: Path) -> int:
+    """The number of columns that most lines have; of two such numbers the larger."""
+    return _most_frequent(Counter(line.count("|") + 1 for _, line in filled_lines(path)))
+
+
+def _most_frequent(widths: Counter[int]) -> int:
+    return max(widths, key=lambda width: (widths[width], width), default=0)
 
 
 def names_files(path: Path) -> bool:
@@ -81,6 +161,41 @@ def _is_text(columns: list[str]) -> bool:
 
 def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
+
+
+def _check_kinds(path: Path, columns: Sequence[_Column], *, with_suffix: bool) -> None:
+    """Raise where a third column is no text in words, or a fourth no speaker, as `id|text|normalised|speaker` has them.
+
+    The error shows how else the lines can be read. Comparing letters would not do: Chinese and its pinyin share none.
+    """
+    _, text, third, fourth, _ = columns
+    is_text, is_speaker = not third.lines or third.kind(text) == "text", not fourth.lines or fourth.may_be_speaker(text)
+    if is_text and is_speaker:
+        return
+    number, what, column = ("third", "the text in words", third) if not is_text else ("fourth", "a speaker", fourth)
+    kinds = _kinds(columns)
+    named = {"file" if with_suffix else "id": 0}
+    for place, kind in kinds.items():
+        named.setdefault(kind or "amount", place)
+    named.pop("amount", None)
+    plain = {kind: place for kind, place in named.items() if kind in ("file", "id", "text")}
+    options = [",".join(f"{kind}={place}" for kind, place in one.items()) for one in (named, plain)]
+    others = "|".join(kind or "amount" for kind in kinds.values())
+    raise LockstepError(
+        f"{path}:1",
+        found=f"a {number} column such as {column.first[:40]!r}, {len(column.values)} values in {column.lines} lines",
+        expected=f"{what} (ljspeech); the columns look like {next(iter(named))}|{others}",
+        fix=f"say which: {' or '.join(f'--columns {one}' for one in dict.fromkeys(options))}, or --layout ljspeech",
+    )
+
+
+def _kinds(columns: Sequence[_Column]) -> dict[int, str]:
+    """What `--columns` would call the columns after the first, by number; empty for amounts."""
+    filled = {place: column for place, column in enumerate(columns) if place and column.lines}
+    longest = max(filled, key=lambda place: filled[place].bytes)
+    text = 1 if columns[1].kind(columns[longest]) == "text" else longest
+    kinds = {place: "text" if place == text else column.kind(columns[text]) for place, column in filled.items()}
+    return {place: "normalised" if kind == "text" and place != text else kind for place, kind in kinds.items()}
 
 
 def _ambiguous(where: str, columns: list[str]) -> LockstepError:

@@ -24,8 +24,8 @@ TEMPLATES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "ljspeech": (_WAVS, {"metadata.csv": "{clip}|{text}|{text}|{who}"}),
     "ljspeech_nested": (("wavs/{who}/day1/{clip}.wav",), {"metadata.csv": "{clip}|{capitals}|{text}|{who}"}),
     "piper": (("wav/{clip}.wav",), {"metadata.csv": "{clip}.wav|{who}|{text}"}),
-    "coqui": (_WAVS, {"metadata.csv": "audio_file|text|speaker_name\nwavs/{clip}.wav|{text}|{who}"}),
-    "f5": (_WAVS, {"metadata.csv": "audio|text\n{out}/wavs/{clip}.wav|{text}"}),
+    "table_coqui": (_WAVS, {"metadata.csv": "audio_file|text|speaker_name\nwavs/{clip}.wav|{text}|{who}"}),
+    "table_f5": (_WAVS, {"metadata.csv": "audio|text\n{out}/wavs/{clip}.wav|{text}"}),
     "vctk": (
         ("wav48_silence_trimmed/{who}/{clip}_mic1.flac", "wav48_silence_trimmed/{who}/{clip}_mic2.flac"),
         {"txt/{who}/{clip}.txt": "{text}"},

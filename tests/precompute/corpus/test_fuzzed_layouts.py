@@ -16,7 +16,7 @@ from xtts.shared.errors import LockstepError
 
 HEADER = "client_id\tpath\tsentence\tlocale"
 LISTS = {
-    "ljspeech": "metadata.csv", "piper": "metadata.csv", "coqui": "metadata.csv", "f5": "metadata.csv",
+    "ljspeech": "metadata.csv", "piper": "metadata.csv",
     "common-voice": "validated.tsv", "nemo": "manifest.jsonl", "lhotse": "cuts.jsonl", "kaldi": "wav.scp",
     "parquet": "data/train.parquet", "vctk": "txt/p1/a.txt", "libritts": "s/c/a.normalized.txt", "folder": "a.txt",
     "table": "metadata.csv", "webdataset": "a.tar", "nemo-tarred": "manifest.jsonl",

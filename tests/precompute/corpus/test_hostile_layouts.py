@@ -18,12 +18,12 @@ HEADER = "client_id\tpath\tsentence\tlocale"
     [
         ("piper", {"metadata.csv": "a.wav|x\n../b.wav|y\n"}, r"metadata\.csv:2: file '\.\./b\.wav' reads as a path"),
         ("piper", {"metadata.csv": "a.wav|x\nb.wav|ann|y\n"}, r"metadata\.csv:2: 3 columns, expected 2"),
-        ("piper", {"metadata.csv": "a.wav\n"}, r"metadata\.csv:1: 1 column, expected file\|text or"),
+        ("piper", {"metadata.csv": "a.wav\n"}, r"metadata\.csv:1: 1 column, expected file\|text, file"),
         ("piper", {"metadata.csv": "a.wav|a/b|text\n"}, r"metadata\.csv:1: speaker 'a/b' reads as a path"),
         ("piper", {"metadata.csv": "a\0.wav|x\n"}, r"metadata\.csv:1: file 'a\\x00\.wav', expected the path"),
         ("piper", {"metadata.csv": "\n \n"}, r"metadata\.csv: no clips"),
-        ("coqui", {"metadata.csv": "a.wav|x\n"}, r"metadata\.csv:1: no column audio_file, expected a head"),
-        ("f5", {"metadata.csv": "audio|text\n../../etc/passwd|x\n"}, r"metadata\.csv:2: file .* reads as a path"),
+        ("table", {"metadata.csv": "a.wav|x\n"}, r"metadata\.csv:1: no column text, expected a header"),
+        ("table", {"metadata.csv": "audio|text\n../../etc/passwd|x\n"}, r"metadata\.csv:2: file .* reads as a path"),
         ("ljspeech", {"metadata.csv": "p1/../../a|x\n", "wavs/p1/a.wav": ""}, "reads as a path"),
         ("common-voice", {"validated.tsv": "client_id\tpath\n"}, r"validated\.tsv:1: no column sentence"),
         ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta.mp3\tx\n"}, r"validated\.tsv:2: 3 columns, expected 4"),
@@ -55,7 +55,7 @@ def test_unusable_corpora_are_refused(tmp_path, layout, files, message):
 @pytest.mark.parametrize(
     ("layout", "files", "link"),
     [
-        ("f5", {"metadata.csv": "audio|text\na.wav|x\n"}, "a.wav"),
+        ("table", {"metadata.csv": "audio|text\na.wav|x\n"}, "a.wav"),
         ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\n"}, "a.wav"),
         ("vctk", {"txt/p1/a.txt": "x\n"}, "wav48/p1/a.wav"),
         ("vctk", {"txt/p1/b.txt": "x\n", "wav48/p1/a.wav": ""}, "txt/p1/a.txt"),

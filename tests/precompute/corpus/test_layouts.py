@@ -13,8 +13,8 @@ from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
-WRITTEN = sorted({*LAYOUTS, "ljspeech_nested"})
-WITHOUT_SPEAKERS = {"f5"}
+WRITTEN = sorted({*LAYOUTS, "ljspeech_nested", "table_coqui", "table_f5"})
+WITHOUT_SPEAKERS = {"table_f5"}
 
 
 @pytest.mark.parametrize("name", WRITTEN)
@@ -106,6 +106,72 @@ def test_what_could_be_a_speaker_or_a_text_is_not_guessed(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     with pytest.raises(LockstepError, match=r"three columns that can be read in two ways: .*'ann'"):
         read_corpus(tmp_path)
+
+
+SENTENCES = ["Good morning, how are you?", "The train leaves at noon.", "Nobody saw the boat.", "I am late again."]
+
+
+@pytest.mark.parametrize(
+    ("line", "clip"),
+    [
+        ("c{}.wav|ann|EN|{}", ("ann", "en", SENTENCES[0])),  # GPT-SoVITS
+        ("wavs/c{}.wav|ann|JP|{}", ("ann", "ja", SENTENCES[0])),  # Style-Bert-VITS2
+        ("c{}|{}|words|ann|deu", ("ann", "de", "words")),
+        ("c{}|{}|", ("", "", SENTENCES[0])),
+    ],
+)
+def test_columns_are_told_by_what_they_hold(tmp_path, line, clip):
+    lines = [line.format(number, text) for number, text in enumerate(SENTENCES)]
+    if "words" in line:
+        lines = [one.replace("words", f"words {text}") for one, text in zip(lines, SENTENCES, strict=True)]
+        clip = (*clip[:2], f"words {SENTENCES[0]}")
+    write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
+    first = read_corpus(tmp_path).clips[0]
+    assert (first.speaker, first.language, first.text) == clip
+
+
+@pytest.mark.parametrize(
+    ("line", "values", "columns"),
+    [
+        ("c{}.wav|{}|{}", ["AS", "BS"], "file=0,text=1,speaker=2"),  # RAD-TTS
+        ("c{}|{}|{}", ["sad", "happy"], "id=0,text=1,speaker=2"),
+        ("c{}|{}|{}", ["0", "1"], "id=0,text=1,speaker=2"),
+        ("c{}|{}|{}", ["1.60", "1.70", "2.1", "3"], "id=0,text=1"),
+        ("c{}|{}|{}", ["p1", "p2", "p3", "p4"], "id=0,text=1,speaker=2"),  # far shorter
+        ("c{}|{}|{}|en", ["ann", "bob"], "id=0,text=1,speaker=2,language=3"),
+        ("c{}|{}|Said in {} other words.|1.7{}", ["some", "few", "my", "the"], "id=0,text=1,normalised=2"),  # CSS10
+        ("c{0}|ann|AUTO|{1}", [""], "id=0,speaker=1,text=3"),
+    ],
+)
+def test_a_column_that_could_be_something_else_stops_with_the_columns_that_decide(tmp_path, line, values, columns):
+    lines = [line.format(number, text, values[number % len(values)], number) for number, text in enumerate(SENTENCES)]
+    write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
+    with pytest.raises(LockstepError, match=rf"metadata\.csv:1: a (third|fourth) column .*--columns {columns}[ ,]"):
+        read_corpus(tmp_path)
+    assert read_corpus(tmp_path, columns=columns).clips[0].text in (SENTENCES[0], "Said in some other words.")
+
+
+@pytest.mark.parametrize(
+    "header", ["file_name|text|speaker", "basename|language|speaker|characters", "ID|Text|speaker"]
+)
+def test_a_header_with_pipes_names_the_columns(tmp_path, header):
+    names = header.lower().split("|")
+    values = {"speaker": "ann", "language": "en"}
+    lines = [header] + [
+        "|".join(values.get(name, f"c{number}" if name == names[0] else text) for name in names)
+        for number, text in enumerate(SENTENCES)
+    ]
+    write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
+    assert [(clip.speaker, clip.text) for clip in read_corpus(tmp_path).clips] == [("ann", one) for one in SENTENCES]
+
+
+@pytest.mark.parametrize("text", ["yes|no to that", "yes | no | maybe"])
+@pytest.mark.parametrize("line", ["c{}|{}", "c{}|{}|in words: {}"])
+def test_a_line_with_more_columns_than_most_is_named(tmp_path, line, text):
+    lines = [line.format(number, said, said) for number, said in enumerate([*SENTENCES[:2], text, *SENTENCES[2:]])]
+    write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
+    with pytest.raises(LockstepError, match=r"metadata\.csv:3: \d columns, expected .*; take the \| out of the text"):
+        read_corpus(tmp_path, layout="ljspeech")
 
 
 LISTS = {

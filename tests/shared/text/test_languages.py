@@ -3,6 +3,7 @@
 
 import pytest
 
+from xtts.shared.config import TextConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.languages import find_language
 from xtts.shared.text.scripts import is_letter
@@ -20,3 +21,23 @@ def test_a_known_code_an_unknown_one_and_a_malformed_one():
 def test_letters_marks_and_joiners_spell_and_digits_do_not():
     assert all(map(is_letter, "aßж日한\u064e\u094d\u0e48\u200c\u200d·ʼ"))
     assert not any(map(is_letter, "1۱२ .,!€½'-\u00ad"))
+
+
+@pytest.mark.parametrize(
+    ("alias", "code"), [("deu", "de"), ("ger", "de"), ("eng", "en"), ("fre", "fr"), ("zho", "zh"), ("cmn", "cmn")]
+)
+def test_codes_of_three_letters_are_the_languages_of_two(alias, code):
+    assert find_language(alias).code == code
+    assert TextConfig(language=alias).language == code
+
+
+def test_a_code_of_two_letters_that_no_language_has_is_refused_and_a_rare_one_is_not():
+    assert find_language("gd").voice == "gd"
+    for wrong in ("xx", "uk_UA", "qq"):
+        with pytest.raises(LockstepError, match=f"text.language: '{wrong}', expected an ISO 639 code"):
+            TextConfig(language=wrong)
+
+
+@pytest.mark.parametrize("code", ["th", "my", "lo", "km", "tha"])
+def test_a_language_whose_voice_loses_tones_or_vowels_has_none(code):
+    assert find_language(code).voice == ""
