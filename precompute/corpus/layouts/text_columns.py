@@ -123,7 +123,7 @@ def reading_of(path: Path) -> str:
     if widths[4] == lines and third.kind(fourth) == "language" and fourth.bytes > second.bytes:
         return "piper"
     if 2 * texts > lines or not widths[3]:
-        if max(widths, default=0) == _most_frequent(widths) <= len(columns):  # else LJSpeech names the line that has more
+        if max(widths, default=0) == _most_frequent(widths) <= len(columns):  # else LJSpeech names a line
             _check_kinds(path, columns, with_suffix=with_suffix)
         return "ljspeech"
     if with_suffix and texts == 0 and len(second.values) < lines:
