@@ -113,10 +113,12 @@ def _features(
         mel = found.mel[: found.mel_length]
         return _record(row, mel, task, extractor), stored.audio_sha256, stored.sums, None
     mel, audio = read_mel(row, extractor)
-    sums = mel_sums(mel)
+    sums, quality = mel_sums(mel), audio.quality
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    return _record(row, mel, task, extractor), audio.sha256, sums, audio.quality
+    if quality is not None and quality.is_silent:
+        raise AudioProblem("empty audio", "digital silence")
+    return _record(row, mel, task, extractor), audio.sha256, sums, quality
 
 
 def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, Recording]:

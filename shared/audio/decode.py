@@ -27,6 +27,15 @@ _CUT_EXACTLY = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Encodings in which a sample does not depend on those before it; others decode differently after a seek."""
 _LEAD_IN_SECONDS = 1.0
 """Decoded and dropped before a segment of an mp3 or Vorbis file: from there on it is the whole file's, to 1e-7."""
+_SIZES = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
+"""Bytes that a header promises and that are there, as libsndfile's log has them where they differ."""
+_OPEN_BYTES = 0x7FFF_0000
+"""A header that promises more was written before a stream ended, as 0xFFFFFFFF or about 0x7FFFFFFF."""
+_CUT_OFF_OGG = ("Last page lacks an end-of-stream bit", "Junk after the last page")
+"""What libsndfile's log says of a file that ends within a page; a live stream that was stopped has only the first."""
+_SILENT_SHARE, _CANCELLED_SHARE = 1e-4, 1e-2
+"""Of the loudest channel's power: a channel without a voice has less than the first, a mean that cancels out than the
+second."""
 _OPEN_RECORDINGS = 8
 """Recordings that a process keeps open to cut segments from them."""
 _ROUNDING_SECONDS = 0.01
@@ -87,12 +96,10 @@ class Recording:
 
     @cached_property
     def mono(self) -> np.ndarray:
-        """float32[S] at the file's own rate, channels averaged."""
+        """float32[S] at the file's own rate: the mean of the channels that sound, the loudest where they cancel out."""
         # 16-bit samples are scaled here, which gives libsndfile's floats in half its time.
         scaled = self.samples * np.float32(1 / 32768) if self.samples.dtype == np.int16 else self.samples
-        return np.ascontiguousarray(
-            scaled[:, 0] if self.header.channels == 1 else scaled.mean(axis=1, dtype=np.float32)
-        )
+        return np.ascontiguousarray(scaled[:, 0] if self.header.channels == 1 else _mixed_down(scaled))
 
     def at(self, rate: int) -> np.ndarray:
         """`mono` resampled to `rate`."""
@@ -191,11 +198,30 @@ def _check(file: Any, segment: Segment | None) -> Header:  # noqa: ANN401 - soun
         raise AudioProblem("unreadable audio", f"a rate of {header.rate} Hz")
     if segment is not None:
         header = _cut(header, segment)
+    else:
+        _refuse_cut_off(file.extra_info)
     if header.frames <= 0:
         raise AudioProblem("empty audio", "no samples")
     if header.frames * header.channels * 4 > LARGEST_DECODED_BYTES:
         raise AudioProblem("too long audio", f"{header.frames / header.rate:.0f} s of {header.channels} channels")
     return header
+
+
+def _refuse_cut_off(log: str) -> None:
+    """Raise `AudioProblem` where a file holds less than its header says; log: libsndfile's."""
+    for promised, there in _SIZES.findall(log):
+        if int(there) + 1 < int(promised) < _OPEN_BYTES:  # a byte of padding may be missing
+            raise AudioProblem("unreadable audio", f"cut off: {there} bytes, the header says {promised}")
+    if all(line in log for line in _CUT_OFF_OGG):
+        raise AudioProblem("unreadable audio", "cut off: it ends within a page")
+
+
+def _mixed_down(channels: np.ndarray) -> np.ndarray:
+    """float32[S, channels] -> float32[S]: their mean without those of `_SILENT_SHARE`, or the loudest one."""
+    power = np.square(channels, dtype=np.float64).mean(axis=0)
+    mixed = channels[:, power >= _SILENT_SHARE * power.max()].mean(axis=1, dtype=np.float32)
+    cancelled = np.square(mixed, dtype=np.float64).mean() < _CANCELLED_SHARE * power.max()
+    return channels[:, int(power.argmax())] if cancelled else mixed
 
 
 def _read(file: Any, header: Header, *, lead_in: int) -> np.ndarray:  # noqa: ANN401

@@ -22,7 +22,11 @@ def tone(rate: int, seconds: float, hertz: float = 440.0) -> np.ndarray:
     ("written", "read", "notes"),
     [
         ([0.0, 0.5, -0.5, 0.25], [0.0, 0.5, -0.5, 0.25], ""),
-        ([[0.5, 0.0], [0.25, -0.25]], [0.25, 0.0], "mixed down from 2 channels"),
+        ([[0.5, 0.25], [0.25, 0.75]], [0.375, 0.5], "mixed down from 2 channels"),
+        ([[0.5, -0.5], [0.25, -0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # a balanced cable
+        ([[0.0, 0.5], [0.0001, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # one microphone
+        ([[0.5, 0.5, -0.5], [0.1, 0.3, 0.1]], [0.5 / 3, 0.5 / 3], "mixed down from 3 channels"),
+        ([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0], "mixed down from 2 channels"),
     ],
 )
 def test_samples_come_back_as_written_and_channels_are_averaged(tmp_path, written, read, notes):
@@ -41,6 +45,30 @@ def test_resampling_keeps_the_tone_and_the_promised_length(tmp_path, rate):
         middle = slice(2000, len(out) - 2000)
         np.testing.assert_allclose(out[middle], tone(22_050, 0.5)[: len(out)][middle], atol=2e-3)
     assert read_header(path).notes(22_050) == f"resampled from {rate} Hz"
+
+
+@pytest.mark.parametrize(
+    ("container", "subtype"),
+    [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("WAVEX", "PCM_24"), ("AIFF", "PCM_16"), ("AU", "PCM_16"), ("W64", "PCM_16"),
+     ("RF64", "PCM_16"), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("FLAC", "PCM_16"), ("MP3", "MPEG_LAYER_III")],
+)  # fmt: skip
+def test_a_file_that_was_cut_off_is_unreadable(tmp_path, container, subtype):
+    path = tmp_path / "a"
+    noise = 0.1 * np.random.default_rng(0).standard_normal(20 * 24_000)
+    soundfile.write(path, noise, 24_000, format=container, subtype=subtype)
+    assert len(decode(path, rate=24_000)) == 20 * 24_000
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    with pytest.raises(AudioProblem, match="unreadable audio: "):
+        decode(path, rate=24_000)
+
+
+@pytest.mark.parametrize("size", [0xFFFFFFFF, 0xFFFFFFDB, 0x7FFFFFFF, 0x7FFFF000])
+def test_the_open_length_of_a_stream_is_accepted(tmp_path, size):
+    data = bytearray(wav(tmp_path / "a.wav", tone(22_050, 1.0), 22_050).read_bytes())
+    place = data.index(b"data") + 4
+    data[place : place + 4] = size.to_bytes(4, "little")
+    data[4:8] = min(size + 36, 0xFFFFFFFF).to_bytes(4, "little")
+    assert len(decode(bytes(data), rate=22_050)) == 22_050
 
 
 def test_what_cannot_be_used_has_a_reason(tmp_path, monkeypatch):
