@@ -1,6 +1,7 @@
 """Files of a corpus: which lie below a folder, where a named one lies, and what the clips in them are called."""
 
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
@@ -10,6 +11,8 @@ from xtts.shared.errors import LockstepError
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif", ".au", ".caf", ".w64")
 """Formats of libsndfile that are looked for, the first first."""
 UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
+_MOST_FOLDERS = 3
+"""Named in a message."""
 _LINK_FIX = "copy it into the corpus, or list it in a JSON-lines manifest by its absolute path"
 
 
@@ -27,6 +30,11 @@ def _suffix(name: str) -> str:
     return os.path.splitext(name)[1]
 
 
+def composed(name: str) -> str:
+    """A name in Unicode's form NFC: macOS writes names in NFD, which look the same."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
 def check_inside(root: Path, source: str) -> None:
     """Raise for a file, relative to `root`, that is a link out of it."""
     if not Path(os.path.realpath(root / source)).is_relative_to(os.path.realpath(root)):
@@ -36,27 +44,41 @@ def check_inside(root: Path, source: str) -> None:
 def files_below(root: Path, folder: str = "") -> list[str]:
     """Paths of the regular files below `root / folder`, relative to it, sorted; hidden ones left out.
 
-    Links within the corpus are followed to files, not to folders. A `LockstepError` where a folder cannot be read, or a
-    link leads out of `root`.
+    Links within the corpus are followed, to a folder that lies there under another name as well only once. A
+    `LockstepError` where a folder cannot be read, or a link leads out of `root`.
     """
     if folder:
         check_inside(root, folder)
-    found, waiting = list[str](), [""]
-    while waiting:
-        below = waiting.pop()
-        try:
-            with os.scandir(root / folder / below) as entries:
-                shown = [entry for entry in entries if not entry.name.startswith(".")]
-        except OSError as error:
-            raise LockstepError(str(root / folder / below), found=f"cannot be read ({error.strerror})") from None
-        for entry in shown:
-            if entry.is_symlink():
-                check_inside(root, os.path.join(folder, below, entry.name))
-            if entry.is_dir(follow_symlinks=False):
-                waiting.append(f"{below}{entry.name}/")
-            elif _is_regular(entry):
-                found.append(below + entry.name)
+    found, waiting, links, visited = list[str](), [""], list[str](), set[str]()
+    while waiting or links:
+        below = waiting.pop() if waiting else links.pop(0)  # links last: what they lead to may have been visited
+        path = os.path.realpath(root / folder / below)
+        if path in visited:
+            continue
+        visited.add(path)
+        for entry in listed(root, os.path.join(folder, below)):
+            if not entry.is_dir():
+                found += [below + entry.name] * _is_regular(entry)
+            else:
+                (links if entry.is_symlink() else waiting).append(f"{below}{entry.name}/")
+        links.sort()
     return sorted(found)
+
+
+def listed(root: Path, folder: str) -> "list[os.DirEntry[str]]":
+    """What lies in `root / folder`, without what is hidden.
+
+    A `LockstepError` where that cannot be read, or a link in it leads out of `root`.
+    """
+    try:
+        with os.scandir(root / folder) as entries:
+            shown = [entry for entry in entries if not entry.name.startswith(".")]
+    except OSError as error:
+        raise LockstepError(str(root / folder), found=f"cannot be read ({error.strerror})") from None
+    for entry in shown:
+        if entry.is_symlink():
+            check_inside(root, os.path.join(folder, entry.name))
+    return shown
 
 
 def _is_regular(entry: "os.DirEntry[str]") -> bool:
@@ -67,9 +89,9 @@ def _is_regular(entry: "os.DirEntry[str]") -> bool:
 
 
 def audio_by_name(paths: Iterable[str]) -> dict[str, str]:
-    """Path without suffix to path; where a clip lies there in several formats, the first of `SUFFIXES`."""
+    """`composed` path without suffix to path; of a clip in several formats the first of `SUFFIXES`."""
     ranked = sorted(filter(is_audio, paths), key=lambda path: (-SUFFIXES.index(_suffix(path).lower()), path))
-    return {without_suffix(path): path for path in ranked}
+    return {composed(without_suffix(path)): path for path in ranked}
 
 
 def clip_ids(paths: Iterable[str]) -> dict[str, str]:
@@ -88,9 +110,14 @@ def _clip_id(path: str, *, unique: bool) -> str:
 
 
 def described_files(root: Path, folders: Iterable[str]) -> str:
-    """What lies in those of some folders that there are: `24 .mp4 in wavs, 1 .csv in .`, and what no build can read."""
-    said, unread = [], ""
-    for folder in folders:
+    """What lies in those of some folders that there are: `24 .mp4 in wavs, 1 .csv in .`, and what no build can read.
+
+    Other folders are named where audio lies in them.
+    """
+    said, unread, named = [], "", [*folders]
+    beside = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
+    others = [name for name in beside if name not in named and any(map(is_audio, os.listdir(root / name)))]
+    for folder in [*named, *others[:_MOST_FOLDERS]]:
         try:
             entries = [entry for entry in os.scandir(root / folder) if not entry.name.startswith(".")]
         except OSError:
@@ -125,7 +152,8 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> s
     named_whole = [str(one) for one in candidates if is_audio(path.name)]
     others = [f"{without_suffix(str(one))}{ending}" for one in candidates for ending in SUFFIXES]
     for candidate in named_whole + others:
-        if os.path.isfile(root / candidate):  # of any length, unlike a `Path`'s
-            check_inside(root, candidate)
-            return candidate
+        for written in (candidate, composed(candidate), unicodedata.normalize("NFD", candidate)):
+            if os.path.isfile(root / written):  # of any length, unlike a `Path`'s
+                check_inside(root, written)
+                return written
     return f"{candidates[-1]}{'' if named_whole else SUFFIXES[0]}"

@@ -10,7 +10,15 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 from zipfile import is_zipfile
 
-from xtts.precompute.corpus.layouts.delimited import COMMON_VOICE, TABLE, NamedColumns, Piper, parse_columns
+from xtts.precompute.corpus.broken_texts import check_text
+from xtts.precompute.corpus.layouts.delimited import (
+    COMMON_VOICE,
+    PIPER_COLUMNS,
+    TABLE,
+    NamedColumns,
+    Piper,
+    parse_columns,
+)
 from xtts.precompute.corpus.layouts.kaldi import Kaldi
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
@@ -81,7 +89,7 @@ def read_corpus(
         chosen = _choose(data, layout, columns)
         notes = chosen.left_out(data) if isinstance(chosen, Parquet) else []
         by_folder = chosen.name in _FOLDERS_OF_SPEAKERS  # all of them tell which are speakers
-        read = islice(chosen.read(data), None if by_folder else limit)
+        read = (check_text(clip, data) for clip in islice(chosen.read(data), None if by_folder else limit))
         clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
@@ -178,12 +186,21 @@ def _choose_for_folder(data: Path) -> Layout:
     return fitting[0]
 
 
+def _refuse_columns(data: Path) -> None:
+    """Raise for a list of columns whose name tells nothing, such as the `.list` of GPT-SoVITS."""
+    line = first_line(data)
+    if kinds := PIPER_COLUMNS.get(line.count("|") + 1) if not line.lstrip().startswith("{") else None:
+        named = ",".join(f"{kind}={column}" for column, kind in enumerate(kinds))
+        fix = f"say which, as in --columns {named} for {'|'.join(kinds)}"
+        raise LockstepError(f"{data}:1", found=f"{len(kinds)} columns", expected="JSON, or a .csv or .txt", fix=fix)
+
+
 def _refuse(data: Path) -> NoReturn:
     """Say which options read what lies in a folder without a list that is known."""
     packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(_PACKED)]
     lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
     folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO.files) for path in data.glob(f"*/{name}")})
-    fix = "see --columns"
+    found, fix = "no such file", "see --columns"
     if lists:
         fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
     elif folders:
@@ -192,8 +209,10 @@ def _refuse(data: Path) -> NoReturn:
         fix = f"give the folders that have lists, as in {each}{' ...' * (len(folders) > 3)}"
     elif packed:
         fix = _unpack(packed[0])
+    elif labels := next(data.rglob("*.lab"), None):  # of the Montreal Forced Aligner, or labels with times of HTK
+        found, fix = f"{labels.relative_to(data)} beside audio", "if the .lab files hold texts, rename them to .txt"
     expected = f"a list of clips, or one of the layouts {', '.join(LAYOUTS)}"
-    raise LockstepError(str(data / METADATA_FILE), found="no such file", expected=expected, fix=fix)
+    raise LockstepError(str(data / METADATA_FILE), found=found, expected=expected, fix=fix)
 
 
 def _refuse_archive(path: Path) -> None:
@@ -216,6 +235,7 @@ def _choose_for_file(data: Path) -> Layout:
     _refuse_archive(data)
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):
+        _refuse_columns(data)
         return NEMO
     fitting = [one for one in _WITH_A_LIST if one.matches(data)]
     if not fitting:

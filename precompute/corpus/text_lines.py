@@ -23,7 +23,11 @@ def read_lines(path: Path) -> Iterator[str]:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
             raise LockstepError(f"{path}:{number}", found="not UTF-8", fix="convert the file to UTF-8") from None
-        yield text.removesuffix("\n").removesuffix("\r")
+        text = text.removesuffix("\n").removesuffix("\r")
+        if number == 1 and "\r" in text:
+            fix = f"convert it: tr '\\r' '\\n' < {path.name}"
+            raise LockstepError(str(path), found="lines that end in a carriage return alone", fix=fix)
+        yield text
 
 
 def filled_lines(path: Path) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,8 @@ COLUMNS = ("id", "file", "text", "normalised", "speaker", "language")
 _FOLDERS = ("", "wav", "clips", "audio", "wavs")
 """Where the audio of a list may lie, beside the list; a missing one is said to lie in the last."""
 _EXAMPLE = "--columns file=0,speaker=1,text=2"
-_PIPER_COLUMNS = {2: ("file", "text"), 3: ("file", "speaker", "text"), 4: ("file", "speaker", "language", "text")}
+PIPER_COLUMNS = {2: ("file", "text"), 3: ("file", "speaker", "text"), 4: ("file", "speaker", "language", "text")}
+"""Of a line of so many columns that nothing names."""
 
 
 class Piper:
@@ -47,7 +48,7 @@ class Piper:
         """The clips in the order of their lines."""
         path = data if data.is_file() else data / METADATA_FILE
         place, first = next(_split(path, "|"), ("", ["", ""]))
-        names = _PIPER_COLUMNS.get(len(first))
+        names = PIPER_COLUMNS.get(len(first))
         if names is None:
             found = f"{len(first)} column{'s'[: len(first) != 1]}"
             expected = "file|text, file|speaker|text or file|speaker|language|text"

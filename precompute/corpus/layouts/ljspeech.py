@@ -5,7 +5,16 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, is_audio, without_suffix
+from xtts.precompute.corpus.corpus_files import (
+    SUFFIXES,
+    audio_by_name,
+    clip_ids,
+    composed,
+    files_below,
+    is_audio,
+    listed,
+    without_suffix,
+)
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, table_of, usual_width
 from xtts.precompute.corpus.text_lines import filled_lines
@@ -55,9 +64,9 @@ class _Audio:
     def __init__(self, root: Path, path: Path) -> None:
         self._root, self._path = root, path
         for self._folder in (*_FOLDERS, _FOLDERS[0]):
-            there = _listed(root / self._folder)
-            self._files = audio_by_name(there)
-            folders = {name for name in there if not is_audio(name) and (root / self._folder / name).is_dir()}
+            entries = listed(root, self._folder) if os.path.isdir(root / self._folder) else []
+            self._files = audio_by_name(entry.name for entry in entries)
+            folders = {composed(entry.name) for entry in entries if not is_audio(entry.name) and entry.is_dir()}
             if self._folder == "":  # anything may lie beside a list: those count that it names
                 folders.intersection_update(name.partition("/")[0] for name in self._names() if "/" in name)
             self._has_folders = bool(folders)
@@ -65,7 +74,7 @@ class _Audio:
                 break
 
     def _names(self) -> Iterator[str]:
-        return (line.partition("|")[0].strip() for _, line in filled_lines(self._path))
+        return (composed(line.partition("|")[0].strip()) for _, line in filled_lines(self._path))
 
     @cached_property
     def _nested(self) -> dict[str, str]:
@@ -88,7 +97,7 @@ class _Audio:
 
         A `LockstepError` where several folders hold a file of this name.
         """
-        clip_id, file = self._file(named, where)
+        clip_id, file = self._file(composed(named), where)
         path = file or f"{without_suffix(named)}{SUFFIXES[0]}"
         return clip_id, f"{self._folder}/{path}" if self._folder else path
 
@@ -107,11 +116,3 @@ class _Audio:
                 raise LockstepError(where, found=found, fix="write the folder before the id, as in p225/p225_001")
             file = several[0] if several else None
         return named, file
-
-
-def _listed(folder: Path) -> list[str]:
-    """Names in a folder; none in one that cannot be listed."""
-    try:
-        return os.listdir(folder)
-    except OSError:
-        return []

@@ -62,6 +62,7 @@ def test_unusable_corpora_are_refused(tmp_path, layout, files, message):
         ("folder", {"a.txt": "x\n"}, "a.wav"),
         ("folder", {"a.wav": ""}, "a.txt"),
         ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/p1/a.wav"),
+        ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/a.wav"),
     ],
 )
 def test_links_out_of_the_corpus_are_refused(tmp_path, layout, files, link):
@@ -90,6 +91,14 @@ def test_folders_that_are_links(tmp_path):
     assert [clip.id for clip in read_corpus(root).clips] == ["b"]
     (tmp_path / "linked").symlink_to(root)
     assert [clip.id for clip in read_corpus(tmp_path / "linked").clips] == ["b"]
+
+
+def test_a_linked_folder_of_the_corpus_is_read_once(tmp_path):
+    files = {"anna/a.wav": "", "anna/a.txt": "x", ".disk/bert/b.wav": "", ".disk/bert/b.txt": "y"}
+    root = write_files(tmp_path, files)
+    (root / "bert").symlink_to(".disk/bert")
+    (root / "again").symlink_to("anna")
+    assert [(clip.id, clip.speaker) for clip in read_corpus(root).clips] == [("a", "anna"), ("b", "bert")]
 
 
 def test_pipes_and_devices_are_not_opened(tmp_path):

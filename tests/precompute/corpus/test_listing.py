@@ -1,6 +1,8 @@
 """Lists of clips: lines of LJSpeech, JSON-lines manifests, and files whose columns the user names."""
 
 import json
+import re
+import unicodedata
 
 import pytest
 from builds import build, read_corpus, records, rows_of, sound, write_files
@@ -26,7 +28,7 @@ def test_files_from_other_systems(tmp_path, data):
 def test_unicode_line_separators_do_not_end_a_line(tmp_path):
     odd = "one\u2028two\x85three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
     write_files(tmp_path, {"metadata.csv": f"e\u0301t\xe9|{odd}\nb|x\n"})
-    assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("e\u0301t\xe9", odd), ("b", "x")]
+    assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("\xe9t\xe9", odd), ("b", "x")]
 
 
 @pytest.mark.parametrize(
@@ -136,6 +138,62 @@ def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
     with pytest.raises(LockstepError) as caught:
         read_corpus(write_files(tmp_path, files))
     assert caught.value.fix == fix.format(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("Er trägt es für uns.".encode().decode("latin-1"), "UTF-8 that was read as Latin-1: 'Ã¤' in clip b"),
+        ("Weißt du?".encode().decode("cp1252"), "UTF-8 that was read as Latin-1: 'ÃŸ' in clip b"),
+        ("Привет, мир.".encode().decode("latin-1"), "UTF-8 that was read as Latin-1"),
+        ("it\u2019s late".encode().decode("cp1252"), "UTF-8 that was read as Latin-1: 'â€' in clip b"),
+        ("caf\ufffd", "a letter that another program could not read"),
+        ("Tom &amp; Tim", "an entity of HTML: '&amp;' in clip b"),
+        ("it&#39;s", "an entity of HTML: '&#39;' in clip b"),
+        ("[EN]Hello.[EN]", "the tag of a language: '[EN]' in clip b"),
+    ],
+)
+def test_a_broken_text_is_named(tmp_path, text, fault):
+    write_files(tmp_path, {"metadata.csv": f"a|Ärger, »Ä« und „Ö“; R&D; AT&T; IRMÃ. [1] [[hə]]\nb|{text}\n"})
+    with pytest.raises(LockstepError, match=re.escape(fault)):
+        read_corpus(tmp_path, columns="id=0,text=1")
+
+
+def test_a_list_whose_lines_end_in_carriage_returns_alone(tmp_path):
+    write_files(tmp_path, {"metadata.csv": "a|x\rb|y\r"})
+    with pytest.raises(LockstepError, match="lines that end in a carriage return alone; convert it: tr"):
+        read_corpus(tmp_path)
+
+
+@pytest.mark.parametrize("layout", ["ljspeech", "piper", "folder", "table"])
+def test_names_in_either_form_of_unicode_are_one(tmp_path, layout):
+    decomposed = [unicodedata.normalize("NFD", name) for name in ("Köln", "Zoë")]
+    lists = {
+        "ljspeech": {"metadata.csv": "Köln|eins|eins|Zoë\nb|zwei|zwei|" + decomposed[1]},
+        "piper": {"metadata.csv": f"Köln.wav|Zoë|eins\nb.wav|{decomposed[1]}|zwei"},
+        "table": {"metadata.csv": f"file,speaker,text\nKöln.wav,Zoë,eins\nb.wav,{decomposed[1]},zwei"},
+        "folder": {"Köln.txt": "eins", "b.txt": "zwei"},
+    }
+    write_files(tmp_path, {f"{decomposed[0]}.wav": b"", "b.wav": b"", **lists[layout]})
+    clips = {clip.id: clip for clip in read_corpus(tmp_path, layout=layout).clips}
+    assert clips["Köln"].source == f"{decomposed[0]}.wav"
+    assert {clip.speaker for clip in clips.values()} == ({""} if layout == "folder" else {"Zoë"})
+
+
+@pytest.mark.parametrize(
+    ("line", "columns"),
+    [
+        ("wavs/a.wav|ann|EN|Hello.", "file=0,speaker=1,language=2,text=3"),
+        ("a.wav|ann|Hello.", "file=0,speaker=1,text=2"),
+    ],
+)
+def test_a_list_of_another_suffix_is_refused_with_the_columns_that_read_it(tmp_path, line, columns):
+    write_files(tmp_path, {"slicer_opt.list": line})
+    with pytest.raises(
+        LockstepError, match=rf"slicer_opt\.list:1: .*; say which, as in --columns {columns} for file\|"
+    ):
+        read_corpus(tmp_path / "slicer_opt.list")
+    assert read_corpus(tmp_path / "slicer_opt.list", columns=columns).clips[0].text == "Hello."
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""Texts that were broken before they came here: read in a wrong encoding, or with marks that nobody speaks."""
+
+import re
+from html.entities import name2codepoint
+from pathlib import Path
+
+from xtts.shared.cache.clip_index import Clip
+from xtts.shared.errors import LockstepError
+
+_REST = (
+    "[\u0080-\u00aa\u00ac-\u00ba\u00bc-\u00bf"
+    "\u20ac\u201a\u0192\u201e\u2020-\u2022\u02c6\u2030\u0160\u0152\u017d\u02dc\u2122\u0161\u0153\u017e\u0178]"
+)
+"""Bytes 0x80 to 0xBF in Latin-1 and Windows-1252, without the quotes and dashes that may follow a letter."""
+_AGAIN = "write the list again from its source, in UTF-8"
+_FAULTS = {
+    # Two bytes in UTF-8: the first one is Ã, Â, Ä or Å of European letters, Ð or Ñ of Cyrillic, quotes begin with â€.
+    "UTF-8 that was read as Latin-1": (
+        re.compile(rf"[\u00c2-\u00c5]{_REST}|(?:[\u00d0\u00d1]{_REST}){{2}}|\u00e2\u20ac"), _AGAIN,
+    ),
+    "a letter that another program could not read": (re.compile("\ufffd"), _AGAIN),
+    "an entity of HTML": (
+        re.compile(f"&(?:{'|'.join(name2codepoint)}|#[0-9]{{2,5}}|#x[0-9a-fA-F]{{2,5}});"),
+        "replace entities, as Python's html.unescape does",
+    ),
+    "the tag of a language": (
+        re.compile(r"\[(?:EN|ZH|JA|JP|KO|DE|FR|ES)\]"), "take the tags out, and name languages in a column",
+    ),
+}  # fmt: skip
+"""What is wrong with a text: what shows it, and what to do."""
+
+
+def check_text(clip: Clip, data: Path) -> Clip:
+    """The clip; a `LockstepError` where its text is broken. data: its corpus."""
+    if not clip.text.isascii() or "&" in clip.text or "[" in clip.text:
+        for fault, (pattern, fix) in _FAULTS.items():
+            if found := pattern.search(clip.text):
+                shown = f"{found[0]!r} in clip {clip.id}, {clip.text[:60]!r}"
+                raise LockstepError(str(data), found=f"{fault}: {shown}", expected="texts to be spoken", fix=fix)
+    return clip
