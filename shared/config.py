@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from xtts.shared.languages import find_language
 from xtts.shared.model_config import (
     ConfigSection,
     Decay,
@@ -18,7 +19,6 @@ from xtts.shared.model_config import (
     PositiveInt,
     Seed,
 )
-from xtts.shared.text.languages import find_language
 
 
 class FilterConfig(ConfigSection):

@@ -3,7 +3,7 @@
 import re
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.languages import LANGUAGES, find_language
+from xtts.shared.languages import LANGUAGES, find_language
 
 _LONGEST_ID_BYTES = 200
 _CODES = {language.name.lower(): language.code for language in LANGUAGES.values()}

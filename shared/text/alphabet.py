@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from xtts.shared.text.languages import MANDARIN
+from xtts.shared.languages import MANDARIN
 from xtts.shared.text.number_words import digits_by_name
 from xtts.shared.text.readings import TONES, kana_reading, pinyin
 from xtts.shared.text.scripts import JOINERS, is_letter, script_of

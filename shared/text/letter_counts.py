@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import BY_READING, composed, fold_english, small_letters
-from xtts.shared.text.languages import find_language
 from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
 

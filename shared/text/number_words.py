@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from xtts.shared.text.languages import MANDARIN
+from xtts.shared.languages import MANDARIN
 from xtts.shared.text.number_contexts import digit_names, part_fractions, rewrite
 
 _LANGUAGES = frozenset(

@@ -16,8 +16,8 @@ from functools import lru_cache
 from threading import Lock
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import plain_marks
-from xtts.shared.text.languages import find_language
 from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.scripts import script_of
 
@@ -33,6 +33,13 @@ IPA = (
 _ABBREVIATIONS = frozenset("mr mrs ms dr prof rev hon gen col capt lt sgt st jr sr vol vs messrs mme".split())
 _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[\]\u2019\u201d\s]*$""")
 _NAMED, _SAID = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
+_WORD_SIGNS = frozenset("%‰°§&@")
+"""Signs that stand for a word and that Unicode counts among marks."""
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼ`＇´‘ʹ′](?=[^\W\d_])")
+_ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
+"""espeak-ng reads a word that ends so as English, and leaves the traditional one out."""
+_PLAIN_FORMS = frozenset({"wide", "narrow", "font", "circle", "isolated", "initial", "medial", "final"})
+"""Forms of characters in Unicode's decompositions that are read as their plain ones."""
 _SWITCH = re.compile(r"\([a-z][a-z-]*\)")
 _STAND_IN = "Kafaka"
 """What espeak-ng reads for phonemes that are given: in every voice it sounds the same, whatever stands beside it."""
@@ -63,9 +70,12 @@ def phonemise(text: str, language: str = "en") -> str:
     brackets are taken as they are, in the place of a word. A `LockstepError` where espeak-ng is not there, or has no
     voice for the language.
     """
+    if find_language(language).voice == "cmn":
+        text = _ERHUA.sub("[[ər²]]", text)
     if given := GIVEN.findall(text):
         return _with_given(text, given, language)
-    voice, text = _voice(language), "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
+    voice, text = _voice(language), _plain_text(text)
+    text = "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
     if language != "en" and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
     parts = []
@@ -73,6 +83,23 @@ def phonemise(text: str, language: str = "en") -> str:
         if spoken:
             parts.append(" ".join(spoken.split()) + _mark(clause, language))
     return " ".join(parts)
+
+
+def _plain_text(text: str) -> str:
+    """A text with plain letters, digits and signs in place of wide ones, ligatures and a language's own digits."""
+    return text if text.isascii() and "`" not in text else _APOSTROPHE.sub("'", "".join(map(_plain_form, text)))
+
+
+@lru_cache(maxsize=65_536)
+def _plain_form(character: str) -> str:
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
+    form, _, _ = unicodedata.decomposition(character).removeprefix("<").partition(">")
+    is_ligature = form == "compat" and unicodedata.name(character, "").startswith("LATIN")
+    plain = unicodedata.normalize("NFKC", character)
+    if unicodedata.category(character).startswith("P") and plain not in _WORD_SIGNS:
+        return character  # marks are read by themselves
+    return plain if form in _PLAIN_FORMS or is_ligature or character in "℃℉" else character
 
 
 def _with_given(text: str, given: list[str], language: str) -> str:
@@ -96,6 +123,18 @@ def is_unspoken(character: str) -> bool:
     """Whether espeak-ng would read the name of a sign that nobody says."""
     named = character in _NAMED or unicodedata.category(character) in ("Pc", "Sk", "Sm", "So")
     return named and character not in _SAID
+
+
+def unread_signs(text: str, language: str) -> list[str]:
+    """The signs and digits of `text` that have no sound: names that nobody says, and what the voice passes over."""
+    return [c for c in text if not (c.isalpha() or c.isspace()) and (is_unspoken(c) or _is_passed_over(c, language))]
+
+
+@lru_cache(maxsize=65_536)
+def _is_passed_over(sign: str, language: str) -> bool:
+    if sign not in _WORD_SIGNS and unicodedata.category(sign) not in ("Sc", "So", "Sm", "Nd", "Nl", "No"):
+        return False
+    return phonemise(f"{_STAND_IN} {sign} {_STAND_IN}", language) == phonemise(f"{_STAND_IN} {_STAND_IN}", language)
 
 
 def can_phonemise(language: str) -> bool:

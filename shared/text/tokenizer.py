@@ -16,10 +16,10 @@ from functools import lru_cache
 from pathlib import Path
 
 from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import PUNCTUATION, alphabet, composed, written
 from xtts.shared.text.bpe import Merges, check_merges, encode_words, train_merges
-from xtts.shared.text.languages import find_language
-from xtts.shared.text.phonemes import IPA, is_unspoken, phonemise, spelled_letters
+from xtts.shared.text.phonemes import IPA, phonemise, spelled_letters, unread_signs
 from xtts.shared.text.pronunciation import GIVEN, Lexicon, pronounced
 from xtts.shared.text.scripts import is_letter, is_sign
 
@@ -84,7 +84,8 @@ class Tokenizer:
         if self.kind == "phonemes":
             words = GIVEN.sub(" ", text)
             spelled = "" if words.isascii() else spelled_letters(words, language)
-            left_out.update(c for c in unicodedata.normalize("NFC", words).lower() if c in spelled or is_unspoken(c))
+            left_out.update(c for c in unicodedata.normalize("NFC", words).lower() if c in spelled)
+            left_out.update(unread_signs(words, language))
         known = _with_symbols(cleaned, table)
         if not any(map(is_letter, known)):
             return Tokens(ids=[], left_out=left_out)

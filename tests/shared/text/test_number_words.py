@@ -2,8 +2,8 @@
 
 import pytest
 
+from xtts.shared.languages import LANGUAGES
 from xtts.shared.text import number_words
-from xtts.shared.text.languages import LANGUAGES
 from xtts.shared.text.number_contexts import digit_names
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import learn_tokenizer

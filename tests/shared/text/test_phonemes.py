@@ -14,16 +14,16 @@ SENTENCES = json.loads((Path(__file__).parent / "golden_sentences.json").read_te
 CODE = """
 import json, sys
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.phonemes import phonemise, spelled_letters
+from xtts.shared.text.phonemes import phonemise, spelled_letters, unread_signs
 def say(text, code):
-    try: return [phonemise(text, code), spelled_letters(text, code)]
+    try: return [phonemise(text, code), spelled_letters(text, code) + "".join(unread_signs(text, code))]
     except LockstepError as error: return [str(error), ""]
 print(json.dumps([say(*pair) for pair in json.load(sys.stdin)]))
 """
 
 
 def say(*pairs):
-    """[IPA or the error, letters that would be spelled] of (text, language) one after the other."""
+    """[IPA or the error, letters that would be spelled and signs without a sound] of (text, language) pairs."""
     run = [sys.executable, "-c", CODE]
     done = subprocess.run(run, input=json.dumps(pairs), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
@@ -52,6 +52,28 @@ def test_no_sign_is_named_that_nobody_says():
     for code in ("en", "de"):
         assert spoken(*((text, code) for text in signs)) == spoken(*((text, code) for text in spaces))
     assert spoken(("5 + 5%", "en")) == ["fˈaɪv plˈʌs fˈaɪv pɚsˈɛnt"]
+
+
+@pytest.mark.parametrize(
+    ("written", "plain", "code"),
+    [
+        ("She`s, donʼt, it＇s, don´t", "She's, don't, it's, don't", "en"),
+        ("l`eau lʼeau", "l'eau l'eau", "fr"),
+        ("м`ята мʼята", "м'ята м'ята", "uk"),
+        ("ﬁve ＡＢＣ ５０％ ①", "five ABC 50% 1", "en"),
+        ("۱۲ und 20℃, ￥5", "12 und 20°C, ¥5", "de"),
+        ("۱۲", "12", "ur"),
+        ("这儿很好", "这[[ər²]]很好", "cmn"),
+    ],
+)
+def test_other_forms_of_letters_digits_and_signs_are_read_as_the_plain_ones(written, plain, code):
+    one, other = spoken((written, code), (plain, code))
+    assert one == other
+
+
+def test_signs_that_the_voice_passes_over_are_known():
+    pairs = {("₹ ५ ¥", "hi"): "₹¥", ("5 ₹ $", "ru"): "₹", ("5 € 50 % ₽", "de"): "₽", ("3 × 4 = 12 ‰", "en"): "‰"}
+    assert [signs for _, signs in say(*pairs)] == list(pairs.values())
 
 
 GIVEN = {

@@ -3,7 +3,7 @@
 
 import pytest
 
-from xtts.shared.text.languages import LANGUAGES
+from xtts.shared.languages import LANGUAGES
 from xtts.trainer.synth.long_form import split_text as split_text_of
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xtts.shared.errors import LockstepError
+from xtts.shared.languages import find_language
 from xtts.shared.system import atomic_files
 from xtts.shared.system.machine import user_cache
-from xtts.shared.text.languages import find_language
 from xtts.shared.text.tokenizer import BLANK, END, PAD, SPECIAL, START, Tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice

@@ -5,7 +5,7 @@ import pytest
 
 from xtts.shared.config import TextConfig
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.languages import find_language
+from xtts.shared.languages import find_language
 from xtts.shared.text.scripts import is_letter
 
 
