@@ -92,7 +92,7 @@ def main() -> None:
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help="Number of clips of each corpus, the first ones, for a trial.  [default: all]",
+    help="Number of clips, the first ones of every corpus in equal parts, for a trial.  [default: all]",
 )
 @click.option("--fresh", is_flag=True, help="Full rebuild: keep nothing of an earlier cache.")
 @click.option(

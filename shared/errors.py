@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from io import TextIOWrapper
 
 import click
 
@@ -57,7 +58,12 @@ def warn(line: str) -> None:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn a `LockstepError` or Ctrl-C inside a command into one line on stderr and the right exit code."""
+    """Turn a `LockstepError` or Ctrl-C inside a command into one line on stderr and the right exit code.
+
+    What the terminal has no character for is printed as its number.
+    """
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         yield
     except LockstepError as error:

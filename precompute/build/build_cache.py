@@ -49,6 +49,10 @@ class BuildReport:
     """Of each language."""
     unnormalised: int
     """Clips whose text is the raw one."""
+    speakers: Mapping[str, int]
+    """Clips of each speaker that the corpus names, rejected ones included; the most first."""
+    languages: Mapping[str, int]
+    """Likewise of each language."""
     low_rates: Mapping[int, int]
     """Clips by the Hz of their files, where these are below the profile's."""
     padding_efficiency: list[float]
@@ -98,6 +102,8 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
         rejected=rejections(rejected),
         letters=found.letters,
         unnormalised=int((~found.clips["normalised"].to_numpy()).sum()),
+        speakers=_clips_by(found.clips["speaker"]),
+        languages=_clips_by(found.clips["language"]),
         low_rates=_low_rates(found.clips, found.extractor.profile.sample_rate),
         padding_efficiency=padding_efficiency,
         kept_shards=len(found.ready),
@@ -118,6 +124,12 @@ def _remote(request: BuildRequest, stack: ExitStack) -> tuple[RemoteCache | None
     with suppress(LockstepError):
         return remote, load_spec(request.cache)
     return remote, None
+
+
+def _clips_by(names: Any) -> dict[str, int]:  # noqa: ANN401
+    """Clips by the name in their row of a column, the most first; without those that have none."""
+    counts = {one["values"]: one["counts"] for one in names.combine_chunks().value_counts().to_pylist()}
+    return dict(sorted(((name, counts[name]) for name in counts if name), key=lambda pair: (-pair[1], pair[0])))
 
 
 def _low_rates(clips: Any, rate: int) -> dict[int, int]:  # noqa: ANN401 - pyarrow ships no types

@@ -1,6 +1,6 @@
 """A cache and the corpus it was made of: comparing them, computing features again, making broken files again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -25,9 +25,9 @@ from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE
-from xtts.shared.cache.cache_spec import load_spec, shard_places
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import UNKNOWN, Clip, IndexRow, clips_of, kept_rows, read_index
-from xtts.shared.cache.records import Record
+from xtts.shared.cache.records import Record, parse_example, unframe
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
 from xtts.shared.errors import LockstepError, build_command
@@ -67,12 +67,25 @@ def repair_cache(
         raise LockstepError(
             request.corpora.name, found=f"{there} clips", expected=wanted, fix=build_command(cache), exit_code=1
         )
-    changed = [] if spec.index_file in broken else check_corpus(cache, request)
-    if changed:
+    if spec.index_file in broken:
+        _check_ids(cache, spec, broken, request)
+    elif changed := check_corpus(cache, request):
         found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
         raise LockstepError(request.corpora.name, found=found, fix=build_command(cache), exit_code=1)
     if run_build(replace(request, exclude=frozenset(broken)), progress).spec.index_sha256 != spec.index_sha256:
         progress.say(f"{spec.index_file}: the corpus has changed since; the cache is of the corpus as it is now")
+
+
+def _check_ids(cache: Path, spec: CacheSpec, broken: Collection[str], request: BuildRequest) -> None:
+    """Raise `LockstepError` where a shard that is whole begins with a clip that the corpus does not have."""
+    ids = set(request.corpora.clips["id"].to_pylist())
+    for file in shard_places(spec).values():
+        if file not in broken and (cache / file).is_file():
+            first = next(unframe(memoryview((cache / file).read_bytes())))
+            clip = parse_example(first, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels).clip_id
+            if clip not in ids:
+                found, expected = f"no clip {clip}, which {file} holds", "the corpus that the cache was built from"
+                raise LockstepError(request.corpora.name, found=found, expected=expected, exit_code=1)
 
 
 def check_corpus(cache: Path, request: BuildRequest) -> list[CacheFinding]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # what only looks at a cache starts without the feature extra
 
 _PLAIN_SECONDS = 10.0
 """Between two lines where no terminal shows a bar."""
-_SPEAKERS, _EXAMPLES = 30, 3
+_SPEAKERS, _EXAMPLES, _NAMED = 30, 3, 5
 UNMEASURED = (
     "{:,} clips have no figures of their signal: a build with --index-only decodes no clip, one without it does"
 )
@@ -91,6 +91,10 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     spec, figures = report.spec, report.spec.statistics
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
     lines += [f"  {count} {reason}" for reason, count in report.rejected.items()]
+    for kind, counts in (("speakers", report.speakers), ("languages", report.languages)):
+        if counts:
+            named = ", ".join(f"{plain(name)} {count:,}" for name, count in list(counts.items())[:_NAMED])
+            lines.append(f"{kind}: {len(counts):,} ({named}{', ...' * (len(counts) > _NAMED)})")
     if report.unnormalised:
         words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
         lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")
@@ -150,7 +154,7 @@ def quality_text(quality: QualityStats) -> str:
     heads = [f"{measure.name} {measure.unit}" for measure in MEASURES if measure is not CLIPPING]
     rows = [["speaker", "clips", "hours", *heads, "clipped clips", f"below {quality.sample_rate:,} Hz", "outliers"]]
     rows += [_speaker_cells(line) for line in quality.speakers[:_SPEAKERS]]
-    lines = ["medians of each speaker's clips", _table(rows)]
+    lines = [*quality.doubts, "medians of each speaker's clips", _table(rows)]
     more = len(quality.speakers) - _SPEAKERS
     lines += [f"  and {more:,} more speakers"] if more > 0 else []
     lines += [UNMEASURED.format(quality.unmeasured)] if quality.unmeasured else []

@@ -16,6 +16,10 @@ _ENOUGH_CLIPS = 8
 """A speaker of fewer clips is compared with the whole corpus."""
 FAR = 3.5
 """Robust deviations (1.4826 times the median distance from the median) beyond which a clip stands out."""
+_SAME_TEXTS = 4
+"""Clips for each different text beyond which the texts are labels."""
+_SLOWEST, _FASTEST = 1.5, 35.0
+"""Letters a second: Chinese characters, read slowly with pauses; an alphabet, read fast."""
 
 
 def letters_in(row: IndexRow) -> int:
@@ -115,6 +119,8 @@ class QualityStats:
     """Worst first."""
     sample_rate: int
     """Hz of the mel profile."""
+    doubts: list[str]
+    """Lines about texts that cannot be what is spoken."""
     unmeasured: int
     """Kept clips of which only text and header are known, as in a cache without mels."""
 
@@ -155,8 +161,20 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
         speakers=sorted(lines, key=lambda line: (-line.clips, line.name)),
         outliers=sorted(outliers, key=lambda one: (-one.score, one.row.clip.id, one.measure.name)),
         sample_rate=sample_rate,
+        doubts=_doubts(kept),
         unmeasured=sum(row.quality is None for row in kept),
     )
+
+
+def _doubts(rows: Sequence[IndexRow]) -> list[str]:
+    """Lines about few different texts, and about more or fewer letters than anybody speaks."""
+    lines, different = list[str](), len({row.clip.text for row in rows})
+    if len(rows) >= _ENOUGH_CLIPS and _SAME_TEXTS * different < len(rows):
+        lines.append(f"only {different:,} different texts in {len(rows):,} clips: is this column the text?")
+    rate = sum(map(letters_in, rows)) / max(sum(row.seconds for row in rows), 1e-9)
+    if rows and not _SLOWEST < rate < _FASTEST:
+        lines.append(f"{rate:.1f} letters a second: people speak {_SLOWEST:g} to {_FASTEST:g}. Are these the texts?")
+    return lines
 
 
 def _values(rows: Sequence[IndexRow], measure: Measure) -> np.ndarray:

@@ -127,7 +127,6 @@ def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refu
             "tinny: cannot be read (No such file or directory), expected a YAML file or one of big,",
         ),
         (("--model-size", "huge"), "model.size 'huge', expected one of big, normal, small, tiny"),
-        (("--batch-size", "500"), "training.batch_size: 500 clips per step, the cache has"),
         (("--set", "training.gradient_accumulation_steps=3"), "batch_size 4 is not divisible by"),
         (("--resume", "nowhere"), "nowhere: no such folder, expected a run folder or one checkpoint"),
     ],

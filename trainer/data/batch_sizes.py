@@ -24,12 +24,8 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     """
     micro = training.gradient_accumulation_steps
     clips = sum(spec.epoch_clips(bucket) for bucket in spec.buckets)
-    if training.batch_size > clips:
-        raise LockstepError(
-            "training.batch_size",
-            found=f"{training.batch_size} clips per step, the cache has {clips} training clips",
-            fix=f"set it to {clips} or less" if clips else "build the cache with more clips",
-        )
+    if not clips:
+        raise LockstepError("the cache", found="no training clips", fix="build it with more clips")
     most_frames = max(spec.buckets[number].frames for number in trained_buckets(spec))
     sizes, validated = {}, validation_records(spec, training.validation_clips)
     for number, bucket in enumerate(spec.buckets):
@@ -65,7 +61,8 @@ def typical_update(spec: CacheSpec, sizes: Mapping[int, int]) -> tuple[float, fl
 def for_corpus(config: Config, spec: CacheSpec) -> Config:
     """The configuration with the `training.batch_size` and the `training.steps` that suit the corpus.
 
-    The batch is lowered to `training.max_batch_share`; `training.epochs`, where that is set, decides the steps.
+    The batch is lowered to the training clips that there are, and to `training.max_batch_share`; `training.epochs`,
+    where that is set, decides the steps.
     """
     training = config.training
     training = training.model_copy(update={"batch_size": _largest_batch(spec, training)})
@@ -80,13 +77,14 @@ def for_corpus(config: Config, spec: CacheSpec) -> Config:
 
 
 def _largest_batch(spec: CacheSpec, training: TrainingConfig) -> int:
-    """`batch_size`, or as much of it as `max_batch_share` allows: a multiple of the micro-batches."""
+    """`batch_size`, or as much of it as the clips and `max_batch_share` allow: a multiple of the micro-batches."""
     buckets = [spec.buckets[number] for number in trained_buckets(spec)]
     most_frames = max((bucket.frames for bucket in buckets), default=1)
     stored = sum(spec.epoch_clips(bucket) * bucket.frames for bucket in buckets)
     micro, share = training.gradient_accumulation_steps, training.max_batch_share
-    allowed = int(share * stored / most_frames) // micro * micro
-    return min(training.batch_size, max(allowed, micro)) if share < 1.0 else training.batch_size
+    clips = sum(spec.epoch_clips(bucket) for bucket in buckets)
+    allowed = min(int(share * stored / most_frames), clips) if share < 1.0 else clips
+    return min(training.batch_size, max(allowed // micro * micro, micro))
 
 
 def validation_records(spec: CacheSpec, most: int | None) -> list[list[int]]:

@@ -26,7 +26,9 @@ _PATH = click.Path(path_type=Path)
 @click.version_option(package_name="lockstep-tts")
 @config_options
 @click.option(
-    "--cache", default=DEFAULT_CACHE, metavar="DIR|URL", help="Cache that xtts-precompute built: a folder or a URL."
+    "--cache",
+    metavar="DIR|URL",
+    help=f"Cache that xtts-precompute built: a folder or a URL.  [default: the run's, else {DEFAULT_CACHE}]",
 )
 @click.option(
     "--steps",
@@ -40,7 +42,7 @@ _PATH = click.Path(path_type=Path)
     "--run",
     type=_PATH,
     metavar="DIR",
-    help="Run folder to check for overfitting, by its validation losses.  [default: no check]",
+    help="Run folder whose settings and cache are checked, and its validation losses for overfitting.",
 )
 @click.option(
     "--profile", type=_PATH, metavar="DIR", help="Folder for a trace of ten steps, for TensorBoard's profile plugin."
@@ -48,7 +50,7 @@ _PATH = click.Path(path_type=Path)
 @click.pass_obj
 def main(
     steps_of: StepsOf | None, config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object],
-    cache: str, steps: int, as_json: bool, run: Path | None, profile: Path | None,
+    cache: str | None, steps: int, as_json: bool, run: Path | None, profile: Path | None,
 ) -> None:  # fmt: skip
     """Check whether this machine will train at full speed on this cache, and say what to change.
 
@@ -63,14 +65,14 @@ def main(
 
         if profile is not None and not steps:
             raise LockstepError("--profile", found="--steps 0", expected="steps to compile")
-        setup = load_setup(config, assignments, flags, cache)
+        setup = load_setup(config, assignments, flags, cache, run)
         with Console(stderr=True).status("starting TensorFlow") as status:
             with tensorflow_import():
                 import tensorflow  # noqa: F401
             from xtts.trainer.doctor.checks import run_checks
             from xtts.trainer.engine.failures import explained
 
-            with explained(f"examining {cache}", repair_command(cache)):
+            with explained(f"examining {setup.cache}", repair_command(setup.cache)):
                 traced = steps_of(setup) if steps_of else None
                 report = run_checks(setup, count=steps, progress=status.update, run=run, profile=profile, traced=traced)
         if as_json:

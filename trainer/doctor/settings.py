@@ -10,13 +10,14 @@ from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config import Config, DataConfig
-from xtts.shared.config_flags import resolve
+from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
 from xtts.shared.storage.urls import Location, location
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.doctor.results import Fact, Problem, Result, as_yaml
+from xtts.trainer.reporting.run_folder import RunFolder
 
 _TOLERATED_REJECTS = 0.01
 """A cap may reject this share of the clips: it is meant for a few outliers."""
@@ -43,11 +44,19 @@ class Setup:
 
 
 def load_setup(
-    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], given: str | Path
-) -> Setup:
-    """Resolve and check everything that must be valid before measuring; all of a remote cache is copied first."""
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], given: str | Path | None,
+    run: Path | None = None,
+) -> Setup:  # fmt: skip
+    """Resolve and check everything that must be valid before measuring; all of a remote cache is copied first.
+
+    run: a run folder, whose settings and cache stand for those that are not given.
+    """
+    folder = RunFolder(run) if run else None
+    if folder and not config and folder.config_file.is_file():
+        config = (str(folder.config_file),)
     resolved = resolve(config, assignments, flags)
-    cache = _local(location(given), resolved.data)
+    recorded = folder.cache() if folder else None
+    cache = _local(location(given) if given else recorded or Path(DEFAULT_CACHE), resolved.data)
     lock = ReadLock(cache)
     spec = load_spec(cache)
     resolved = for_corpus(follow_text(resolved, spec.features), spec)

@@ -6,9 +6,9 @@ They are called with each chunk of steps, in this order:
 2. `Reporter.keep` writes metrics.jsonl, TensorBoard and the terminal, while the next call runs, or before the run ends
 3. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
 4. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
-5. `speak` speaks the samples (`training.samples_every`)
-6. `Validate` computes the held-out losses (`training.validate_every`) and puts them into the chunk
-7. `save` saves a checkpoint (`training.checkpoint_every`)
+5. `Validate` computes the held-out losses (`training.validate_every`) and puts them into the chunk
+6. `save` saves a checkpoint (`training.checkpoint_every`)
+7. `speak` speaks the samples (`training.samples_every`)
 8. the user's own, in rank 0 alone
 
 A call ends at the next step that one of them waits for; the device is idle while they work.
@@ -42,15 +42,22 @@ def stop(run: Session, chunk: Chunk) -> None:
 
 
 def speak(run: Session, _: Chunk) -> None:
-    """Speak the fixed sentences with the averaged weights if they are due; nothing after a signal."""
+    """Speak the fixed sentences with the averaged weights if they are due; nothing after a signal.
+
+    Whatever fails in it costs a line, not the run.
+    """
     if run.samples.empty or run.stop or not run.is_due(run.training.samples_every or run.training.steps):
         return
-    with explained(f"compiling the {SAMPLES}", compile_fix()):
-        run.graph.result(run.compiler.step(SAMPLES))
-    began = time.perf_counter()
-    with run.averaged_weights():
-        spoken = run.graph.run(run.samples.speak)
-    run.reporter.samples(run.step, run.samples, spoken, began=began)
+    try:
+        with explained(f"compiling the {SAMPLES}", compile_fix()):
+            run.graph.result(run.compiler.step(SAMPLES))
+        began = time.perf_counter()
+        with run.averaged_weights():
+            spoken = run.graph.run(run.samples.speak)
+        run.reporter.samples(run.step, run.samples, spoken, began=began)
+    except Exception as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        run.reporter.say(f"samples at step {run.step}: left out, the run goes on ({reason})")
 
 
 def save(run: Session, _: Chunk) -> None:

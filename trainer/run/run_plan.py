@@ -151,10 +151,9 @@ def _suited(config: Config, spec: CacheSpec) -> Config:
     suited, hours = for_corpus(config, spec), spec.statistics.seconds / 3600
     batch_sizes(spec, suited.training)  # refuses what no batch can be made of
     if suited.training.batch_size < config.training.batch_size:
-        click.echo(
-            f"training.batch_size: {suited.training.batch_size} instead of {config.training.batch_size}: a step takes "
-            f"about {config.training.max_batch_share:.1%} of an epoch (training.max_batch_share)"
-        )
+        share, few = config.training.max_batch_share, "the cache has no more training clips"
+        reason = f"a step takes about {share:.1%} of an epoch (training.max_batch_share)" if share < 1.0 else few
+        click.echo(f"{suited.training.batch_size} clips a step instead of {config.training.batch_size}: {reason}")
     if config.model.size == "big" and hours < _HOURS_FOR_BIG:
         fix = "--config normal learns as much from it in less time"
         click.echo(

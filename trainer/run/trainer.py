@@ -53,8 +53,8 @@ class Trainer(Session):
         self.validate = Validate(self, unread)
         own = hooks if group.is_rank_0 else ()
         self.hooks: list[Hook] = [
-            partial(stop, self), self.reporter.keep, skipped, unread, partial(speak, self), self.validate,
-            partial(save, self), *own,
+            partial(stop, self), self.reporter.keep, skipped, unread, self.validate, partial(save, self),
+            partial(speak, self), *own,
         ]  # fmt: skip
         if group.is_rank_0:
             self._continue_folder()

@@ -136,6 +136,17 @@ def test_repair_refuses_a_corpus_that_changed(place):
     assert not path.exists()
 
 
+def test_repair_refuses_another_corpus_where_no_index_tells(place):
+    index_path(place / "cache").unlink()
+    first_shard(place / "cache").unlink()
+    metadata = place / "corpus" / "metadata.csv"
+    metadata.write_text(metadata.read_text().replace("tone-", "other-"))
+    for path in (place / "corpus" / "wavs").iterdir():
+        path.rename(path.with_name(path.name.replace("tone-", "other-")))
+    with pytest.raises(LockstepError, match=r"no clip tone-\d+, which .* holds, expected the corpus that the"):
+        check(place, repair=True)
+
+
 def verify(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["verify", *map(str, arguments), "--workers", "0"])
 

@@ -85,3 +85,17 @@ def test_a_speaker_with_few_clips_does_not_cost_a_median_of_the_corpus(row, monk
     monkeypatch.setattr(np, "median", lambda values: compared.append(len(values)) or median(values))
     quality_stats(rows, 22_050)
     assert sum(compared) < 20 * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("different", "doubts"),
+    [
+        ({}, ["only 1 different texts in 12 clips: is this column the text?"]),
+        ({"text": "EN"}, ["only 1 different texts in 12 clips: is this column the text?"]),
+        ({"seconds": 60.0}, ["0.2 letters a second: people speak 1.5 to 35. Are these the texts?"]),
+        ({"text": "many letters " * 9}, ["99.0 letters a second: people speak 1.5 to 35. Are these the texts?"]),
+    ],
+)
+def test_texts_that_cannot_be_what_is_spoken_are_doubted(row, different, doubts):
+    clips = [row(f"clip-{number}", **different) for number in range(12)]
+    assert quality_stats(clips, 22_050).doubts[-1:] == doubts

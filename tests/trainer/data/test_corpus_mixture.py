@@ -79,10 +79,14 @@ def test_the_order_of_a_corpus_does_not_depend_on_the_others(made):
     assert own != order_of(alone, seed=6).locate(0, 21)
 
 
-def test_a_batch_is_at_most_its_share_of_an_epoch(made):
+def test_a_batch_is_at_most_its_share_of_an_epoch_and_all_its_clips(made):
     spec = made({"a": (100,), "b": (60,)})
-    for share, micro, expected in ((1.0, 1, 64), (0.1, 1, 16), (0.1, 3, 15), (0.001, 2, 2)):
-        flags = {"batch_size": 66 if micro == 3 else 64, "max_batch_share": share, "gradient_accumulation_steps": micro}
+    for share, micro, expected in ((1.0, 1, 64), (0.1, 1, 16), (0.1, 3, 15), (0.001, 2, 2), (1.0, 7, 154)):
+        flags = {
+            "batch_size": {1: 64, 2: 64, 3: 66, 7: 175}[micro],
+            "max_batch_share": share,
+            "gradient_accumulation_steps": micro,
+        }
         config = load_config("tiny", flags={f"training.{name}": value for name, value in flags.items()})
         assert for_corpus(config, spec).training.batch_size == expected
 

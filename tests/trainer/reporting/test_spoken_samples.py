@@ -2,7 +2,9 @@
 
 import re
 import shutil
+from contextlib import nullcontext
 from dataclasses import fields
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.pitch import track_pitch
 from xtts.trainer.reporting.spoken_samples import Sample, Samples, fixed_sentences
+from xtts.trainer.run.hooks import speak
 
 
 def shown(folder):
@@ -91,6 +94,23 @@ def test_speech_that_is_not_finite_ends_no_run(make_samples):
     assert samples.figures(broken) is None
     silent = track_pitch(np.full(9000, np.nan, np.float32), samples.profile, 35)
     np.testing.assert_array_equal(silent, np.zeros(35))
+
+
+@pytest.mark.parametrize("failing", ["result", "run", "samples"])
+def test_whatever_samples_raise_costs_a_line(failing):
+    def fail(*_, **__):
+        raise OSError("no place to write\nat all")
+
+    lines = []
+    graph = SimpleNamespace(result=lambda _: None, run=lambda _: [])
+    reporter = SimpleNamespace(samples=lambda *_, **__: None, say=lines.append)
+    setattr(reporter if failing == "samples" else graph, failing, fail)
+    speak(SimpleNamespace(
+        samples=SimpleNamespace(empty=False, speak=None), stop=[], is_due=lambda _: True, step=8, graph=graph,
+        training=SimpleNamespace(samples_every=4), compiler=SimpleNamespace(step=lambda _: None),
+        averaged_weights=nullcontext, reporter=reporter,
+    ), None)  # fmt: skip
+    assert lines == ["samples at step 8: left out, the run goes on (no place to write)"]
 
 
 def test_one_sentence_is_spoken_without_figures(make_samples):
