@@ -1,5 +1,6 @@
 """Rejected clips: how many for which reason. Too many stop a build."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
@@ -53,8 +54,13 @@ def _looked_for(table: Any, roots: Mapping[str, Path]) -> str:  # noqa: ANN401
     (row,) = rows_of(_of_reason(table, MISSING_AUDIO, 1))
     if row.clip.archive[0]:
         return ""
-    folders = dict.fromkeys((PurePath(row.clip.source).parent.as_posix(), "."))
-    return f"; {row.clip.source} is not there, but {described_files(roots[row.clip.corpus], folders)}"
+    root, source = roots[row.clip.corpus], PurePath(row.clip.source)
+    names = os.listdir(root / source.parent) if (root / source.parent).is_dir() else []
+    alike = [name for name in names if name.casefold() == source.name.casefold()]
+    there = (
+        f"{alike[0]}: mind the capitals" if alike else described_files(root, dict.fromkeys((str(source.parent), ".")))
+    )
+    return f"; {row.clip.source} is not there, but {there}"
 
 
 def _examples(table: Any, reason: str) -> str:  # noqa: ANN401

@@ -19,6 +19,9 @@ _NAMED, _LISTED = 5, 20
 """Characters in an error, in a list."""
 _OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus is in another language"
 
+_IPA_LETTERS = "".join(map(chr, range(0x250, 0x2E0)))
+"""Unicode's letters of the International Phonetic Alphabet, stress and length."""
+
 Fate = Literal["left out", "folded", "rare"]
 
 
@@ -181,5 +184,8 @@ def _check_script(counts: LetterCounts) -> None:
 
 def _fix(counts: LetterCounts, kind: str) -> str:
     tolerate = f"--set text.max_unknown_share={math.ceil(counts.share * 1000) / 1000:g} to lose them"
+    lost = counts.left_out + counts.folded
+    if 2 * sum(lost[c] for c in _IPA_LETTERS) > lost.total():
+        return f"put phonemes into double brackets, [[...]], and --set text.tokenizer=phonemes, or {tolerate}"
     other = "--set text.tokenizer=characters" if kind == "phonemes" and counts.language != "en" else ""
     return ", or ".join(filter(None, [_OTHER_LANGUAGE, other, tolerate]))

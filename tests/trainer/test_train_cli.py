@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.config_files import dump_config, load_config
 
 XTTS_TRAIN = Path(sys.executable).with_name("xtts-train")
 FITTING = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--batch-size", "4"]
@@ -136,3 +137,15 @@ def test_wrong_settings(refused, cache, arguments, message):
     assert code == 2
     assert message in found
     assert found.count("\n") == 0
+
+
+def test_a_run_whose_cache_was_moved_asks_for_its_new_place(refused, cache, tmp_path):
+    step = tmp_path / "old" / "checkpoints" / "step-1"
+    step.mkdir(parents=True)
+    (step / "checkpoint.json").write_text("{}")
+    (tmp_path / "old" / "config.yaml").write_text(dump_config(load_config("tiny")))
+    (tmp_path / "old" / "run.json").write_text(json.dumps({"cache": str(cache)}))
+    cache.rename(tmp_path / "moved")
+    code, found = refused("--resume", step)
+    assert code == 2
+    assert f"{cache}, which is not there any more, expected the cache of the run; give its new place with --" in found

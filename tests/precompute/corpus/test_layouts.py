@@ -116,6 +116,7 @@ SENTENCES = ["Good morning, how are you?", "The train leaves at noon.", "Nobody 
     [
         ("c{}.wav|ann|EN|{}", ("ann", "en", SENTENCES[0])),  # GPT-SoVITS
         ("wavs/c{}.wav|ann|JP|{}", ("ann", "ja", SENTENCES[0])),  # Style-Bert-VITS2
+        ("wavs/c{}.wav|0|{}", ("0", "", SENTENCES[0])),  # VITS, Matcha-TTS with several speakers
         ("c{}|{}|words|ann|deu", ("ann", "de", "words")),
         ("c{}|{}|", ("", "", SENTENCES[0])),
     ],
@@ -134,6 +135,7 @@ def test_columns_are_told_by_what_they_hold(tmp_path, line, clip):
     ("line", "values", "columns"),
     [
         ("c{}.wav|{}|{}", ["AS", "BS"], "file=0,text=1,speaker=2"),  # RAD-TTS
+        ("c{}.wav|{}|{}", ["0", "1"], "file=0,text=1,speaker=2"),  # StyleTTS 2
         ("c{}|{}|{}", ["sad", "happy"], "id=0,text=1,speaker=2"),
         ("c{}|{}|{}", ["0", "1"], "id=0,text=1,speaker=2"),
         ("c{}|{}|{}", ["1.60", "1.70", "2.1", "3"], "id=0,text=1"),

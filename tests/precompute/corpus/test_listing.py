@@ -132,6 +132,7 @@ def test_lists_of_audio_folders(tmp_path, name, data):
         ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
         ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
         ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
+        ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
     ],
 )  # fmt: skip
 def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
@@ -157,6 +158,22 @@ def test_a_broken_text_is_named(tmp_path, text, fault):
     write_files(tmp_path, {"metadata.csv": f"a|Ärger, »Ä« und „Ö“; R&D; AT&T; IRMÃ. [1] [[hə]]\nb|{text}\n"})
     with pytest.raises(LockstepError, match=re.escape(fault)):
         read_corpus(tmp_path, columns="id=0,text=1")
+
+
+@pytest.mark.parametrize("layout", ["ljspeech", "piper", "table"])
+def test_recordings_that_a_list_does_not_name_are_told(tmp_path, layout):
+    rows = {"ljspeech": "a|x\nb|y", "piper": "a.wav|x\nb.wav|y", "table": "file,text\na.wav,x\nb.wav,y"}
+    files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.wav", "notes.txt")}
+    write_files(tmp_path, files | {"metadata.csv": rows[layout]})
+    for limit in (None, 1):
+        notes = read_corpus(tmp_path, layout=layout, limit=limit).notes
+        assert notes == (f"{tmp_path}: 2 recordings have no text (wavs/c.wav, wavs/d.wav)",)
+
+
+def test_a_file_in_other_capitals_is_named(tmp_path):
+    data = write_files(tmp_path / "corpus", {"wavs/Clip.WAV": sound(1.0), "metadata.csv": "clip|words\n"})
+    with pytest.raises(LockstepError, match=r"wavs/clip\.wav is not there, but Clip\.WAV: mind the capitals"):
+        build(data, tmp_path / "cache")
 
 
 def test_a_list_whose_lines_end_in_carriage_returns_alone(tmp_path):

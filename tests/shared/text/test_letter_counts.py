@@ -53,6 +53,12 @@ def test_another_language_or_script_is_refused_with_the_setting_though_letters_c
     assert caught.value.where == "text.language"
 
 
+def test_a_corpus_of_phonemes_is_told_how_they_are_written():
+    fix = r"expected at most 0\.10% with .*; put phonemes into double brackets, .*, and --set text.tokenizer=ph"
+    with pytest.raises(LockstepError, match=fix):
+        check_letters(counted("en", ["h\u0259l\u02c8o\u028a w\u02c8\u025c\u02d0ld"]), 0.001)
+
+
 def test_a_few_foreign_letters_pass_and_the_limit_that_is_proposed_is_enough():
     counts = counted("en", [ENGLISH * 100, "日"])
     check_letters(counts, counts.share)
