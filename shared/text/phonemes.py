@@ -35,6 +35,7 @@ _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[
 _NAMED, _SAID = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
 _WORD_SIGNS = frozenset("%‰°§&@")
 """Signs that stand for a word and that Unicode counts among marks."""
+_ARROW, _DASH = re.compile(r"[-=]+>|<[-=]+|={2,}"), re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼ`＇´‘ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
 """espeak-ng reads a word that ends so as English, and leaves the traditional one out."""
@@ -74,20 +75,27 @@ def phonemise(text: str, language: str = "en") -> str:
         text = _ERHUA.sub("[[ər²]]", text)
     if given := GIVEN.findall(text):
         return _with_given(text, given, language)
-    voice, text = _voice(language), _plain_text(text)
+    voice, text = _voice(language), _plain_text(text, language)
     text = "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
     if language != "en" and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
     parts = []
     for clause, spoken in _spoken_clauses(text, voice):
-        if spoken:
+        if spoken and any(map(str.isalnum, clause)):  # else the names of signs
             parts.append(" ".join(spoken.split()) + _mark(clause, language))
     return " ".join(parts)
 
 
-def _plain_text(text: str) -> str:
-    """A text with plain letters, digits and signs in place of wide ones, ligatures and a language's own digits."""
-    return text if text.isascii() and "`" not in text else _APOSTROPHE.sub("'", "".join(map(_plain_form, text)))
+def _plain_text(text: str, language: str) -> str:
+    """A text with plain letters, digits and signs in place of wide ones, ligatures and a language's own digits.
+
+    Arrows are spaces; an ellipsis and a dash between words pause.
+    """
+    text = _ARROW.sub(" ", text)
+    if text.isascii() and "`" not in text:
+        return text
+    text = _DASH.sub(" \u2014 " if language == "en" else ", ", text.replace("\u2026", "..."))
+    return _APOSTROPHE.sub("'", "".join(map(_plain_form, text)))
 
 
 @lru_cache(maxsize=65_536)

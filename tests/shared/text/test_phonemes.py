@@ -71,6 +71,16 @@ def test_other_forms_of_letters_digits_and_signs_are_read_as_the_plain_ones(writ
     assert one == other
 
 
+def test_what_holds_no_letter_or_digit_has_no_sound_and_dashes_pause():
+    for code in ("en", "de", "fa"):
+        assert spoken(("!!!", code), (":)", code), ("Hi :) you", code)) == ["", "", *spoken(("Hi: you", code))]
+        assert spoken(("a => b -> c", code)) == spoken(("a b c", code))
+        assert spoken(("wait \u2026 go", code)) == spoken(("wait ... go", code))
+    assert spoken(("wait \u2013 go", "de"), ("wait \u2013 go", "en")) == spoken(
+        ("wait, go", "de"), ("wait \u2014 go", "en")
+    )
+
+
 def test_signs_that_the_voice_passes_over_are_known():
     pairs = {("₹ ५ ¥", "hi"): "₹¥", ("5 ₹ $", "ru"): "₹", ("5 € 50 % ₽", "de"): "₽", ("3 × 4 = 12 ‰", "en"): "‰"}
     assert [signs for _, signs in say(*pairs)] == list(pairs.values())
