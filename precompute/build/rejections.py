@@ -1,11 +1,10 @@
 """Rejected clips: how many for which reason. Too many stop a build."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
-from xtts.precompute.corpus.corpus_files import described_files
+from xtts.precompute.corpus.corpus_files import described_files, visible_names
 from xtts.shared.cache.clip_index import MISSING_AUDIO, REJECTED, rows_of
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
@@ -55,10 +54,10 @@ def _looked_for(table: Any, roots: Mapping[str, Path]) -> str:  # noqa: ANN401
     if row.clip.archive[0]:
         return ""
     root, source = roots[row.clip.corpus], PurePath(row.clip.source)
-    names = os.listdir(root / source.parent) if (root / source.parent).is_dir() else []
-    alike = [name for name in names if name.casefold() == source.name.casefold()]
+    others = [name for name in visible_names(root / source.parent) if name != source.name]
+    alike = [name for name in others if name.casefold() == source.name.casefold()]
     there = (
-        f"{alike[0]}: mind the capitals" if alike else described_files(root, dict.fromkeys((str(source.parent), ".")))
+        f"{alike[0]} is (case differs)" if alike else described_files(root, dict.fromkeys((str(source.parent), ".")))
     )
     return f"; {row.clip.source} is not there, but {there}"
 

@@ -1,7 +1,7 @@
 """A cache and the corpus it was made of: comparing them, computing features again, making broken files again."""
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
 from xtts.shared.cache.clip_index import UNKNOWN, Clip, IndexRow, clips_of, kept_rows, read_index
-from xtts.shared.cache.records import Record, parse_example, unframe
+from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
 from xtts.shared.errors import LockstepError, build_command
@@ -77,10 +77,12 @@ def repair_cache(
 
 
 def _check_ids(cache: Path, spec: CacheSpec, broken: Collection[str], request: BuildRequest) -> None:
-    """Raise `LockstepError` where a shard that is whole begins with a clip that the corpus does not have."""
+    """Raise `LockstepError` if the first clip of a readable shard is not in the corpus."""
     ids = set(request.corpora.clips["id"].to_pylist())
     for file in shard_places(spec).values():
-        if file not in broken and (cache / file).is_file():
+        if file in broken:
+            continue
+        with suppress(OSError, CorruptRecord, StopIteration):  # the build writes it again
             first = next(unframe(memoryview((cache / file).read_bytes())))
             clip = parse_example(first, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels).clip_id
             if clip not in ids:

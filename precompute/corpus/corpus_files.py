@@ -3,7 +3,7 @@
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from xtts.shared.errors import LockstepError
@@ -30,8 +30,8 @@ def _suffix(name: str) -> str:
     return os.path.splitext(name)[1]
 
 
-def composed(name: str) -> str:
-    """A name in Unicode's form NFC: macOS writes names in NFD, which look the same."""
+def nfc(name: str) -> str:
+    """The name in composed form (NFC); macOS lists names decomposed (NFD)."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
@@ -44,11 +44,9 @@ def check_inside(root: Path, source: str) -> None:
 def files_below(root: Path, folder: str = "") -> list[str]:
     """Paths of the regular files below `root / folder`, relative to it, sorted; hidden ones left out.
 
-    Links within the corpus are followed, to a folder that lies there under another name as well only once. A
-    `LockstepError` where a folder cannot be read, or a link leads out of `root`.
+    Links within the corpus are followed; a folder with several paths is visited once. A `LockstepError` where a folder
+    cannot be read, or a link leads out of `root`.
     """
-    if folder:
-        check_inside(root, folder)
     found, waiting, links, visited = list[str](), [""], list[str](), set[str]()
     while waiting or links:
         below = waiting.pop() if waiting else links.pop(0)  # links last: what they lead to may have been visited
@@ -57,10 +55,10 @@ def files_below(root: Path, folder: str = "") -> list[str]:
             continue
         visited.add(path)
         for entry in listed(root, os.path.join(folder, below)):
-            if not entry.is_dir():
-                found += [below + entry.name] * _is_regular(entry)
-            else:
+            if _is(entry.is_dir):
                 (links if entry.is_symlink() else waiting).append(f"{below}{entry.name}/")
+            elif _is(entry.is_file):
+                found.append(below + entry.name)
         links.sort()
     return sorted(found)
 
@@ -68,8 +66,9 @@ def files_below(root: Path, folder: str = "") -> list[str]:
 def listed(root: Path, folder: str) -> "list[os.DirEntry[str]]":
     """What lies in `root / folder`, without what is hidden.
 
-    A `LockstepError` where that cannot be read, or a link in it leads out of `root`.
+    A `LockstepError` where that cannot be read, or leads out of `root`, as a link or by one in it.
     """
+    check_inside(root, folder)
     try:
         with os.scandir(root / folder) as entries:
             shown = [entry for entry in entries if not entry.name.startswith(".")]
@@ -81,17 +80,18 @@ def listed(root: Path, folder: str) -> "list[os.DirEntry[str]]":
     return shown
 
 
-def _is_regular(entry: "os.DirEntry[str]") -> bool:
+def _is(asked: Callable[[], bool]) -> bool:
+    """What an entry of a folder says of itself; a link to itself is nothing."""
     try:
-        return entry.is_file()
+        return asked()
     except OSError:
         return False
 
 
 def audio_by_name(paths: Iterable[str]) -> dict[str, str]:
-    """`composed` path without suffix to path; of a clip in several formats the first of `SUFFIXES`."""
+    """`nfc` path without suffix to path; of a clip in several formats the first of `SUFFIXES`."""
     ranked = sorted(filter(is_audio, paths), key=lambda path: (-SUFFIXES.index(_suffix(path).lower()), path))
-    return {composed(without_suffix(path)): path for path in ranked}
+    return {nfc(without_suffix(path)): path for path in ranked}
 
 
 def clip_ids(paths: Iterable[str]) -> dict[str, str]:
@@ -109,20 +109,28 @@ def _clip_id(path: str, *, unique: bool) -> str:
     return name if unique else "_".join(part for part in PurePosixPath(path).parts if part != "/")
 
 
+def visible_names(folder: Path) -> list[str]:
+    """Names in a folder, sorted, without hidden ones; none where it cannot be read, or is no folder."""
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))
+    except OSError:
+        return []
+
+
 def described_files(root: Path, folders: Iterable[str]) -> str:
     """What lies in those of some folders that there are: `24 .mp4 in wavs, 1 .csv in .`, and what no build can read.
 
     Other folders are named where audio lies in them.
     """
     said, unread, named = [], "", [*folders]
-    beside = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
-    others = [name for name in beside if name not in named and any(map(is_audio, os.listdir(root / name)))]
+    beside = (name for name in visible_names(root) if name not in named)
+    others = [name for name in beside if any(map(is_audio, visible_names(root / name)))]
     for folder in [*named, *others[:_MOST_FOLDERS]]:
         try:
             entries = [entry for entry in os.scandir(root / folder) if not entry.name.startswith(".")]
         except OSError:
             continue
-        kinds = Counter(_suffix(one.name) or "without a suffix" for one in entries if _is_regular(one)).most_common(3)
+        kinds = Counter(_suffix(one.name) or "without a suffix" for one in entries if _is(one.is_file)).most_common(3)
         counts = " and ".join(f"{count} {kind}" for kind, count in kinds) or "nothing"
         said.append(f"{counts} in {folder}")
         if unreadable := [kind for kind, _ in kinds if kind in UNREADABLE]:
@@ -152,8 +160,8 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> s
     named_whole = [str(one) for one in candidates if is_audio(path.name)]
     others = [f"{without_suffix(str(one))}{ending}" for one in candidates for ending in SUFFIXES]
     for candidate in named_whole + others:
-        for written in (candidate, composed(candidate), unicodedata.normalize("NFD", candidate)):
-            if os.path.isfile(root / written):  # of any length, unlike a `Path`'s
-                check_inside(root, written)
-                return written
+        for spelled in dict.fromkeys((candidate, nfc(candidate), unicodedata.normalize("NFD", candidate))):
+            if os.path.isfile(root / spelled):  # of any length, unlike a `Path`'s
+                check_inside(root, spelled)
+                return spelled
     return f"{candidates[-1]}{'' if named_whole else SUFFIXES[0]}"

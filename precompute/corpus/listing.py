@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 from zipfile import is_zipfile
 
 from xtts.precompute.corpus.broken_texts import check_text
-from xtts.precompute.corpus.corpus_files import is_audio, without_suffix
+from xtts.precompute.corpus.corpus_files import UNREADABLE, is_audio, nfc, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
     PIPER_COLUMNS,
@@ -98,7 +98,7 @@ def read_corpus(
         raise LockstepError(str(table_of(data) or data), found="no clips", expected=chosen.expected)
     if by_folder:
         clips, said = _with_speakers_of_folders(clips, data)
-        clips, notes = clips.slice(0, limit), [*notes, *said, *_recordings_without_a_line(clips, folder_of(data))]
+        clips, notes = clips.slice(0, limit), [*notes, *said, *_unlisted_recordings(clips, folder_of(data))]
     unnamed = clips.filter(pc.equal(clips["speaker"], ""))
     if 0 < len(unnamed) < len(clips):
         found = f"no speaker for clip {unnamed['id'][0]}, but for others"
@@ -138,18 +138,17 @@ def _with_speakers_of_folders(clips: Any, data: Path) -> tuple[Any, list[str]]: 
     return named, [f"{data}: {len(different)} folders are the speakers: {shown}"]
 
 
-def _recordings_without_a_line(clips: Any, root: Path) -> list[str]:  # noqa: ANN401
-    """A line about recordings beside those of a list that it does not name."""
-    named = {without_suffix(source) for source in clips["source"].to_pylist()}
-    folders = sorted({os.path.dirname(source) for source in named if not os.path.isabs(source)})
-    lying = (os.path.join(folder, name) for folder in folders for name in _names_in(root / folder) if is_audio(name))
-    unnamed = sorted({path for path in lying if without_suffix(path) not in named})
+def _unlisted_recordings(clips: Any, root: Path) -> list[str]:  # noqa: ANN401
+    """A line about recordings beside those of a list that are not in it."""
+    named = {nfc(without_suffix(source)) for source in clips["source"].to_pylist()}
+    folders = {os.path.dirname(source) for source in named if not os.path.isabs(source)}
+    above = {os.path.dirname(folder) for folder in folders} - {""}
+    beside = {os.path.join(folder, name) for folder in above for name in visible_names(root / folder)}
+    lying = (os.path.join(folder, name) for folder in folders | beside for name in visible_names(root / folder)
+             if is_audio(name) or name.endswith(UNREADABLE))  # fmt: skip
+    unnamed = sorted({path for path in lying if nfc(without_suffix(path)) not in named})
     shown = ", ".join(unnamed[:3]) + ", ..." * (len(unnamed) > 3)
-    return [f"{root}: {len(unnamed):,} recordings have no text ({shown})"] if unnamed else []
-
-
-def _names_in(folder: Path) -> list[str]:
-    return os.listdir(folder) if folder.is_dir() else []
+    return [f"{root}: {len(unnamed):,} recordings are not in the list ({shown})"] if unnamed else []
 
 
 def _speaker_of(folder: PurePosixPath) -> str:

@@ -1,6 +1,7 @@
 """Lines of text files, packed by gzip or not, one after the other."""
 
 import gzip
+import shlex
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,10 +24,10 @@ def read_lines(path: Path) -> Iterator[str]:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError:
             raise LockstepError(f"{path}:{number}", found="not UTF-8", fix="convert the file to UTF-8") from None
-        text = text.removesuffix("\n").removesuffix("\r")
-        if number == 1 and "\r" in text:
-            fix = f"convert it: tr '\\r' '\\n' < {path.name}"
-            raise LockstepError(str(path), found="lines that end in a carriage return alone", fix=fix)
+        text = text.removesuffix("\n").rstrip("\r")
+        if "\r" in text:
+            fix = f"convert it: tr '\\r' '\\n' < {shlex.quote(str(path))} > NEW"
+            raise LockstepError(f"{path}:{number}", found="lines that end in a carriage return alone", fix=fix)
         yield text
 
 

@@ -30,12 +30,11 @@ _LEAD_IN_SECONDS = 1.0
 _SIZES = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
 """Bytes that a header promises and that are there, as libsndfile's log has them where they differ."""
 _OPEN_BYTES = 0x7FFF_0000
-"""A header that promises more was written before a stream ended, as 0xFFFFFFFF or about 0x7FFFFFFF."""
+"""Larger sizes are placeholders of programs that write a stream: 0xFFFFFFFF, about 0x7FFFFFFF."""
 _CUT_OFF_OGG = ("Last page lacks an end-of-stream bit", "Junk after the last page")
 """What libsndfile's log says of a file that ends within a page; a live stream that was stopped has only the first."""
-_SILENT_SHARE, _CANCELLED_SHARE = 1e-4, 1e-2
-"""Of the loudest channel's power: a channel without a voice has less than the first, a mean that cancels out than the
-second."""
+_SILENT_SHARE, _CANCELLED_SHARE = 1e-4, 0.1
+"""Shares of the loudest channel's power below which a channel is silent, and a mean has cancelled out."""
 _OPEN_RECORDINGS = 8
 """Recordings that a process keeps open to cut segments from them."""
 _ROUNDING_SECONDS = 0.01
@@ -96,7 +95,7 @@ class Recording:
 
     @cached_property
     def mono(self) -> np.ndarray:
-        """float32[S] at the file's own rate: the mean of the channels that sound, the loudest where they cancel out."""
+        """float32[S] at the file's own rate: the mean of the non-silent channels, or the loudest."""
         # 16-bit samples are scaled here, which gives libsndfile's floats in half its time.
         scaled = self.samples * np.float32(1 / 32768) if self.samples.dtype == np.int16 else self.samples
         return np.ascontiguousarray(scaled[:, 0] if self.header.channels == 1 else _mixed_down(scaled))
@@ -217,8 +216,10 @@ def _refuse_cut_off(log: str) -> None:
 
 
 def _mixed_down(channels: np.ndarray) -> np.ndarray:
-    """float32[S, channels] -> float32[S]: their mean without those of `_SILENT_SHARE`, or the loudest one."""
+    """float32[S, channels] -> float32[S]: the mean of the non-silent channels, or the loudest if they cancel out."""
     power = np.square(channels, dtype=np.float64).mean(axis=0)
+    if not np.isfinite(power).all():
+        return np.asarray(channels.mean(axis=1))
     mixed = channels[:, power >= _SILENT_SHARE * power.max()].mean(axis=1, dtype=np.float32)
     cancelled = np.square(mixed, dtype=np.float64).mean() < _CANCELLED_SHARE * power.max()
     return channels[:, int(power.argmax())] if cancelled else mixed

@@ -73,7 +73,7 @@ class LetterCounts:
         self.letters.update(letters)
         noted = set[str]()
         if self.language == "en":
-            for letter in [c for c in letters if not "a" <= c <= "z"]:
+            for letter in [c for c in letters if not unicodedata.normalize("NFKC", c).isascii()]:
                 lost = letter in seen or bool(seen.intersection(fold_english(letter)))
                 (self.left_out if lost else self.folded)[letter] += letters[letter]
                 noted.add(letter)

@@ -36,9 +36,10 @@ _NAMED, _SAID = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
 _WORD_SIGNS = frozenset("%‰°§&@")
 """Signs that stand for a word and that Unicode counts among marks."""
 _ARROW, _DASH = re.compile(r"[-=]+>|<[-=]+|={2,}"), re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
-_APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼ`＇´‘ʹ′](?=[^\W\d_])")
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
 """espeak-ng reads a word that ends so as English, and leaves the traditional one out."""
+_COMPATIBLE = ("LATIN", "ROMAN NUMERAL", "SMALL ROMAN NUMERAL")
 _PLAIN_FORMS = frozenset({"wide", "narrow", "font", "circle", "isolated", "initial", "medial", "final"})
 """Forms of characters in Unicode's decompositions that are read as their plain ones."""
 _SWITCH = re.compile(r"\([a-z][a-z-]*\)")
@@ -46,7 +47,7 @@ _STAND_IN = "Kafaka"
 """What espeak-ng reads for phonemes that are given: in every voice it sounds the same, whatever stands beside it."""
 _TYPED = str.maketrans("g\u035c", "ɡ\u0361", "./‿")
 
-_TONAL = frozenset({"cmn", "yue", "vi", "th", "my", "hak", "shn"})
+_TONAL = frozenset({"cmn", "yue", "vi", "hak", "shn"})
 """Voices whose phonemes end in tones; in IPA espeak-ng writes one digit of them, and a 3 as a vowel."""
 _TONE, _TONE_ENDS = re.compile(r"[0-9]+$"), (*"0123456789ɜ",)
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -103,7 +104,7 @@ def _plain_form(character: str) -> str:
     if character.isdecimal():
         return str(unicodedata.decimal(character))
     form, _, _ = unicodedata.decomposition(character).removeprefix("<").partition(">")
-    is_ligature = form == "compat" and unicodedata.name(character, "").startswith("LATIN")
+    is_ligature = form == "compat" and unicodedata.name(character, "").startswith(_COMPATIBLE)
     plain = unicodedata.normalize("NFKC", character)
     if unicodedata.category(character).startswith("P") and plain not in _WORD_SIGNS:
         return character  # marks are read by themselves

@@ -78,14 +78,16 @@ class WithHeader:
             return False
         header, where = self._header(path)
         texts = sum(self.kinds.get(name) == "text" for name in header)
-        return "file" in where and texts == 1 and set(self.needed) <= set(header)
+        named = not {"file", "id"}.isdisjoint(where)
+        return named and "text" in where and texts <= 1 and set(self.needed) <= set(header)
 
     def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of their lines."""
         path = data if data.is_file() else data / self.list_name
         header, where = self._header(path)
+        missing = {"file", "text"} - where.keys() - ({"file"} if "id" in where else set())
         for name, kind in self.kinds.items():
-            if kind in ("file", "text") and kind not in where:
+            if kind in missing:
                 expected = f"a header of the layout {self.name}"
                 raise LockstepError(f"{path}:1", found=f"no column {name}", expected=expected)
         rows = partial(_split, path, _delimiter(path), skip=1)
@@ -97,8 +99,8 @@ class WithHeader:
             return [], {}
         header = [name.lower() for name in next(_split(path, _delimiter(path)), ("", []))[1]]
         where = {self.kinds[name]: place for place, name in reversed(list(enumerate(header))) if name in self.kinds}
-        if "id" in where:
-            where.setdefault("file", where["id"])
+        if "normalised" in where:
+            where.setdefault("text", where["normalised"])
         return header, where
 
 

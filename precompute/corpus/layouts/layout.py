@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-from xtts.precompute.corpus.corpus_files import composed
+from xtts.precompute.corpus.corpus_files import nfc
 from xtts.precompute.corpus.plain_names import check_language, check_name, encodable
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
@@ -45,7 +45,7 @@ def checked_clip(
     language: str = "", segment: Segment | None = None,
 ) -> Clip:  # fmt: skip
     """A clip; a `LockstepError` where its id, speaker or language is no plain name."""
-    clip_id, speaker = composed(clip_id), composed(speaker)
+    clip_id, speaker = nfc(clip_id), nfc(speaker)
     check_name(clip_id, what="clip id", where=where)
     if speaker:
         check_name(speaker, what="speaker", where=where)

@@ -8,11 +8,12 @@ from pathlib import Path, PurePosixPath
 from xtts.precompute.corpus.corpus_files import (
     SUFFIXES,
     audio_by_name,
+    check_inside,
     clip_ids,
-    composed,
     files_below,
     is_audio,
-    listed,
+    nfc,
+    visible_names,
     without_suffix,
 )
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
@@ -64,9 +65,9 @@ class _Audio:
     def __init__(self, root: Path, path: Path) -> None:
         self._root, self._path = root, path
         for self._folder in (*_FOLDERS, _FOLDERS[0]):
-            entries = listed(root, self._folder) if os.path.isdir(root / self._folder) else []
-            self._files = audio_by_name(entry.name for entry in entries)
-            folders = {composed(entry.name) for entry in entries if not is_audio(entry.name) and entry.is_dir()}
+            names = visible_names(root / self._folder)
+            self._files = audio_by_name(names)
+            folders = {nfc(name) for name in names if not is_audio(name) and (root / self._folder / name).is_dir()}
             if self._folder == "":  # anything may lie beside a list: those count that it names
                 folders.intersection_update(name.partition("/")[0] for name in self._names() if "/" in name)
             self._has_folders = bool(folders)
@@ -74,7 +75,7 @@ class _Audio:
                 break
 
     def _names(self) -> Iterator[str]:
-        return (composed(line.partition("|")[0].strip()) for _, line in filled_lines(self._path))
+        return (nfc(line.partition("|")[0].strip()) for _, line in filled_lines(self._path))
 
     @cached_property
     def _nested(self) -> dict[str, str]:
@@ -97,9 +98,11 @@ class _Audio:
 
         A `LockstepError` where several folders hold a file of this name.
         """
-        clip_id, file = self._file(composed(named), where)
-        path = file or f"{without_suffix(named)}{SUFFIXES[0]}"
-        return clip_id, f"{self._folder}/{path}" if self._folder else path
+        clip_id, file = self._file(nfc(named), where)
+        path = os.path.join(self._folder, file or f"{without_suffix(named)}{SUFFIXES[0]}")
+        if file:
+            check_inside(self._root, path)
+        return clip_id, path
 
     def _file(self, named: str, where: str) -> tuple[str, str | None]:
         """(id, path in the folder, None where there is no such file)."""

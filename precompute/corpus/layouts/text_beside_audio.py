@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, composed, files_below
+from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, nfc
 from xtts.precompute.corpus.layouts.layout import checked_clip, segment_name
 from xtts.precompute.corpus.layouts.timed_text import SUBTITLES, Said, texts_in
 from xtts.shared.cache.clip_index import Clip
@@ -54,9 +54,9 @@ class TextBesideAudio:
             )  # fmt: skip
 
     def _texts(self, paths: list[str]) -> dict[str, str]:
-        """`composed` path without suffix to path."""
+        """`nfc` path without suffix to path."""
         return {
-            composed(path.removesuffix(suffix)): path
+            nfc(path.removesuffix(suffix)): path
             for suffix in reversed(self.text_suffixes) for path in paths if path.endswith(suffix)
         }  # fmt: skip
 
@@ -95,7 +95,7 @@ class VCTK:
             if not name.endswith(_OTHER_MICROPHONE)
         }
         below = [path for path in files_below(data, _TEXT_FOLDER) if path.endswith(".txt")]
-        texts = {composed(path.removesuffix(".txt")): path for path in below}
+        texts = {nfc(path.removesuffix(".txt")): path for path in below}
         names = sorted(audio.keys() | texts)
         ids = clip_ids(names)
         for name in names:

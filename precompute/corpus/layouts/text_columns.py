@@ -32,6 +32,8 @@ _MARK = "Po"
 """Unicode's category of full stops, commas and their like in every script."""
 _MOST_LABELS = 1000
 """Different values of a column beyond which they are no labels."""
+_LABELS_PER_TEXT = 3
+"""Twice the values of a third column beside each different text from which on it holds labels."""
 _ENOUGH_CLIPS = 4
 """From so many on, not every clip has a speaker of its own."""
 _SHORTER = 3
@@ -47,7 +49,9 @@ class _Column:
     bytes: int = 0
     values: set[str] = field(default_factory=set)
     """At most one more than `_MOST_LABELS`."""
-    is_number: bool = True
+    has_letters: bool = False
+    is_label: bool = False
+    """One text has many values of it."""
     first: str = ""
 
     def add(self, value: str) -> None:
@@ -55,25 +59,28 @@ class _Column:
         if not value:
             return
         self.first, self.lines, self.bytes = self.first or value, self.lines + 1, self.bytes + len(value.encode())
-        self.is_number = self.is_number and value.replace(".", "", 1).isdecimal()
+        self.has_letters = self.has_letters or any(map(str.isalpha, value))
         if len(self.values) <= _MOST_LABELS:
             self.values.add(value)
 
     def kind(self, text: "_Column") -> str:
-        """`text`, `speaker`, `language`, or empty for amounts; text: a column that holds texts."""
-        if self.is_number:
-            return "" if any("." in value for value in self.values) else "speaker"
+        """`text`, `speaker`, `language`, or empty for amounts, times and files; text: the texts beside its values."""
+        if not self.has_letters:
+            return "speaker" if all(map(str.isdecimal, self.values)) else ""
+        if all(map(is_audio, self.values)):
+            return ""
         if all(map(is_language, self.values)):
             return "language"
         is_few = 2 * len(self.values) < min(self.lines, len(text.values))
         is_short = _SHORTER * self.bytes * text.lines < text.bytes * self.lines
-        return "speaker" if is_few or is_short else "text"
+        return "speaker" if is_few or is_short or self.is_label else "text"
 
     def may_be_speaker(self, text: "_Column") -> bool:
         """Whether nothing speaks against names of speakers, of whom a small corpus may have one a clip."""
         is_sentence = any(len(value.split()) > _LONGEST_NAME_WORDS for value in self.values)
         is_different = len(self.values) == self.lines >= _ENOUGH_CLIPS
-        return {"text": not is_sentence and not is_different, "speaker": True}.get(self.kind(text), False)
+        is_name = 2 * len(self.values) <= self.lines or not (is_sentence or is_different)
+        return {"text": is_name, "speaker": True}.get(self.kind(text), False)
 
 
 def table_of(data: Path) -> Path | None:
@@ -106,11 +113,14 @@ def reading_of(path: Path) -> str:
     if (line and "|" not in line) or is_header(header):
         return ""
     lines, widths, texts, first = 0, Counter[int](), 0, ("", [""])
-    columns = [_Column() for _ in range(5)]
+    columns, beside, pairs = [_Column() for _ in range(5)], _Column(), set[tuple[str, str]]()
     for where, line in filled_lines(path):
         values = [value.strip() for value in line.split("|")]
         for column, value in zip_longest(columns, values[: len(columns)], fillvalue=""):
             column.add(value)  # type: ignore[union-attr]
+        if len(values) > 2 and values[2] and len(pairs) < _MOST_LABELS:
+            beside.add(values[1])
+            pairs.add((values[1], values[2]))
         lines, widths[len(values)] = lines + 1, widths[len(values)] + 1
         if len(values) != 3 or _is_text(values):
             texts += 1
@@ -120,11 +130,13 @@ def reading_of(path: Path) -> str:
     if with_suffix and 2 * widths[2] > lines:
         return "piper"
     _, second, third, fourth, _ = columns
-    if widths[4] == lines and third.kind(fourth) == "language" and fourth.bytes > second.bytes:
+    kinds = second.kind(fourth), third.kind(fourth)
+    if with_suffix and widths[4] == lines and "language" == kinds[1] != kinds[0] and fourth.bytes > second.bytes:
         return "piper"
     if 2 * texts > lines or not widths[3]:
         if max(widths, default=0) == _most_frequent(widths) <= len(columns):  # else LJSpeech names a line
-            _check_kinds(path, columns, with_suffix=with_suffix)
+            third.is_label = 2 * len(pairs) > _LABELS_PER_TEXT * len(beside.values)
+            _check_kinds(path, columns, beside, with_suffix=with_suffix)
         return "ljspeech"
     if with_suffix and texts == 0 and len(second.values) < lines:
         return "piper"
@@ -163,16 +175,22 @@ def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _check_kinds(path: Path, columns: Sequence[_Column], *, with_suffix: bool) -> None:
-    """Raise where a third column is no text in words, or a fourth no speaker, as `id|text|normalised|speaker` has them.
+def _check_kinds(path: Path, columns: Sequence[_Column], beside: _Column, *, with_suffix: bool) -> None:
+    """Raise where later columns are none of `id|text|normalised|speaker|language`.
 
-    The error shows how else the lines can be read. Comparing letters would not do: Chinese and its pinyin share none.
+    beside: the second column of the lines that have a third. The error shows how else the lines can be read. Comparing
+    letters would not do: Chinese and its pinyin share none.
     """
-    _, text, third, fourth, _ = columns
-    is_text, is_speaker = not third.lines or third.kind(text) == "text", not fourth.lines or fourth.may_be_speaker(text)
-    if is_text and is_speaker:
+    _, text, third, fourth, fifth = columns
+    fitting = (
+        ("third", "the text in words", third, third.kind(beside) == "text"),
+        ("fourth", "a speaker", fourth, fourth.may_be_speaker(text)),
+        ("fifth", "a language", fifth, fifth.kind(text) == "language"),
+    )
+    wrong = [(number, what, column) for number, what, column, fits in fitting if column.lines and not fits]
+    if not wrong:
         return
-    number, what, column = ("third", "the text in words", third) if not is_text else ("fourth", "a speaker", fourth)
+    number, what, column = wrong[0]
     kinds = _kinds(columns)
     named = {"file" if with_suffix else "id": 0}
     for place, kind in kinds.items():

@@ -138,6 +138,9 @@ def test_columns_are_told_by_what_they_hold(tmp_path, line, clip):
         ("c{}.wav|{}|{}", ["0", "1"], "file=0,text=1,speaker=2"),  # StyleTTS 2
         ("c{}|{}|{}", ["sad", "happy"], "id=0,text=1,speaker=2"),
         ("c{}|{}|{}", ["0", "1"], "id=0,text=1,speaker=2"),
+        ("c{}|{}|{}", ["-20.5", "0.00 1.70", "1", "2024-01-10"], "id=0,text=1"),
+        ("c{}|{}|/data/wavs/{}.wav", ["a", "b", "c", "d"], "id=0,text=1"),
+        ("c{}|{}|Said in {} other words.|ann|1.{}", ["some", "few", "my", "the"], "id=0,text=1,normalised=2,speaker=3"),
         ("c{}|{}|{}", ["1.60", "1.70", "2.1", "3"], "id=0,text=1"),
         ("c{}|{}|{}", ["p1", "p2", "p3", "p4"], "id=0,text=1,speaker=2"),  # far shorter
         ("c{}|{}|{}|en", ["ann", "bob"], "id=0,text=1,speaker=2,language=3"),
@@ -148,9 +151,34 @@ def test_columns_are_told_by_what_they_hold(tmp_path, line, clip):
 def test_a_column_that_could_be_something_else_stops_with_the_columns_that_decide(tmp_path, line, values, columns):
     lines = [line.format(number, text, values[number % len(values)], number) for number, text in enumerate(SENTENCES)]
     write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
-    with pytest.raises(LockstepError, match=rf"metadata\.csv:1: a (third|fourth) column .*--columns {columns}[ ,]"):
+    with pytest.raises(
+        LockstepError, match=rf"metadata\.csv:1: a (third|fourth|fifth) column .*--columns {columns}[ ,]"
+    ):
         read_corpus(tmp_path)
     assert read_corpus(tmp_path, columns=columns).clips[0].text in (SENTENCES[0], "Said in some other words.")
+
+
+@pytest.mark.parametrize("texts", [["Come here.", "Yes."], ["What time is it now?", "No."]])
+@pytest.mark.parametrize("labels", [["anna", "bert", "carl"], ["surprised", "fearful", "happy"]])
+def test_labels_of_prompts_that_repeat_are_no_texts(tmp_path, texts, labels):
+    lines = [f"c{number}-{label}|{text}|{label}" for number, text in enumerate(texts) for label in labels]
+    write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
+    with pytest.raises(LockstepError, match=r"a third column such as|three columns that can be read in two ways"):
+        read_corpus(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"c{n}|{text}|\n" for n, text in enumerate(SENTENCES)) + "d|7.|seven\ne|Dr. No|Doctor No\n",
+        "a|Ja|ja|anna-lena\nb|No|no|anna-lena\nc|So|so|bert\n",
+        "".join(f"c{n}|Yes.|Yes|{who}\n" for n, who in enumerate(["Jose Luis de la Vega", "Ann"] * 4)),
+        "a|5.|five\nb|5.|five\nc|6.|six\n",
+    ],
+)
+def test_right_lists_of_ljspeech_are_not_doubted(tmp_path, text):
+    write_files(tmp_path, {"metadata.csv": text})
+    assert len(read_corpus(tmp_path).clips) == text.count("\n")
 
 
 @pytest.mark.parametrize(

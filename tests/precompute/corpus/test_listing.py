@@ -151,11 +151,18 @@ def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
         ("caf\ufffd", "a letter that another program could not read"),
         ("Tom &amp; Tim", "an entity of HTML: '&amp;' in clip b"),
         ("it&#39;s", "an entity of HTML: '&#39;' in clip b"),
-        ("[EN]Hello.[EN]", "the tag of a language: '[EN]' in clip b"),
+        ("[EN]Hello.[EN]", "the tag of a language: '[EN]Hello.[EN]' in clip b"),
+        ("it&apos;s", "an entity of HTML: '&apos' in clip b"),
+        ("one&nbsp two", "an entity of HTML: '&nbsp' in clip b"),
+        ("<i>very</i> late", "a tag of HTML: '<i>' in clip b"),
+        ("It\\u2019s", "an escape"),
+        ("\u03b3\u03b5\u03b9\u03b1".encode().decode("latin-1"), "UTF-8 that was read as Latin-1"),
+        ("ać będą".encode().decode("cp1252", "ignore"), "UTF-8 that was read as Latin-1"),
     ],
 )
 def test_a_broken_text_is_named(tmp_path, text, fault):
-    write_files(tmp_path, {"metadata.csv": f"a|Ärger, »Ä« und „Ö“; R&D; AT&T; IRMÃ. [1] [[hə]]\nb|{text}\n"})
+    right = "Ärger, »Ä« und „Ö“; R&D; AT&T; IRMÃ. [1] [[hə]] AMANHÃ\u00a0É 5 Å² [It] <3 Ä…"
+    write_files(tmp_path, {"metadata.csv": f"a|{right}\nb|{text}\n"})
     with pytest.raises(LockstepError, match=re.escape(fault)):
         read_corpus(tmp_path, columns="id=0,text=1")
 
@@ -167,12 +174,12 @@ def test_recordings_that_a_list_does_not_name_are_told(tmp_path, layout):
     write_files(tmp_path, files | {"metadata.csv": rows[layout]})
     for limit in (None, 1):
         notes = read_corpus(tmp_path, layout=layout, limit=limit).notes
-        assert notes == (f"{tmp_path}: 2 recordings have no text (wavs/c.wav, wavs/d.wav)",)
+        assert notes == (f"{tmp_path}: 2 recordings are not in the list (wavs/c.wav, wavs/d.wav)",)
 
 
 def test_a_file_in_other_capitals_is_named(tmp_path):
     data = write_files(tmp_path / "corpus", {"wavs/Clip.WAV": sound(1.0), "metadata.csv": "clip|words\n"})
-    with pytest.raises(LockstepError, match=r"wavs/clip\.wav is not there, but Clip\.WAV: mind the capitals"):
+    with pytest.raises(LockstepError, match=r"wavs/clip\.wav is not there, but Clip\.WAV is \(case differs\)"):
         build(data, tmp_path / "cache")
 
 
