@@ -92,7 +92,7 @@ def main() -> None:
     "--limit",
     type=click.IntRange(1),
     metavar="N",
-    help="Number of clips, the first ones of every corpus in equal parts, for a trial.  [default: all]",
+    help="Number of clips for a trial: the first of each corpus, in equal shares.  [default: all]",
 )
 @click.option("--fresh", is_flag=True, help="Full rebuild: keep nothing of an earlier cache.")
 @click.option(

@@ -43,7 +43,7 @@ def build_cache(
         config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.
         settings: Single keys over those, as in `{"shapes.buckets": 8}`.
         workers: Processes (default: one a core); 0 works in this process.
-        limit: Only the first so many clips of the corpus.
+        limit: Number of clips, the first of each corpus in equal shares.
         fresh: Build everything again, whatever is there.
         index_only: Store no mels: the records name the wavs, which the trainer reads.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.

@@ -98,7 +98,7 @@ class TextConfig(ConfigSection):
     @field_validator("language")
     @classmethod
     def _canonical(cls, code: str) -> str:
-        """The code by which the language is known; a `LockstepError` where no language has it."""
+        """The canonical code of the language; a `LockstepError` for an unknown code."""
         return find_language(code).code
 
 

@@ -60,7 +60,7 @@ def warn(line: str) -> None:
 def reported() -> Iterator[None]:
     """Turn a `LockstepError` or Ctrl-C inside a command into one line on stderr and the right exit code.
 
-    What the terminal has no character for is printed as its number.
+    Characters that stdout cannot encode are printed as escapes.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")

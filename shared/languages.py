@@ -1,4 +1,4 @@
-"""The languages that are known by name, in `languages.tsv`: their codes, scripts and espeak-ng voices."""
+"""Languages with known scripts and espeak-ng voices, from `languages.tsv`."""
 
 import re
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ _CODE_OF = {other: language.code for language, others in _ROWS for other in othe
 def find_language(code: str) -> Language:
     """The language of an ISO 639 code of two or three small letters; one that is not in the table gets generic rules.
 
-    A `LockstepError` where it is no such code, or one of two letters that no language has.
+    A `LockstepError` for anything else, or two letters that ISO 639-1 does not assign.
     """
     code = _CODE_OF.get(code, code)
     if code in LANGUAGES:

@@ -50,9 +50,9 @@ class BuildReport:
     unnormalised: int
     """Clips whose text is the raw one."""
     speakers: Mapping[str, int]
-    """Clips of each speaker that the corpus names, rejected ones included; the most first."""
+    """Clips per named speaker, rejected ones included, most frequent first."""
     languages: Mapping[str, int]
-    """Likewise of each language."""
+    """Clips per language code, in the same order."""
     low_rates: Mapping[int, int]
     """Clips by the Hz of their files, where these are below the profile's."""
     padding_efficiency: list[float]
@@ -127,7 +127,7 @@ def _remote(request: BuildRequest, stack: ExitStack) -> tuple[RemoteCache | None
 
 
 def _clips_by(names: Any) -> dict[str, int]:  # noqa: ANN401
-    """Clips by the name in their row of a column, the most first; without those that have none."""
+    """Clips by a column of names, most frequent first; those without a name are left out."""
     counts = {one["values"]: one["counts"] for one in names.combine_chunks().value_counts().to_pylist()}
     return dict(sorted(((name, counts[name]) for name in counts if name), key=lambda pair: (-pair[1], pair[0])))
 

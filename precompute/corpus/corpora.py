@@ -52,7 +52,7 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
     Clips, and speakers, of a corpus with a name are called NAME_ID. A corpus with a name but without speakers is one
     speaker of that name. The result does not depend on the order of the entries.
 
-    limit: most clips of all corpora together, the first ones of each in equal parts. words_in: as in `read_corpus`.
+    limit: total number of clips, the first of each corpus in equal shares. words_in: as in `read_corpus`.
 
     A `LockstepError` where a corpus cannot be read or is given twice, or two clips or speakers have one name.
     """

@@ -27,9 +27,9 @@ _CUT_EXACTLY = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Encodings in which a sample does not depend on those before it; others decode differently after a seek."""
 _LEAD_IN_SECONDS = 1.0
 """Decoded and dropped before a segment of an mp3 or Vorbis file: from there on it is the whole file's, to 1e-7."""
-_SIZES = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
+_SIZE_MISMATCH = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
 """Bytes that a header promises and that are there, as libsndfile's log has them where they differ."""
-_OPEN_BYTES = 0x7FFF_0000
+_STREAMED_BYTES = 0x7FFF_0000
 """Larger sizes are placeholders of programs that write a stream: 0xFFFFFFFF, about 0x7FFFFFFF."""
 _CUT_OFF_OGG = ("Last page lacks an end-of-stream bit", "Junk after the last page")
 """What libsndfile's log says of a file that ends within a page; a live stream that was stopped has only the first."""
@@ -143,7 +143,7 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
 
 
 def decode(source: AudioSource, *, rate: int) -> np.ndarray:
-    """Decode a whole file to float32[S]: channels averaged, then resampled to `rate`."""
+    """Decode a whole file to float32[S]: mixed down, then resampled to `rate`."""
     return read_recording(source).at(rate)
 
 
@@ -208,8 +208,8 @@ def _check(file: Any, segment: Segment | None) -> Header:  # noqa: ANN401 - soun
 
 def _refuse_cut_off(log: str) -> None:
     """Raise `AudioProblem` where a file holds less than its header says; log: libsndfile's."""
-    for promised, there in _SIZES.findall(log):
-        if int(there) + 1 < int(promised) < _OPEN_BYTES:  # a byte of padding may be missing
+    for promised, there in _SIZE_MISMATCH.findall(log):
+        if int(there) + 1 < int(promised) < _STREAMED_BYTES:  # a byte of padding may be missing
             raise AudioProblem("unreadable audio", f"cut off: {there} bytes, the header says {promised}")
     if all(line in log for line in _CUT_OFF_OGG):
         raise AudioProblem("unreadable audio", "cut off: it ends within a page")

@@ -35,7 +35,7 @@ class SignalQuality:
 
     @property
     def is_silent(self) -> bool:
-        """Whether there is no sound at all."""
+        """Whether the clip is digital silence."""
         return self.loudness_db <= _QUIETEST_DB
 
 

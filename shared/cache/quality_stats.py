@@ -120,7 +120,7 @@ class QualityStats:
     sample_rate: int
     """Hz of the mel profile."""
     doubts: list[str]
-    """Lines about texts that cannot be what is spoken."""
+    """Warnings that the texts may not be the transcripts."""
     unmeasured: int
     """Kept clips of which only text and header are known, as in a cache without mels."""
 
@@ -167,13 +167,15 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
 
 
 def _doubts(rows: Sequence[IndexRow]) -> list[str]:
-    """Lines about few different texts, and about more or fewer letters than anybody speaks."""
+    """Warnings: few distinct texts; more or fewer letters per second than people speak."""
     lines, different = list[str](), len({row.clip.text for row in rows})
     if len(rows) >= _ENOUGH_CLIPS and _SAME_TEXTS * different < len(rows):
-        lines.append(f"only {different:,} different texts in {len(rows):,} clips: is this column the text?")
+        lines.append(f"{len(rows):,} clips have only {different:,} distinct texts: is this the right column?")
     rate = sum(map(letters_in, rows)) / max(sum(row.seconds for row in rows), 1e-9)
     if rows and not _SLOWEST < rate < _FASTEST:
-        lines.append(f"{rate:.1f} letters a second: people speak {_SLOWEST:g} to {_FASTEST:g}. Are these the texts?")
+        lines.append(
+            f"{rate:.1f} letters per second, expected {_SLOWEST:g} to {_FASTEST:g}: are these the transcripts?"
+        )
     return lines
 
 

@@ -186,6 +186,6 @@ def _fix(counts: LetterCounts, kind: str) -> str:
     tolerate = f"--set text.max_unknown_share={math.ceil(counts.share * 1000) / 1000:g} to lose them"
     lost = counts.left_out + counts.folded
     if 2 * sum(lost[c] for c in _IPA_LETTERS) > lost.total():
-        return f"put phonemes into double brackets, [[...]], and --set text.tokenizer=phonemes, or {tolerate}"
+        return f"write phonemes as [[...]] and build with --set text.tokenizer=phonemes, or {tolerate}"
     other = "--set text.tokenizer=characters" if kind == "phonemes" and counts.language != "en" else ""
     return ", or ".join(filter(None, [_OTHER_LANGUAGE, other, tolerate]))

@@ -34,11 +34,11 @@ _ABBREVIATIONS = frozenset("mr mrs ms dr prof rev hon gen col capt lt sgt st jr 
 _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[\]\u2019\u201d\s]*$""")
 _NAMED, _SAID = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
 _WORD_SIGNS = frozenset("%‰°§&@")
-"""Signs that stand for a word and that Unicode counts among marks."""
+"""Signs that are read as words."""
 _ARROW, _DASH = re.compile(r"[-=]+>|<[-=]+|={2,}"), re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
-"""espeak-ng reads a word that ends so as English, and leaves the traditional one out."""
+"""The suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
 _COMPATIBLE = ("LATIN", "ROMAN NUMERAL", "SMALL ROMAN NUMERAL")
 _PLAIN_FORMS = frozenset({"wide", "narrow", "font", "circle", "isolated", "initial", "medial", "final"})
 """Forms of characters in Unicode's decompositions that are read as their plain ones."""
@@ -88,7 +88,7 @@ def phonemise(text: str, language: str = "en") -> str:
 
 
 def _plain_text(text: str, language: str) -> str:
-    """A text with plain letters, digits and signs in place of wide ones, ligatures and a language's own digits.
+    """Text with full-width forms, ligatures and native digits replaced by plain characters.
 
     Arrows are spaces; an ellipsis and a dash between words pause.
     """
@@ -136,11 +136,11 @@ def is_unspoken(character: str) -> bool:
 
 def unread_signs(text: str, language: str) -> list[str]:
     """The signs and digits of `text` that have no sound: names that nobody says, and what the voice passes over."""
-    return [c for c in text if not (c.isalpha() or c.isspace()) and (is_unspoken(c) or _is_passed_over(c, language))]
+    return [c for c in text if not (c.isalpha() or c.isspace()) and (is_unspoken(c) or _is_skipped(c, language))]
 
 
 @lru_cache(maxsize=65_536)
-def _is_passed_over(sign: str, language: str) -> bool:
+def _is_skipped(sign: str, language: str) -> bool:
     if sign not in _WORD_SIGNS and unicodedata.category(sign) not in ("Sc", "So", "Sm", "Nd", "Nl", "No"):
         return False
     return phonemise(f"{_STAND_IN} {sign} {_STAND_IN}", language) == phonemise(f"{_STAND_IN} {_STAND_IN}", language)
@@ -181,7 +181,7 @@ def _voice(language: str) -> str:
     if found.voice:
         return found.voice
     raise LockstepError(
-        "text.tokenizer", found=f"phonemes in {found.name}, which espeak-ng cannot speak, or without tones or vowels",
+        "text.tokenizer", found=f"phonemes in {found.name}, for which espeak-ng has no voice with every tone and vowel",
         expected="characters or bpe in this language", fix="--set text.tokenizer=characters",
     )  # fmt: skip
 

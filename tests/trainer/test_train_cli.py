@@ -148,4 +148,4 @@ def test_a_run_whose_cache_was_moved_asks_for_its_new_place(refused, cache, tmp_
     cache.rename(tmp_path / "moved")
     code, found = refused("--resume", step)
     assert code == 2
-    assert f"{cache}, which is not there any more, expected the cache of the run; give its new place with --" in found
+    assert f"cache {cache}, which no longer exists, expected the cache of the run; give its new path with --" in found

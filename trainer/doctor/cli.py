@@ -42,7 +42,7 @@ _PATH = click.Path(path_type=Path)
     "--run",
     type=_PATH,
     metavar="DIR",
-    help="Run folder whose settings and cache are checked, and its validation losses for overfitting.",
+    help="Run folder: check its settings, its cache, and its validation losses for overfitting.  [default: none]",
 )
 @click.option(
     "--profile", type=_PATH, metavar="DIR", help="Folder for a trace of ten steps, for TensorBoard's profile plugin."

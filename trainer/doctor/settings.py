@@ -49,7 +49,7 @@ def load_setup(
 ) -> Setup:  # fmt: skip
     """Resolve and check everything that must be valid before measuring; all of a remote cache is copied first.
 
-    run: a run folder, whose settings and cache stand for those that are not given.
+    run: a run folder, whose settings and cache are the defaults.
     """
     folder = RunFolder(run) if run else None
     if folder and not config and folder.config_file.is_file():

@@ -44,7 +44,7 @@ def stop(run: Session, chunk: Chunk) -> None:
 def speak(run: Session, _: Chunk) -> None:
     """Speak the fixed sentences with the averaged weights if they are due; nothing after a signal.
 
-    Whatever fails in it costs a line, not the run.
+    A failure is reported in one line; the run continues.
     """
     if run.samples.empty or run.stop or not run.is_due(run.training.samples_every or run.training.steps):
         return

@@ -21,12 +21,12 @@ USUAL_NAMES = {
     "language": ("language", "lang", "locale"),
     "id": ("id", "_id", "utt_id"),
 }
-"""What corpora call the facts about a clip, in the columns of a table or the keys of a JSON object, the first first."""
+"""Names that corpora give the fields of a clip, as columns or JSON keys; the first that has a value wins."""
 HEADER_NAMES = {
     **USUAL_NAMES,
     "file": ("file_name", "filename", "file", "path", "audio", "audio_file", "audio_filepath", "wav", "basename"),
 }
-"""The same in the header of a list."""
+"""`USUAL_NAMES`, and names of the audio file, in the header of a list."""
 _LONGEST_NAME_WORDS = 3
 _MARK = "Po"
 """Unicode's category of full stops, commas and their like in every script."""

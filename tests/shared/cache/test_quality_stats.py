@@ -90,10 +90,10 @@ def test_a_speaker_with_few_clips_does_not_cost_a_median_of_the_corpus(row, monk
 @pytest.mark.parametrize(
     ("different", "doubts"),
     [
-        ({}, ["only 1 different texts in 12 clips: is this column the text?"]),
-        ({"text": "EN"}, ["only 1 different texts in 12 clips: is this column the text?"]),
-        ({"seconds": 60.0}, ["0.2 letters a second: people speak 1.5 to 35. Are these the texts?"]),
-        ({"text": "many letters " * 9}, ["99.0 letters a second: people speak 1.5 to 35. Are these the texts?"]),
+        ({}, ["12 clips have only 1 distinct texts: is this the right column?"]),
+        ({"text": "EN"}, ["12 clips have only 1 distinct texts: is this the right column?"]),
+        ({"seconds": 60.0}, ["0.2 letters per second, expected 1.5 to 35: are these the transcripts?"]),
+        ({"text": "many letters " * 9}, ["99.0 letters per second, expected 1.5 to 35: are these the transcripts?"]),
     ],
 )
 def test_texts_that_cannot_be_what_is_spoken_are_doubted(row, different, doubts):

@@ -54,7 +54,7 @@ def test_another_language_or_script_is_refused_with_the_setting_though_letters_c
 
 
 def test_a_corpus_of_phonemes_is_told_how_they_are_written():
-    fix = r"expected at most 0\.10% with .*; put phonemes into double brackets, .*, and --set text.tokenizer=ph"
+    fix = r"expected at most 0\.10% with .*; write phonemes as .* and build with --set text.tokenizer=ph"
     with pytest.raises(LockstepError, match=fix):
         check_letters(counted("en", ["h\u0259l\u02c8o\u028a w\u02c8\u025c\u02d0ld"]), 0.001)
 

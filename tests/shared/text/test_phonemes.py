@@ -132,7 +132,7 @@ def test_letters_without_a_reading_are_named_and_left_out():
 
 def test_a_language_that_is_spelled_and_one_without_a_voice_are_refused():
     japanese, none = spoken(("あ", "ja"), ("a", "qqq"))
-    assert "phonemes in Japanese, which espeak-ng cannot speak" in japanese
+    assert "phonemes in Japanese, for which espeak-ng has no voice" in japanese
     assert "--set text.tokenizer=characters" in japanese
     assert "espeak-ng has no voice qqq" in none
 
