@@ -6,7 +6,7 @@ or an impossible combination is an error that names the key and the nearest know
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from xtts.shared.languages import find_language
 from xtts.shared.model_config import (
@@ -77,7 +77,7 @@ class TextConfig(ConfigSection):
     stays while clips come and go. `auto` is decided when a cache is built: what the cache has already, else `phonemes`
     where the extra is installed and espeak-ng has a voice, else `characters`.
     """
-    language: str = "en"
+    language: Annotated[str, AfterValidator(lambda code: find_language(code).code)] = "en"
     """ISO 639 code of the corpus' language, such as `de`, `fa` or `cmn`: its alphabet is learned from the corpus, `en`
     has a to z. Mandarin (`cmn`) is read as pinyin, extra `mandarin`, Japanese (`ja`) as kana, extra `japanese`."""
     max_unknown_share: Fraction = 0.001
@@ -94,12 +94,6 @@ class TextConfig(ConfigSection):
     """Put numbers and abbreviations into words (shared/text/text_normalization.py), only in texts without a normalised
     column and in what xtts-synth speaks. In English and German with what stands around them,
     in other languages dates, times, ordinals and percent."""
-
-    @field_validator("language")
-    @classmethod
-    def _canonical(cls, code: str) -> str:
-        """The canonical code of the language; a `LockstepError` for an unknown code."""
-        return find_language(code).code
 
 
 class ShapesConfig(ConfigSection):

@@ -12,9 +12,9 @@ from xtts.precompute.corpus.corpus_files import clip_ids, source_of, without_suf
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
 from xtts.precompute.corpus.layouts.text_columns import (
     HEADER_NAMES,
+    KIND_OF,
     METADATA_FILE,
     TABLE_SUFFIXES,
-    names_files,
     reading_of,
     table_of,
 )
@@ -42,7 +42,7 @@ class Piper:
     def matches(self, data: Path) -> bool:
         """Whether `reading_of` its list says so."""
         path = table_of(data)
-        return path is not None and names_files(path) and reading_of(path) == self.name
+        return path is not None and reading_of(path) == self.name
 
     def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of their lines."""
@@ -59,57 +59,43 @@ class Piper:
 
 @dataclass(frozen=True)
 class WithHeader:
-    """Columns that the first line names."""
+    """Columns that the first line names, by `HEADER_NAMES`; the first of a kind counts."""
 
     name: str
-    kinds: Mapping[str, str]
-    """Name of a column to what it is; of several that are one thing the first in the line counts."""
-    needed: tuple[str, ...] = ()
-    """Names by which it is told from others."""
-    delimiters: str = "|"
-    """One of these is between the columns."""
-    list_name: str = METADATA_FILE
+    list_name: str
     expected: str = "lines below the header"
 
     def matches(self, data: Path) -> bool:
-        """Whether the first line of its list is such a header."""
+        """Whether the first line of its list names one column of texts, and one of files or ids."""
         path = data if data.is_file() else data / self.list_name
         if path.suffix not in TABLE_SUFFIXES or not path.is_file():
             return False
         header, where = self._header(path)
-        texts = sum(self.kinds.get(name) == "text" for name in header)
-        named = not {"file", "id"}.isdisjoint(where)
-        return named and "text" in where and texts <= 1 and set(self.needed) <= set(header)
+        texts = sum(KIND_OF.get(name) == "text" for name in header)
+        return "text" in where and texts <= 1 and not where.keys().isdisjoint(("file", "id"))
 
     def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of their lines."""
         path = data if data.is_file() else data / self.list_name
         header, where = self._header(path)
-        missing = {"file", "text"} - where.keys() - ({"file"} if "id" in where else set())
-        for name, kind in self.kinds.items():
-            if kind in missing:
-                expected = f"a header of the layout {self.name}"
-                raise LockstepError(f"{path}:1", found=f"no column {name}", expected=expected)
+        for kinds in (("text",), ("file", "id")):
+            if where.keys().isdisjoint(kinds):
+                expected = f"one of {', '.join(HEADER_NAMES[kinds[0]])}"
+                raise LockstepError(f"{path}:1", found=f"no column of a {kinds[0]}", expected=expected)
         rows = partial(_split, path, _delimiter(path), skip=1)
         return _clips(folder_of(data), rows, where, width=len(header))
 
-    def _header(self, path: Path) -> tuple[list[str], dict[str, int]]:
-        """The names of the columns, and the places of those that are read; none where other marks are between them."""
-        if _delimiter(path) not in self.delimiters:
-            return [], {}
+    @staticmethod
+    def _header(path: Path) -> tuple[list[str], dict[str, int]]:
+        """The names of the columns, and the numbers of those that are read, by kind."""
         header = [name.lower() for name in next(_split(path, _delimiter(path)), ("", []))[1]]
-        where = {self.kinds[name]: place for place, name in reversed(list(enumerate(header))) if name in self.kinds}
+        where = {KIND_OF[name]: column for column, name in reversed(list(enumerate(header))) if name in KIND_OF}
         if "normalised" in where:
             where.setdefault("text", where["normalised"])
         return header, where
 
 
-COMMON_VOICE = WithHeader(
-    "common-voice", {"client_id": "speaker", "path": "file", "sentence": "text", "locale": "language"},
-    ("client_id",), "\t", "validated.tsv",
-)  # fmt: skip
-TABLE = WithHeader("table", {name: kind for kind, names in HEADER_NAMES.items() for name in names}, (), "|\t;,")
-"""Audio folders of Hugging Face, Coqui's and F5's lists, and tables like them."""
+TABLE, COMMON_VOICE = WithHeader("table", METADATA_FILE), WithHeader("common-voice", "validated.tsv")
 
 
 @dataclass(frozen=True)

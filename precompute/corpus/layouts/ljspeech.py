@@ -17,7 +17,7 @@ from xtts.precompute.corpus.corpus_files import (
     without_suffix,
 )
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, table_of, usual_width
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, reading_of, sampled_lines, table_of, usual_width
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -39,7 +39,7 @@ class LJSpeech:
     def read(self, data: Path) -> Iterator[Clip]:
         """The clips in the order of their lines; their audio lies in the first of `_FOLDERS` that has some."""
         root, path = folder_of(data), data if data.is_file() else data / METADATA_FILE
-        audio, width = _Audio(root, path), usual_width(path)
+        audio, width = _Audio(root, path), usual_width(sampled_lines(path))
         for where, line in filled_lines(path):
             columns = [column.strip() for column in line.split("|")]
             if len(line.rstrip("| \t").split("|")) > width:

@@ -3,13 +3,12 @@
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import islice
 from pathlib import Path
 
 from xtts.precompute.corpus.corpus_files import is_audio
 from xtts.precompute.corpus.plain_names import is_language, name_problem
-from xtts.precompute.corpus.text_lines import filled_lines, first_line
+from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.errors import LockstepError
 
 METADATA_FILE = "metadata.csv"
@@ -27,60 +26,18 @@ HEADER_NAMES = {
     "file": ("file_name", "filename", "file", "path", "audio", "audio_file", "audio_filepath", "wav", "basename"),
 }
 """`USUAL_NAMES`, and names of the audio file, in the header of a list."""
+KIND_OF = {name: kind for kind, names in HEADER_NAMES.items() for name in names}
+_SAMPLED_LINES = 1000
+"""Lines from the start of a list that decide what its columns hold."""
 _LONGEST_NAME_WORDS = 3
 _MARK = "Po"
 """Unicode's category of full stops, commas and their like in every script."""
-_MOST_LABELS = 1000
-"""Different values of a column beyond which they are no labels."""
-_LABELS_PER_TEXT = 3
-"""Twice the values of a third column beside each different text from which on it holds labels."""
 _ENOUGH_CLIPS = 4
 """From so many on, not every clip has a speaker of its own."""
 _SHORTER = 3
-"""Times that labels are shorter than texts, in bytes: a Chinese character has three, about as many as its pinyin."""
-
-
-@dataclass
-class _Column:
-    """What the values of a column show."""
-
-    lines: int = 0
-    """Those where it has a value."""
-    bytes: int = 0
-    values: set[str] = field(default_factory=set)
-    """At most one more than `_MOST_LABELS`."""
-    has_letters: bool = False
-    is_label: bool = False
-    """One text has many values of it."""
-    first: str = ""
-
-    def add(self, value: str) -> None:
-        """Note a value, if there is one."""
-        if not value:
-            return
-        self.first, self.lines, self.bytes = self.first or value, self.lines + 1, self.bytes + len(value.encode())
-        self.has_letters = self.has_letters or any(map(str.isalpha, value))
-        if len(self.values) <= _MOST_LABELS:
-            self.values.add(value)
-
-    def kind(self, text: "_Column") -> str:
-        """`text`, `speaker`, `language`, or empty for amounts, times and files; text: the texts beside its values."""
-        if not self.has_letters:
-            return "speaker" if all(map(str.isdecimal, self.values)) else ""
-        if all(map(is_audio, self.values)):
-            return ""
-        if all(map(is_language, self.values)):
-            return "language"
-        is_few = 2 * len(self.values) < min(self.lines, len(text.values))
-        is_short = _SHORTER * self.bytes * text.lines < text.bytes * self.lines
-        return "speaker" if is_few or is_short or self.is_label else "text"
-
-    def may_be_speaker(self, text: "_Column") -> bool:
-        """Whether nothing speaks against names of speakers, of whom a small corpus may have one a clip."""
-        is_sentence = any(len(value.split()) > _LONGEST_NAME_WORDS for value in self.values)
-        is_different = len(self.values) == self.lines >= _ENOUGH_CLIPS
-        is_name = 2 * len(self.values) <= self.lines or not (is_sentence or is_different)
-        return {"text": is_name, "speaker": True}.get(self.kind(text), False)
+"""Labels are this many times shorter than texts, in UTF-8 bytes: a Chinese character has three, about as its pinyin."""
+_Line = tuple[str, list[str]]
+"""(`FILE:NUMBER`, values between `|`)."""
 
 
 def table_of(data: Path) -> Path | None:
@@ -93,127 +50,144 @@ def table_of(data: Path) -> Path | None:
 def reading_of(path: Path) -> str:
     """The layout of lines with `|` between their columns: `ljspeech` or `piper`; empty for others.
 
-    - A first line with usual names of a file or id, and of a text, is a header, and no line of these layouts.
-    - Two columns, the first of them in the first line a file with its suffix: Piper. Without suffix it is LJSpeech,
-      which says the same.
-    - Four columns are `file|speaker|language|text` when the third holds codes of languages, and the fourth is longer
-      than the second.
-    - More than three columns, or fewer than two, are else left to LJSpeech and its messages.
-    - Three columns are LJSpeech's `id|text|normalised text` when the second is a text in more than half of the lines:
-      of more than three words, ending as a sentence does, not a plain name, or equal to the third but for case and
-      marks. Lines of another number of columns, or with an empty third one, count as well: Piper has no such lines.
-    - Three columns are Piper's `file|speaker|text` when the first line has a file with its suffix, no second column is
-      a text, and speakers come more than once.
+    The first `_SAMPLED_LINES` decide:
+
+    - A first line that names a file or id, and a text, is a header, and no line of these layouts.
+    - Two columns are `piper` if the first line begins with a file with its suffix; without, `ljspeech` says the same.
+    - Four are `piper`, file|speaker|language|text, if the third holds codes of languages and the fourth is longer than
+      the second.
+    - Other lines of fewer than two or more than three columns are left to `ljspeech` and its messages.
+    - Three are `ljspeech` if in more than half of the lines the second is a text: of more than three words, ending as a
+      sentence does, not a plain name, or equal to the third but for case and marks. Lines of another number of columns,
+      or with an empty third one, count as well: Piper has no such lines.
+    - Three are `piper` if the first line begins with a file with its suffix, no second column is a text, and speakers
+      come more than once.
 
     A `LockstepError` for three columns that could be either, which shows the first such line and both readings, and for
-    a third or fourth column that holds something else than LJSpeech has there.
+    columns that do not hold what LJSpeech has there.
     """
-    line = first_line(path)
-    header = {name.strip().lower() for name in line.split("|")}
-    if (line and "|" not in line) or is_header(header):
+    lines = sampled_lines(path)
+    header = {KIND_OF.get(value.lower()) for _, values in lines[:1] for value in values}
+    if (lines and len(lines[0][1]) == 1) or (header & {"text", "normalised"} and header & {"file", "id"}):
         return ""
-    lines, widths, texts, first = 0, Counter[int](), 0, ("", [""])
-    columns, beside, pairs = [_Column() for _ in range(5)], _Column(), set[tuple[str, str]]()
-    for where, line in filled_lines(path):
-        values = [value.strip() for value in line.split("|")]
-        for column, value in zip_longest(columns, values[: len(columns)], fillvalue=""):
-            column.add(value)  # type: ignore[union-attr]
-        if len(values) > 2 and values[2] and len(pairs) < _MOST_LABELS:
-            beside.add(values[1])
-            pairs.add((values[1], values[2]))
-        lines, widths[len(values)] = lines + 1, widths[len(values)] + 1
-        if len(values) != 3 or _is_text(values):
-            texts += 1
-        elif not first[0]:
-            first = where, values
-    with_suffix = names_files(path)
-    if with_suffix and 2 * widths[2] > lines:
+    widths, with_suffix = Counter(len(values) for _, values in lines), bool(lines) and is_audio(lines[0][1][0])
+    if with_suffix and 2 * widths[2] > len(lines):
         return "piper"
-    _, second, third, fourth, _ = columns
-    kinds = second.kind(fourth), third.kind(fourth)
-    if with_suffix and widths[4] == lines and "language" == kinds[1] != kinds[0] and fourth.bytes > second.bytes:
-        return "piper"
-    if 2 * texts > lines or not widths[3]:
-        if max(widths, default=0) == _most_frequent(widths) <= len(columns):  # else LJSpeech names a line
-            third.is_label = 2 * len(pairs) > _LABELS_PER_TEXT * len(beside.values)
-            _check_kinds(path, columns, beside, with_suffix=with_suffix)
+    second, third, fourth = (_column(lines, number) for number in (1, 2, 3))
+    if with_suffix and widths[4] == len(lines) and _bytes(fourth) > _bytes(second):
+        if _kind(third, fourth) == "language" != _kind(second, fourth):
+            return "piper"
+    names = [line for line in lines if len(line[1]) == 3 and not _is_text(line[1])]
+    if 2 * len(names) < len(lines) or not widths[3]:
+        if usual_width(lines) == max(widths, default=0) <= 5:  # else LJSpeech names a line
+            _check_kinds(path, lines, "file" if with_suffix else "id")
         return "ljspeech"
-    if with_suffix and texts == 0 and len(second.values) < lines:
+    if with_suffix and len(names) == len(lines) > len({*second}):
         return "piper"
-    raise _ambiguous(*first)
+    raise _ambiguous(*names[0])
 
 
-def is_header(names: set[str]) -> bool:
-    """Whether the small names of a line are those of columns: of a file or an id, and of a text."""
-    files, texts = {*HEADER_NAMES["file"], *HEADER_NAMES["id"]}, {*HEADER_NAMES["text"], *HEADER_NAMES["normalised"]}
-    return not names.isdisjoint(files) and not names.isdisjoint(texts)
+def sampled_lines(path: Path) -> list[_Line]:
+    """The first `_SAMPLED_LINES` of a list."""
+    lines = islice(filled_lines(path), _SAMPLED_LINES)
+    return [(where, [value.strip() for value in line.split("|")]) for where, line in lines]
 
 
-def usual_width(path: Path) -> int:
+def usual_width(lines: Sequence[_Line]) -> int:
     """The number of columns that most lines have; of two such numbers the larger."""
-    return _most_frequent(Counter(line.count("|") + 1 for _, line in filled_lines(path)))
-
-
-def _most_frequent(widths: Counter[int]) -> int:
+    widths = Counter(len(values) for _, values in lines)
     return max(widths, key=lambda width: (widths[width], width), default=0)
-
-
-def names_files(path: Path) -> bool:
-    """Whether the first column of the first line is a file with its suffix."""
-    return is_audio(first_line(path).partition("|")[0].strip())
 
 
 def _is_text(columns: list[str]) -> bool:
     """Whether the second of three columns is a text, and no speaker."""
     _, second, third = columns
-    if not third or len(second.split()) > _LONGEST_NAME_WORDS or name_problem(second) is not None:
+    if not third or _is_sentence(second) or name_problem(second) is not None:
         return True
     return unicodedata.category(second[-1]) == _MARK or _letters(second) == _letters(third)
+
+
+def _is_sentence(text: str) -> bool:
+    return len(text.split()) > _LONGEST_NAME_WORDS
 
 
 def _letters(text: str) -> str:
     return "".join(filter(str.isalnum, text.casefold()))
 
 
-def _check_kinds(path: Path, columns: Sequence[_Column], beside: _Column, *, with_suffix: bool) -> None:
+def _column(lines: Sequence[_Line], number: int, beside: int = 0) -> list[str]:
+    """The values of a column in the lines that have one, and one in the column `beside`."""
+    wide = (values for _, values in lines if max(number, beside) < len(values))
+    return [values[number] for values in wide if values[number] and (values[beside] or not beside)]
+
+
+def _bytes(values: Sequence[str]) -> int:
+    return len("".join(values).encode())
+
+
+def _kind(values: Sequence[str], texts: Sequence[str]) -> str:
+    """What a column holds: `text`, `speaker`, `language`, or `amount` also for times and files.
+
+    texts: the values of a column of texts.
+    """
+    if not any(character.isalpha() for value in values for character in value):
+        return "speaker" if values and all(map(str.isdecimal, values)) else "amount"
+    if all(map(is_audio, values)):
+        return "amount"
+    if all(map(is_language, {*values})):
+        return "language"
+    is_few = 2 * len({*values}) < min(len(values), len({*texts}))
+    is_short = _SHORTER * _bytes(values) * len(texts) < _bytes(texts) * len(values)
+    return "speaker" if is_few or is_short else "text"
+
+
+def _labels_texts(values: Sequence[str], texts: Sequence[str]) -> bool:
+    """Whether a text often has several values beside it, as prompts have that many speakers read."""
+    return 2 * len({*zip(texts, values, strict=True)}) > 3 * len({*texts})
+
+
+def _may_be_speakers(values: Sequence[str], texts: Sequence[str]) -> bool:
+    """Whether nothing speaks against names of speakers, of whom a small corpus may have one a clip."""
+    is_different = len({*values}) == len(values) >= _ENOUGH_CLIPS
+    is_name = 2 * len({*values}) <= len(values) or not (is_different or any(map(_is_sentence, values)))
+    return {"text": is_name, "speaker": True}.get(_kind(values, texts), False)
+
+
+def _check_kinds(path: Path, lines: Sequence[_Line], first: str) -> None:
     """Raise where later columns are none of `id|text|normalised|speaker|language`.
 
-    beside: the second column of the lines that have a third. The error shows how else the lines can be read. Comparing
-    letters would not do: Chinese and its pinyin share none.
+    first: `file` or `id`, for the message, which shows how else lines can be read. Letters are not compared: Chinese
+    and its pinyin share none.
     """
-    _, text, third, fourth, fifth = columns
+    columns = [_column(lines, number) for number in range(usual_width(lines))]
+    texts, third, fourth, fifth = (*columns[1:5], [], [], [], [])[:4]
+    beside = _column(lines, 1, beside=2)
+    is_label = _labels_texts(_column(lines, 2, beside=1), beside)
     fitting = (
-        ("third", "the text in words", third, third.kind(beside) == "text"),
-        ("fourth", "a speaker", fourth, fourth.may_be_speaker(text)),
-        ("fifth", "a language", fifth, fifth.kind(text) == "language"),
+        ("third", "the text in words", third, not is_label and _kind(third, beside) == "text"),
+        ("fourth", "a speaker", fourth, _may_be_speakers(fourth, texts)),
+        ("fifth", "a language", fifth, _kind(fifth, texts) == "language"),
     )
-    wrong = [(number, what, column) for number, what, column, fits in fitting if column.lines and not fits]
+    wrong = [(number, expected, values) for number, expected, values, fits in fitting if values and not fits]
     if not wrong:
         return
-    number, what, column = wrong[0]
-    kinds = _kinds(columns)
-    named = {"file" if with_suffix else "id": 0}
-    for place, kind in kinds.items():
-        named.setdefault(kind or "amount", place)
-    named.pop("amount", None)
-    plain = {kind: place for kind, place in named.items() if kind in ("file", "id", "text")}
-    options = [",".join(f"{kind}={place}" for kind, place in one.items()) for one in (named, plain)]
-    others = "|".join(kind or "amount" for kind in kinds.values())
+    number, expected, values = wrong[0]
+    longest = max(columns[1:], key=_bytes)
+    texts = texts if _kind(texts, longest) == "text" else longest
+    kinds = [first]
+    for column in columns[1:]:
+        other = "speaker" if column is third and is_label else _kind(column, texts).replace("text", "normalised")
+        kinds.append("text" if column is texts else other)
+    options = [
+        ",".join(f"{kind}={n}" for n, kind in enumerate(kinds) if kind in wanted and kind not in kinds[:n])
+        for wanted in ((first, "text", "normalised", "speaker", "language"), (first, "text"))
+    ]
     raise LockstepError(
         f"{path}:1",
-        found=f"a {number} column such as {column.first[:40]!r}, {len(column.values)} values in {column.lines} lines",
-        expected=f"{what} (ljspeech); the columns look like {next(iter(named))}|{others}",
+        found=f"a {number} column such as {values[0][:40]!r}, {len({*values})} values in {len(values)} lines",
+        expected=f"{expected} (ljspeech); the columns look like {'|'.join(kinds)}",
         fix=f"say which: {' or '.join(f'--columns {one}' for one in dict.fromkeys(options))}, or --layout ljspeech",
     )
-
-
-def _kinds(columns: Sequence[_Column]) -> dict[int, str]:
-    """What `--columns` would call the columns after the first, by number; empty for amounts."""
-    filled = {place: column for place, column in enumerate(columns) if place and column.lines}
-    longest = max(filled, key=lambda place: filled[place].bytes)
-    text = 1 if columns[1].kind(columns[longest]) == "text" else longest
-    kinds = {place: "text" if place == text else column.kind(columns[text]) for place, column in filled.items()}
-    return {place: "normalised" if kind == "text" and place != text else kind for place, kind in kinds.items()}
 
 
 def _ambiguous(where: str, columns: list[str]) -> LockstepError:
