@@ -15,13 +15,13 @@ from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.index_rows import with_sums, write_index
 from xtts.precompute.build.previous import rows_now
-from xtts.precompute.build.rejections import check_rejects, rejected_clips, rejections
+from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.build.shard_plan import ShardPlan
 from xtts.precompute.build.staging import StagingArea
 from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.features.extract import ShardTask, Sums, write_shard
-from xtts.precompute.features.tables import pack, read_table
+from xtts.precompute.features.tables import counted, pack, read_table
 from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.shared_folders import beside
@@ -50,7 +50,7 @@ class BuildReport:
     unnormalised: int
     """Clips whose text is the raw one."""
     speakers: Mapping[str, int]
-    """Clips per named speaker, rejected ones included, most frequent first."""
+    """Clips per speaker, rejected ones included, most frequent first; an empty name is that of nobody."""
     languages: Mapping[str, int]
     """Clips per language code, in the same order."""
     low_rates: Mapping[int, int]
@@ -99,11 +99,11 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
         spec=spec,
-        rejected=rejections(rejected),
+        rejected=counted(rejected["reason"]),
         letters=found.letters,
         unnormalised=int((~found.clips["normalised"].to_numpy()).sum()),
-        speakers=_clips_by(found.clips["speaker"]),
-        languages=_clips_by(found.clips["language"]),
+        speakers=counted(found.clips["speaker"]),
+        languages=counted(found.clips["language"]),
         low_rates=_low_rates(found.clips, found.extractor.profile.sample_rate),
         padding_efficiency=padding_efficiency,
         kept_shards=len(found.ready),
@@ -126,16 +126,10 @@ def _remote(request: BuildRequest, stack: ExitStack) -> tuple[RemoteCache | None
     return remote, None
 
 
-def _clips_by(names: Any) -> dict[str, int]:  # noqa: ANN401
-    """Clips by a column of names, most frequent first; those without a name are left out."""
-    counts = {one["values"]: one["counts"] for one in names.combine_chunks().value_counts().to_pylist()}
-    return dict(sorted(((name, counts[name]) for name in counts if name), key=lambda pair: (-pair[1], pair[0])))
-
-
 def _low_rates(clips: Any, rate: int) -> dict[int, int]:  # noqa: ANN401 - pyarrow ships no types
     rates = Counter[int]()
-    for notes in clips["notes"].combine_chunks().value_counts().to_pylist():
-        rates[source_rate(notes["values"], rate)] += notes["counts"]
+    for notes, count in counted(clips["notes"]).items():
+        rates[source_rate(notes, rate)] += count
     return {hertz: count for hertz, count in rates.items() if hertz < rate}
 
 

@@ -5,6 +5,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from xtts.precompute.corpus.corpus_files import described_files, visible_names
+from xtts.precompute.features.tables import counted
 from xtts.shared.cache.clip_index import MISSING_AUDIO, REJECTED, rows_of
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
@@ -20,16 +21,9 @@ def rejected_clips(*tables: Any) -> Any:  # noqa: ANN401 - pyarrow ships no type
     return pa.concat_tables([table.filter(pc.equal(table["status"], REJECTED)) for table in tables])
 
 
-def rejections(rejected: Any) -> dict[str, int]:  # noqa: ANN401
-    """Reason to number of clips of a table: the most frequent first, of equal ones the one that is met first."""
-    counts = rejected["reason"].combine_chunks().value_counts().to_pylist()
-    found = {one["values"]: one["counts"] for one in counts}
-    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
-
-
 def check_rejects(rejected: Any, config: Config, data: str, roots: Mapping[str, Path], *, of: int) -> None:  # noqa: ANN401
     """A `LockstepError` when too many of so many clips, or all, are rejected; roots: each corpus to its folder."""
-    reasons, share = rejections(rejected), config.shapes.max_reject_fraction
+    reasons, share = counted(rejected["reason"]), config.shapes.max_reject_fraction
     if len(rejected) < of and len(rejected) <= share * of:
         return
     found = "; ".join(f"{count} {reason} ({_examples(rejected, reason)})" for reason, count in reasons.items())

@@ -28,3 +28,9 @@ def read_table(path: Path) -> Any:  # noqa: ANN401
 
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
+
+
+def counted(column: Any) -> dict[Any, int]:  # noqa: ANN401
+    """The values of a column and how often each occurs: the most frequent first, then in the order of the rows."""
+    counts = column.combine_chunks().value_counts().to_pylist()
+    return {one["values"]: one["counts"] for one in sorted(counts, key=lambda one: -one["counts"])}

@@ -92,9 +92,8 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
     lines += [f"  {count} {reason}" for reason, count in report.rejected.items()]
     for kind, counts in (("speakers", report.speakers), ("languages", report.languages)):
-        if counts:
-            named = ", ".join(f"{plain(name)} {count:,}" for name, count in list(counts.items())[:_NAMED])
-            lines.append(f"{kind}: {len(counts):,} ({named}{', ...' * (len(counts) > _NAMED)})")
+        if named := [f"{plain(name)} {count:,}" for name, count in counts.items() if name]:
+            lines.append(f"{kind}: {len(named):,} ({', '.join(named[:_NAMED])}{', ...' * (len(named) > _NAMED)})")
     if report.unnormalised:
         words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
         lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")

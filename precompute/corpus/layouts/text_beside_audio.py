@@ -1,7 +1,7 @@
 """Corpora without a list, with a text for each audio file: VCTK, LibriTTS, LibriTTS-R, and plain folders."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -29,7 +29,7 @@ class TextBesideAudio:
         if not data.is_dir():
             return False
         paths = files_below(data)
-        return not audio_by_name(paths).keys().isdisjoint(self._texts(paths))
+        return not audio_by_name(paths).keys().isdisjoint(_texts(paths, self.text_suffixes))
 
     @property
     def expected(self) -> str:
@@ -43,27 +43,15 @@ class TextBesideAudio:
         rejects both.
         """
         paths = files_below(data)
-        audio, texts = audio_by_name(paths), self._texts(paths)
-        names = sorted(audio.keys() | texts)
-        ids = clip_ids(names)
-        for name in names:
-            path = data / texts.get(name, f"{name}{self.text_suffixes[0]}")
-            yield from _clips(
-                ids[name], audio.get(name, name + SUFFIXES[0]), path, is_there=name in texts,
-                speaker=_speaker(path) if self.by_speaker else "", normalised=self.by_speaker,
-            )  # fmt: skip
-
-    def _texts(self, paths: list[str]) -> dict[str, str]:
-        """`nfc` path without suffix to path."""
-        return {
-            nfc(path.removesuffix(suffix)): path
-            for suffix in reversed(self.text_suffixes) for path in paths if path.endswith(suffix)
-        }  # fmt: skip
+        yield from _clips(
+            data, audio_by_name(paths), _texts(paths, self.text_suffixes), f"{{}}{SUFFIXES[0]}",
+            _speaker if self.by_speaker else None, normalised=self.by_speaker,
+        )  # fmt: skip
 
 
-def _speaker(path: Path) -> str:
+def _speaker(data: Path, name: str) -> str:
     """The folder above the chapter's, also where `--data` is the speaker's own."""
-    parts = Path(os.path.abspath(path)).parts
+    parts = Path(os.path.abspath(data / name)).parts
     return parts[-3] if len(parts) > 3 else ""
 
 
@@ -94,24 +82,31 @@ class VCTK:
             for name, path in audio_by_name(files_below(data, folder)).items()
             if not name.endswith(_OTHER_MICROPHONE)
         }
-        below = [path for path in files_below(data, _TEXT_FOLDER) if path.endswith(".txt")]
-        texts = {nfc(path.removesuffix(".txt")): path for path in below}
-        names = sorted(audio.keys() | texts)
-        ids = clip_ids(names)
-        for name in names:
-            path = data / _TEXT_FOLDER / texts.get(name, f"{name}.txt")
-            yield from _clips(
-                ids[name], audio.get(name, f"{folder}/{name}{_MICROPHONE}.flac"), path, is_there=name in texts,
-                speaker=PurePosixPath(name).parent.name,
-            )  # fmt: skip
+        below = _texts(files_below(data, _TEXT_FOLDER), (".txt",))
+        texts = {name: f"{_TEXT_FOLDER}/{path}" for name, path in below.items()}
+        missing = f"{folder}/{{}}{_MICROPHONE}.flac"
+        yield from _clips(data, audio, texts, missing, lambda _, name: PurePosixPath(name).parent.name)
+
+
+def _texts(paths: list[str], suffixes: tuple[str, ...]) -> dict[str, str]:
+    """`nfc` path without suffix to path; of several texts of a clip the first of `suffixes`."""
+    return {
+        nfc(path.removesuffix(suffix)): path
+        for suffix in reversed(suffixes) for path in paths if path.endswith(suffix)
+    }  # fmt: skip
 
 
 def _clips(
-    clip_id: str, source: str, text: Path, *, is_there: bool, speaker: str, normalised: bool = False
-) -> Iterator[Clip]:
-    """The clip of a recording, or of each of its segments; with an empty text where there is no file of it."""
-    for where, said, segment in texts_in(text) if is_there else [Said(str(text), "")]:
-        yield checked_clip(
-            segment_name(clip_id, segment), said, source, where=where, speaker=speaker,
-            normalised=normalised, segment=segment,
-        )  # fmt: skip
+    data: Path, audio: Mapping[str, str], texts: Mapping[str, str], missing_audio: str,
+    speaker_of: Callable[[Path, str], str] | None = None, *, normalised: bool = False,
+) -> Iterator[Clip]:  # fmt: skip
+    """The clips of the recordings and texts by name, or of each of their segments, in the order of the names."""
+    names = sorted(audio.keys() | texts)
+    ids = clip_ids(names)
+    for name in names:
+        source, path = audio.get(name, missing_audio.format(name)), data / texts.get(name, name)
+        for where, text, segment in texts_in(path) if name in texts else [Said(str(data / source), "")]:
+            yield checked_clip(
+                segment_name(ids[name], segment), text, source, where=where, segment=segment, normalised=normalised,
+                speaker=speaker_of(data, name) if speaker_of else "",
+            )  # fmt: skip
