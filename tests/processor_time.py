@@ -1,14 +1,11 @@
 """The rule that keeps `make test` quick: a test without the marker `long` uses little processor time.
 
 Processor time, of the test's process and of those that it started, since the clock would measure what else the machine
-does. What a session fixture uses is not charged to the test that happened to ask for it first, nor collecting the
-garbage of earlier tests to the one that happened to make an object too many.
+does. What a session fixture uses is not charged to the test that happened to ask for it first.
 """
 
-import gc
 import os
 import resource
-import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -21,25 +18,14 @@ FIXTURE_SECONDS = 120.0
 """Likewise; the longest trains a model once for the session."""
 BEFORE, FIXTURES = pytest.StashKey[float](), pytest.StashKey[dict[str, float]]()
 USED = "processor seconds"
-COLLECTED = [0.0]
-"""Processor seconds of garbage collections so far."""
-
-
-def note_collection(phase: str, _: dict[str, int]) -> None:
-    """Add up what garbage collections use."""
-    COLLECTED[0] += time.process_time() if phase == "stop" else -time.process_time()
-
-
-gc.callbacks.append(note_collection)
 
 
 def processor_seconds() -> float:
-    """Processor time of this process and of all below it, those that have ended included, without collections."""
+    """Processor time of this process and of all below it, those that have ended included."""
     try:
-        return _of_tree(os.getpid()) - COLLECTED[0]
+        return _of_tree(os.getpid())
     except FileNotFoundError:  # macOS has no /proc: here only what has ended is counted
-        used = (sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        return sum(used) - COLLECTED[0]
+        return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def _of_tree(root: int) -> float:
