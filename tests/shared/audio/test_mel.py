@@ -1,6 +1,6 @@
 """Parity with a plain float64 implementation of the profile table, written independently of shared/audio/mel.py."""
 
-import librosa
+import librosa.util.utils  # here, and in no test: in a fresh environment numba compiles it for ten seconds
 import numpy as np
 import pytest
 import soundfile
