@@ -76,8 +76,7 @@ def save_checkpoint(
         raise LockstepError(
             str(final),
             found=f"cannot be saved ({error.strerror})",
-            fix="free some disk space and "
-            + ("resume; older ones are intact" if list_checkpoints(folder) else "start again"),
+            fix="free the disk and " + ("resume; older ones are intact" if list_checkpoints(folder) else "start again"),
         ) from None
     return final
 
