@@ -28,7 +28,7 @@ class Language:
     scripts: tuple[str, ...]
     """First words of the Unicode names of its letters; empty where unknown."""
     voice: str
-    """Of espeak-ng; empty where espeak-ng has none that reads words."""
+    """Of espeak-ng; empty where it has none that reads words with all tones and vowels."""
 
 
 def _read(row: str) -> tuple[Language, list[str]]:

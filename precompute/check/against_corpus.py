@@ -87,7 +87,9 @@ def _check_ids(cache: Path, spec: CacheSpec, broken: Collection[str], request: B
             clip = parse_example(first, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels).clip_id
             if clip not in ids:
                 found, expected = f"no clip {clip}, which {file} holds", "the corpus that the cache was built from"
-                raise LockstepError(request.corpora.name, found=found, expected=expected, exit_code=1)
+                raise LockstepError(
+                    request.corpora.name, found=found, expected=expected, fix=build_command(cache), exit_code=1
+                )
 
 
 def check_corpus(cache: Path, request: BuildRequest) -> list[CacheFinding]:

@@ -203,7 +203,8 @@ def _choose_for_folder(data: Path) -> Layout:
 def _refuse_columns(data: Path) -> None:
     """Raise for a list of columns whose name tells nothing, such as the `.list` of GPT-SoVITS."""
     line = first_line(data)
-    if kinds := PIPER_COLUMNS.get(line.count("|") + 1) if not line.lstrip().startswith("{") else None:
+    kinds = PIPER_COLUMNS.get(line.count("|") + 1)
+    if kinds and not line.lstrip().startswith(("{", "[")):
         named = ",".join(f"{kind}={column}" for column, kind in enumerate(kinds))
         fix = f"say which, as in --columns {named} for {'|'.join(kinds)}"
         raise LockstepError(f"{data}:1", found=f"{len(kinds)} columns", expected="JSON, or a .csv or .txt", fix=fix)

@@ -113,12 +113,10 @@ def _features(
         mel = found.mel[: found.mel_length]
         return _record(row, mel, task, extractor), stored.audio_sha256, stored.sums, None
     mel, audio = read_mel(row, extractor)
-    sums, quality = mel_sums(mel), audio.quality
+    sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    if quality is not None and quality.is_silent:
-        raise AudioProblem("empty audio", "digital silence")
-    return _record(row, mel, task, extractor), audio.sha256, sums, quality
+    return _record(row, mel, task, extractor), audio.sha256, sums, audio.quality
 
 
 def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, Recording]:

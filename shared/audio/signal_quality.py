@@ -33,11 +33,6 @@ class SignalQuality:
     trailing_silence: float
     """Seconds at the end."""
 
-    @property
-    def is_silent(self) -> bool:
-        """Whether the clip is digital silence."""
-        return self.loudness_db <= _QUIETEST_DB
-
 
 def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
     """Measure a mono clip, float32[S] at `rate` Hz; None where samples are not finite or there are none."""

@@ -20,12 +20,12 @@ def condition(
 ) -> np.ndarray:
     """The samples that a mel is computed of: trimmed and scaled as `AudioConfig` says. float32[S].
 
-    Raises `AudioProblem` where nothing is left.
+    Raises `AudioProblem` for digital silence.
     """
     if trim_silence_db is not None:
         samples = trim_silence(samples, rate, trim_silence_db)
-        if not samples.size:
-            raise AudioProblem("empty audio", "only digital silence")
+    if not samples.size or samples.min() == samples.max():
+        raise AudioProblem("empty audio", "only digital silence")
     return samples if loudness_lufs is None else set_loudness(samples, rate, loudness_lufs)
 
 

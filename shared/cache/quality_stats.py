@@ -170,7 +170,7 @@ def _doubts(rows: Sequence[IndexRow]) -> list[str]:
     """Warnings: few distinct texts; more or fewer letters per second than people speak."""
     lines, different = list[str](), len({row.clip.text for row in rows})
     if len(rows) >= _ENOUGH_CLIPS and _SAME_TEXTS * different < len(rows):
-        lines.append(f"{len(rows):,} clips have only {different:,} distinct texts: is this the right column?")
+        lines.append(f"{len(rows):,} clips share {different:,} distinct texts: is this the right column?")
     rate = sum(map(letters_in, rows)) / max(sum(row.seconds for row in rows), 1e-9)
     if rows and not _SLOWEST < rate < _FASTEST:
         lines.append(

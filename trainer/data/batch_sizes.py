@@ -83,7 +83,7 @@ def _largest_batch(spec: CacheSpec, training: TrainingConfig) -> int:
     stored = sum(spec.epoch_clips(bucket) * bucket.frames for bucket in buckets)
     micro, share = training.gradient_accumulation_steps, training.max_batch_share
     clips = sum(spec.epoch_clips(bucket) for bucket in buckets)
-    allowed = min(int(share * stored / most_frames), clips) if share < 1.0 else clips
+    allowed = int(share * stored / most_frames) if share < 1.0 else clips
     return min(training.batch_size, max(allowed // micro * micro, micro))
 
 

@@ -55,7 +55,7 @@ def load_setup(
     if folder and not config and folder.config_file.is_file():
         config = (str(folder.config_file),)
     resolved = resolve(config, assignments, flags)
-    recorded = folder.cache() if folder else None
+    recorded = folder.cache_now() if folder and not given else None
     cache = _local(location(given) if given else recorded or Path(DEFAULT_CACHE), resolved.data)
     lock = ReadLock(cache)
     spec = load_spec(cache)

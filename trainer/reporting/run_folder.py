@@ -59,6 +59,14 @@ class RunFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def cache_now(self) -> Location | None:
+        """The cache of this run, if recorded; `LockstepError` for a folder that is gone."""
+        cache = self.cache()
+        if isinstance(cache, Path) and not cache.is_dir():
+            found, fix = f"cache {cache}, which no longer exists", "give its new path with --cache"
+            raise LockstepError(str(self.run_file), found=found, expected="the cache of the run", fix=fix)
+        return cache
+
     def voice(self) -> Voice:
         """What synthesis needs; `LockstepError` if something is missing."""
         try:

@@ -100,10 +100,7 @@ def make_plan(
     if source and not config:
         config = (str(source.config_file),)
     resolved = resolve(config, assignments, flags)
-    given = cache or (source.cache() if source else None) or Path(DEFAULT_CACHE)
-    if source and cache is None and isinstance(given, Path) and not given.is_dir():
-        found, fix = f"cache {given}, which no longer exists", "give its new path with --cache"
-        raise LockstepError(str(source.run_file), found=found, expected="the cache of the run", fix=fix)
+    given = cache or (source.cache_now() if source else None) or Path(DEFAULT_CACHE)
     copy, cache, lock, spec = _open(given, resolved.data)
     resolved = follow_text(resolved, spec.features)
     check_features(resolved, spec, copy.url if copy else cache)

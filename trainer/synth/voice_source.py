@@ -129,8 +129,7 @@ def read_recording(data: bytes, where: str, source: Source) -> np.ndarray:
         raise LockstepError(where, found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s")
     peak = float(np.abs(samples).max())
     if peak < _SILENT_PEAK:
-        level = f"a peak of {20 * np.log10(peak):.0f} dB" if peak else "digital silence"
-        raise LockstepError(where, found=f"silence ({level})", expected="a voice")
+        raise LockstepError(where, found=f"silence (a peak of {20 * np.log10(peak):.0f} dB)", expected="a voice")
     return log_mel(samples, profile)
 
 

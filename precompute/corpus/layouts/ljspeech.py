@@ -65,6 +65,7 @@ class _Audio:
     def __init__(self, root: Path, path: Path) -> None:
         self._root, self._path = root, path
         for self._folder in (*_FOLDERS, _FOLDERS[0]):
+            check_inside(root, self._folder)
             names = visible_names(root / self._folder)
             self._files = audio_by_name(names)
             folders = {nfc(name) for name in names if not is_audio(name) and (root / self._folder / name).is_dir()}
@@ -100,7 +101,7 @@ class _Audio:
         """
         clip_id, file = self._file(nfc(named), where)
         path = os.path.join(self._folder, file or f"{without_suffix(named)}{SUFFIXES[0]}")
-        if file:
+        if file and os.path.islink(self._root / path):  # those in folders of it are checked
             check_inside(self._root, path)
         return clip_id, path
 

@@ -4,7 +4,8 @@ import soundfile
 from cache_files import build_cache, index_path
 
 from xtts.precompute.check.verify import verify_cache
-from xtts.shared.audio.trim_and_loudness import integrated_loudness, set_loudness, trim_silence
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.trim_and_loudness import condition, integrated_loudness, set_loudness, trim_silence
 from xtts.shared.cache.clip_index import notes_of, read_index
 from xtts.shared.config_files import load_config
 
@@ -40,6 +41,13 @@ def test_loudness_is_set_unless_the_peak_forbids():
     assert np.abs(set_loudness(click, RATE, -10.0)).max() == pytest.approx(1.0)
     np.testing.assert_array_equal(set_loudness(silence(1), RATE, -23.0), silence(1))
     assert integrated_loudness(tone(0.1), RATE) == pytest.approx(integrated_loudness(tone(3), RATE), abs=0.5)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.25])
+@pytest.mark.parametrize("trim", [None, 40.0])
+def test_a_clip_without_any_sound_is_refused(level, trim):
+    with pytest.raises(AudioProblem, match="empty audio: only digital silence"):
+        condition(silence(1) + np.float32(level), rate=RATE, trim_silence_db=trim, loudness_lufs=-20.0)
 
 
 def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):

@@ -90,8 +90,8 @@ def test_a_speaker_with_few_clips_does_not_cost_a_median_of_the_corpus(row, monk
 @pytest.mark.parametrize(
     ("different", "doubts"),
     [
-        ({}, ["12 clips have only 1 distinct texts: is this the right column?"]),
-        ({"text": "EN"}, ["12 clips have only 1 distinct texts: is this the right column?"]),
+        ({}, ["12 clips share 1 distinct texts: is this the right column?"]),
+        ({"text": "EN"}, ["12 clips share 1 distinct texts: is this the right column?"]),
         ({"seconds": 60.0}, ["0.2 letters per second, expected 1.5 to 35: are these the transcripts?"]),
         ({"text": "many letters " * 9}, ["99.0 letters per second, expected 1.5 to 35: are these the transcripts?"]),
     ],
