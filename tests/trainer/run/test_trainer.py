@@ -23,6 +23,7 @@ from xtts.trainer.engine.engine import build_engine
 from xtts.trainer.engine.failures import explained
 from xtts.trainer.engine.train_step import UPDATE, training_step
 from xtts.trainer.engine.training_loop import TrainingLoop
+from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 from xtts.trainer.run.trainer import train
 from xtts.trainer.system.device import Card
@@ -109,10 +110,19 @@ def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_
     assert "weights of model.decoder_width = 16, expected 18" in err
 
 
-def test_a_hook_gets_every_step_after_it_was_validated_and_saved(
-    make_plan, run_settings, one_shape_cache, run_steps, tmp_path
+def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_samples(
+    make_plan, run_settings, one_shape_cache, run_steps, tmp_path, monkeypatch
 ):
-    plan, seen = make_plan(tmp_path / "run", *run_settings, cache=one_shape_cache), []
+    settings = [*run_settings, "training.samples_every=8"]
+    plan, seen, spoken = make_plan(tmp_path / "run", *settings, cache=one_shape_cache), [], []
+
+    def note_samples(_, step, *__, **___):
+        spoken.append((step, f"step-{step}" in {path.name for path in list_checkpoints(plan.folder.checkpoints)}))
+
+    nothing = SimpleNamespace(empty=False, speak=list, described="")  # to compile
+    monkeypatch.setattr("xtts.trainer.run.session.Samples", lambda *_: nothing)
+    monkeypatch.setattr(Reporter, "recordings", lambda *_: None)
+    monkeypatch.setattr(Reporter, "samples", note_samples)
 
     def hook(chunk):
         saved = {path.name for path in list_checkpoints(plan.folder.checkpoints)}
@@ -127,6 +137,7 @@ def test_a_hook_gets_every_step_after_it_was_validated_and_saved(
         (9, 9, False, True),
         (10, 12, True, True),
     ]
+    assert spoken == [(8, True), (12, True)]
 
 
 def test_a_run_that_fails_in_its_graph_leaves_the_last_whole_step(
