@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - words of many scripts
-"""Numbers, percent and money in words by `num2words`, for every language but English.
+"""Numbers, percent and money in words by `num2words`, for every language but English (`text_normalization`).
 
 What cannot be read as a number is said digit by digit. Never does an English word get into a text of another language:
 num2words' own tables mix them in, so that what is listed here was looked at.

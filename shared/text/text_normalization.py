@@ -8,16 +8,15 @@ numbers is in `shared/text/number_contexts.yaml`; numbers of other languages tha
 import re
 import unicodedata
 from functools import lru_cache
-from typing import TYPE_CHECKING
+
+from num2words import num2words
 
 from xtts.shared.text.number_contexts import part_fractions, rewrite
 from xtts.shared.text.number_words import LONGEST_QUANTITY, number_words, spaced
 from xtts.shared.text.pronunciation import outside_given
 
-if TYPE_CHECKING:
-    import inflect
-
 _CURRENCIES = {"$": "dollar cent", "£": "pound penny", "€": "euro cent", "¥": "yen sen", "₹": "rupee paisa"}
+_PLURALS = {"penny": "pence", "yen": "yen", "sen": "sen", "paisa": "paise"}
 _MAGNITUDES = "hundred|thousand|million|billion|trillion"
 
 _WHOLE = r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+"
@@ -89,22 +88,18 @@ def _cardinal(number: str) -> str:
 
 @lru_cache(4096)
 def _integer(digits: str) -> str:
-    return str(_engine().number_to_words(digits, andword="")).replace(",", "")
+    return _american(num2words(int(digits)))
 
 
 def _ordinal(number: str) -> str:
-    return str(_engine().ordinal(_cardinal(number)))
+    return _american(num2words(int(number.replace(",", "")), to="ordinal"))
 
 
-def _plural(words: str) -> str:
-    """The last word decides; pennies are pence."""
-    head, space, last = words.rpartition(" ")
-    return head + space + ({"penny": "pence", "yen": "yen"}.get(last) or str(_engine().plural_noun(last)))
+def _american(words: str) -> str:
+    """`one thousand, two hundred and one` without comma and `and`."""
+    return words.replace(" and ", " ").replace(",", "")
 
 
-@lru_cache
-def _engine() -> "inflect.engine":
-    """Loaded at the first number: the import takes a second."""
-    import inflect
-
-    return inflect.engine()
+def _plural(noun: str) -> str:
+    """The plural of a coin or a decade."""
+    return _PLURALS.get(noun) or f"{re.sub('y$', 'ie', noun)}s"
