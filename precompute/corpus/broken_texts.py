@@ -22,6 +22,7 @@ _FAULTS = {
             "|(?<=[a-z])[\u00c4\u00c5][\u2026\u203a]|(?:^|(?<= ))\u00c3\u00a0|\u00e2\u20ac"
         ), _AGAIN,
     ),
+    "an 8-bit encoding decoded as Latin-1": (re.compile(r"[\u00c0-\u00ff]{3,}[ ,]+[\u00c0-\u00ff]{3,}"), _AGAIN),
     "a replacement character (U+FFFD)": (re.compile("\ufffd"), _AGAIN),
     "an HTML entity": (
         re.compile(

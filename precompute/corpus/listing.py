@@ -254,9 +254,6 @@ def _choose_for_file(data: Path) -> Layout:
         return NEMO
     fitting = [one for one in _WITH_A_LIST if one.matches(data)]
     if not fitting:
-        expected, fix = (
-            "columns with | between them, or a header",
-            "say which columns it has, as in --columns id=0,text=1",
-        )
+        expected, fix = "columns with | between them, or a header", "name them, as in --columns id=0,text=1"
         raise LockstepError(f"{data}:1", found=f"{first[:80]!r}", expected=expected, fix=fix)
     return fitting[0]

@@ -31,8 +31,8 @@ _SIZE_MISMATCH = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+)
 """Bytes that a header promises and that are there, as libsndfile's log has them where they differ."""
 _STREAMED_BYTES = 0x7FFF_0000
 """Larger sizes are placeholders of programs that write a stream: 0xFFFFFFFF, about 0x7FFFFFFF."""
-_CUT_OFF_OGG = ("Last page lacks an end-of-stream bit", "Junk after the last page")
-"""What libsndfile's log says of a file that ends within a page; a live stream that was stopped has only the first."""
+_UNREAD_OGG = "Junk after the last page"
+"""What libsndfile's log says of an Ogg file that ends within a page or holds several streams, of which it reads one."""
 _SILENT_SHARE, _CANCELLED_SHARE = 1e-4, 0.1
 """Shares of the loudest channel's power below which a channel is silent, and a mean has cancelled out."""
 _OPEN_RECORDINGS = 8
@@ -211,8 +211,8 @@ def _refuse_cut_off(log: str) -> None:
     for promised, there in _SIZE_MISMATCH.findall(log):
         if int(there) + 1 < int(promised) < _STREAMED_BYTES:  # a byte of padding may be missing
             raise AudioProblem("unreadable audio", f"cut off: {there} bytes, the header says {promised}")
-    if all(line in log for line in _CUT_OFF_OGG):
-        raise AudioProblem("unreadable audio", "cut off: it ends within a page")
+    if _UNREAD_OGG in log:
+        raise AudioProblem("unreadable audio", "cut off, or several streams in one file")
 
 
 def _mixed_down(channels: np.ndarray) -> np.ndarray:

@@ -128,7 +128,7 @@ def test_lists_of_audio_folders(tmp_path, name, data):
     ("files", "fix"),
     [
         ({"list.csv": "a.wav|x\n"}, "give the list itself, as in --data {}/list.csv"),
-        ({"metadata.csv": "path,text,sentence\n"}, "say which columns it has, as in --columns id=0,text=1"),
+        ({"metadata.csv": "path,text,sentence\n"}, "name them, as in --columns id=0,text=1"),
         ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
         ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
         ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
@@ -147,6 +147,8 @@ def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
         ("Er trägt es für uns.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1: 'Ã¤' in clip b"),
         ("Weißt du?".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'ÃŸ' in clip b"),
         ("Привет, мир.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1"),
+        ("Привет, как дела".encode("cp1251").decode("latin-1"), "an 8-bit encoding decoded as Latin-1: 'Ïðèâåò, êàê'"),
+        ("Καλημέρα κύριε".encode("cp1253").decode("latin-1"), "an 8-bit encoding decoded as Latin-1"),
         ("it\u2019s late".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'â€' in clip b"),
         ("caf\ufffd", "a replacement character (U+FFFD)"),
         ("Tom &amp; Tim", "an HTML entity: '&amp;' in clip b"),

@@ -62,6 +62,19 @@ def test_a_file_that_was_cut_off_is_unreadable(tmp_path, container, subtype):
         decode(path, rate=24_000)
 
 
+def ogg(path, seed):
+    soundfile.write(path, 0.1 * np.random.default_rng(seed).standard_normal(22_050), 22_050)
+    return path.read_bytes()
+
+
+def test_an_ogg_file_that_is_not_read_to_its_end_is_unreadable(tmp_path):
+    first, second = ogg(tmp_path / "a.ogg", 0), ogg(tmp_path / "b.ogg", 1)
+    assert len(decode(first, rate=22_050)) == 22_050
+    for data in (first + second, first[:-500], first + b"x"):
+        with pytest.raises(AudioProblem, match="unreadable audio: cut off, or several streams in one file"):
+            decode(data, rate=22_050)
+
+
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0xFFFFFFDB, 0x7FFFFFFF, 0x7FFFF000])
 def test_the_open_length_of_a_stream_is_accepted(tmp_path, size):
     data = bytearray(wav(tmp_path / "a.wav", tone(22_050, 1.0), 22_050).read_bytes())
