@@ -270,13 +270,10 @@ def report(cache: str, out: Path, seed: int, data: tuple[str, ...]) -> None:
 @click.option("--clips", type=click.IntRange(1), default=200, show_default=True, help="Number of clips.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the sentences.")
 @click.option(
-    "--max-seconds", type=click.FloatRange(0, min_open=True), help="Longest clip, in seconds.  [default: no limit]"
-)
-@click.option(
     "--language", default="en", show_default=True, metavar="CODE", help="Language: en, cmn, de, es, fa, hi or ru."
 )
 @_workers_option
-def sample_corpus(out: Path, clips: int, seed: int, max_seconds: float | None, language: str, workers: int) -> None:
+def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int) -> None:
     """Make a corpus to try things with: sentences spoken by espeak-ng into OUT, in the LJSpeech layout."""
     with reported():
         from xtts.precompute.sample.sample_corpus import make_sample_corpus
@@ -285,8 +282,7 @@ def sample_corpus(out: Path, clips: int, seed: int, max_seconds: float | None, l
 
         with stoppable(out), Display() as display:
             seconds = make_sample_corpus(
-                out, clips=clips, seed=seed, max_seconds=max_seconds, language=language, workers=workers,
-                progress=display,
-            )  # fmt: skip
+                out, clips=clips, seed=seed, language=language, workers=workers, progress=display
+            )
         minutes = f"{seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
         click.echo(f"{out}: {clips} clips, {minutes}")

@@ -42,24 +42,22 @@ Line = tuple[str, SampleSentence]
 
 
 def make_sample_corpus(
-    out: Path, *, clips: int, seed: int, workers: int, progress: Progress, max_seconds: float | None = None,
-    language: str = ENGLISH,
-) -> float:  # fmt: skip
+    out: Path, *, clips: int, seed: int, workers: int, progress: Progress, language: str = ENGLISH
+) -> float:
     """Make the corpus in `out`; one of the same arguments is left as it is. Returns its seconds of speech.
 
-    `max_seconds` bounds each clip. `language` is a code such as "de".
+    `language` is a code such as "de".
     """
     voice = load_grammar(language).voice
-    drawn = itertools.islice(sentences(seed, max_seconds, language), clips)
+    drawn = itertools.islice(sentences(seed, language), clips)
     lines = [(f"demo-{number:05d}", text) for number, text in enumerate(drawn, start=1)]
     arguments: dict[str, object] = {
-        "clips": len(lines), "seed": seed, "max_seconds": max_seconds, "language": language, "voice": voice,
+        "clips": len(lines), "seed": seed, "language": language, "voice": voice,
         "texts_sha256": hashlib.sha256(_metadata_text(lines)).hexdigest(),
     }  # fmt: skip
-    longest = min(max_seconds or LONGEST_SECONDS, LONGEST_SECONDS)
     with disk_errors_explained(out):
         if not _is_there(out, arguments):
-            _make(out, lines, arguments, partial(_speak_clips, voice, longest), workers, progress)
+            _make(out, lines, arguments, partial(_speak_clips, voice), workers, progress)
         sizes = [path.stat().st_size - _WAV_HEADER_BYTES for path in (out / AUDIO_FOLDER).glob("*.wav")]
     return sum(sizes) / 2 / SAMPLE_RATE_HZ
 
@@ -115,18 +113,18 @@ def _make(
         atomic_files.move(beside, out)
 
 
-def _speak_clips(voice: str, longest: float, wavs: Path, lines: list[Line]) -> list[float]:
+def _speak_clips(voice: str, wavs: Path, lines: list[Line]) -> list[float]:
     """Speak some clips into the folder (runs in a worker); their seconds."""
     lengths = []
     for clip_id, text in lines:
-        samples, file = _speak_within(clip_id, text.normalised, voice, longest), io.BytesIO()
+        samples, file = _speak_within(clip_id, text.normalised, voice), io.BytesIO()
         soundfile.write(file, samples, SAMPLE_RATE_HZ, format="WAV", subtype="PCM_16")
         atomic_files.write(wavs / f"{clip_id}.wav", file.getvalue())
         lengths.append(len(samples) / SAMPLE_RATE_HZ)
     return lengths
 
 
-def _speak_within(clip_id: str, text: str, voice: str, longest: float) -> npt.NDArray[np.int16]:
+def _speak_within(clip_id: str, text: str, voice: str) -> npt.NDArray[np.int16]:
     """Speech at the usual pace, or for the few that last longer than they should, at the first quicker one that fits.
 
     samples: int16[S]
@@ -135,7 +133,7 @@ def _speak_within(clip_id: str, text: str, voice: str, longest: float) -> npt.ND
         samples = speak(text, voice, words_per_minute=pace)
         if len(samples) == 0 or np.abs(samples.astype(np.int32)).max() < _SILENT_PEAK:
             raise LockstepError(clip_id, found=f"espeak-ng says nothing for {text!r}", expected="speech")
-        if len(samples) <= longest * SAMPLE_RATE_HZ:
+        if len(samples) <= LONGEST_SECONDS * SAMPLE_RATE_HZ:
             return samples
     found = f"{len(samples) / SAMPLE_RATE_HZ:.2f} s for {text!r}"
-    raise LockstepError(clip_id, found=found, expected=f"at most {longest} s", fix="raise --max-seconds")
+    raise LockstepError(clip_id, found=found, expected=f"at most {LONGEST_SECONDS} s")

@@ -8,7 +8,7 @@ is a subject whose words go together. `short` is a few words, `sentence` any len
 way in the raw and the second in the normalised text. Settings: `voice`, and the fitted `seconds` of both ends, a letter
 and a pause.
 
-SampleSentence i depends on the language, the seed, i and the length limit only. Lengths follow LJSpeech's.
+SampleSentence i depends on the language, the seed and i only. Lengths follow LJSpeech's.
 """
 
 import random
@@ -21,7 +21,6 @@ from importlib.resources import files
 from xtts.shared.errors import LockstepError
 
 ENGLISH = "en"
-SHORTEST_LIMIT_SECONDS = 1.0
 _LONGEST_EXPECTED_SECONDS = 9.5
 _SHORT_SECONDS = 2.2
 _ATTEMPTS = 2000  # at one sentence, of _DRAWS each, before the limit is called exhausted
@@ -50,18 +49,12 @@ class SampleSentence:
     normalised: str
 
 
-def sentences(seed: int, max_seconds: float | None = None, language: str = ENGLISH) -> Iterator[SampleSentence]:
-    """Distinct sentences without end, each expected to be said within `max_seconds`."""
+def sentences(seed: int, language: str = ENGLISH) -> Iterator[SampleSentence]:
+    """Distinct sentences without end."""
     grammar = load_grammar(language)
-    longest = _LONGEST_EXPECTED_SECONDS
-    if max_seconds is not None:
-        if not max_seconds >= SHORTEST_LIMIT_SECONDS:
-            raise LockstepError("max_seconds", found=f"{max_seconds}", expected=f"at least {SHORTEST_LIMIT_SECONDS}")
-        longest = min(longest, max_seconds / 1.15)  # 1 in 30 takes over 1.15 times the expected
-    shortest = min(_LENGTH_DECILES[0], 0.8 * longest)
     seen: set[str] = set()
     while True:
-        yield _new_sentence(grammar, random.Random(f"{language}/{seed}/{len(seen)}"), shortest, longest, seen)
+        yield _new_sentence(grammar, random.Random(f"{language}/{seed}/{len(seen)}"), seen)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,28 +136,27 @@ class _Draw:
         return item
 
 
-def _new_sentence(
-    grammar: Grammar, rng: random.Random, shortest: float, longest: float, seen: set[str]
-) -> SampleSentence:  # fmt: skip
+def _new_sentence(grammar: Grammar, rng: random.Random, seen: set[str]) -> SampleSentence:
+    shortest, longest = 0.95 * _LENGTH_DECILES[0], _LONGEST_EXPECTED_SECONDS
     for _ in range(_ATTEMPTS):
-        marked = grammar.compose(rng, _draw_seconds(rng, shortest, longest))
+        marked = grammar.compose(rng, _draw_seconds(rng))
         raw, normalised = (_MARK.sub(side, marked) for side in (r"\1", r"\2"))
-        if normalised not in seen and 0.95 * shortest <= grammar.expected_seconds(normalised) <= longest:
+        if normalised not in seen and shortest <= grammar.expected_seconds(normalised) <= longest:
             seen.add(normalised)
             return SampleSentence(raw=_capitalised(raw), normalised=_capitalised(normalised))
     raise LockstepError(
-        "sample sentences", found=f"only {len(seen)} distinct ones are short enough", expected="one for each clip",
-        fix="raise --max-seconds or lower --clips",
-    )  # fmt: skip
+        "sample sentences", found=f"only {len(seen)} distinct ones", expected="one for each clip", fix="lower --clips"
+    )
 
 
 def _capitalised(text: str) -> str:
     return _FIRST_LETTER.sub(lambda start: start[0].upper(), text)
 
 
-def _draw_seconds(rng: random.Random, shortest: float, longest: float) -> float:
-    """A length from LJSpeech's distribution, squeezed into the given range."""
+def _draw_seconds(rng: random.Random) -> float:
+    """A length from LJSpeech's distribution, squeezed below `_LONGEST_EXPECTED_SECONDS`."""
+    shortest = _LENGTH_DECILES[0]
     position = rng.random() * (len(_LENGTH_DECILES) - 1)
     low, high = _LENGTH_DECILES[int(position)], _LENGTH_DECILES[int(position) + 1]
-    share = (low + (high - low) * (position % 1) - _LENGTH_DECILES[0]) / (_LENGTH_DECILES[-1] - _LENGTH_DECILES[0])
-    return shortest + share * (longest - shortest)
+    share = (low + (high - low) * (position % 1) - shortest) / (_LENGTH_DECILES[-1] - shortest)
+    return shortest + share * (_LONGEST_EXPECTED_SECONDS - shortest)
