@@ -12,16 +12,15 @@ MOST_FRAMES = 2**16
 """Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
 
 
-def _judge(
-    row: IndexRow, reason: str, setting: str, found: float, unit: str, *, least: float | None = None,
-    most: float | None = None,
-) -> IndexRow:  # fmt: skip
-    """The clip, rejected where a filter is set and the value is not at least, or at most, its limit."""
-    limit = most if least is None else least
-    passes = (least is None or found >= least) and (most is None or found <= most)
-    if row.reason or limit is None or passes:
-        return row
-    return row.rejected(reason, f"{found:.6g} {unit}, data.filters.{setting} is {limit:.6g}")
+def _judge(row: IndexRow, filters: FilterConfig, *checks: tuple[str, str, float, str]) -> IndexRow:
+    """Reject the clip by the first check that it fails: (reason, `min_` or `max_` setting, value, unit)."""
+    limits = filters.model_dump()
+    for reason, setting, value, unit in checks:
+        limit = limits[setting]
+        fails = limit is not None and not (value >= limit if setting.startswith("min_") else value <= limit)
+        if fails and not row.reason:
+            row = row.rejected(reason, f"{value:.6g} {unit}, data.filters.{setting} is {limit:.6g}")
+    return row
 
 
 def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
@@ -30,10 +29,13 @@ def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
     if row.reason:
         return row
     hertz = source_rate(row.notes, mel_profile(config.audio.profile).sample_rate)
-    letters, slowest, fastest = letters_per_second(row), filters.min_letters_per_second, filters.max_letters_per_second
-    row = _judge(row, "too low sample rate", "min_sample_rate", hertz, "Hz", least=filters.min_sample_rate)
-    row = _judge(row, "too slow speech", "min_letters_per_second", letters, "letters a second", least=slowest)
-    return _judge(row, "too fast speech", "max_letters_per_second", letters, "letters a second", most=fastest)
+    letters = letters_per_second(row)
+    return _judge(
+        row, filters,
+        ("too low sample rate", "min_sample_rate", hertz, "Hz"),
+        ("too slow speech", "min_letters_per_second", letters, "letters a second"),
+        ("too fast speech", "max_letters_per_second", letters, "letters a second"),
+    )  # fmt: skip
 
 
 def apply_filters(row: IndexRow, config: Config) -> IndexRow:
@@ -62,12 +64,14 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
     """Keep or reject a clip by what was measured of its samples, if it was; a rejected row keeps what is why."""
     if row.reason or row.quality is None:
         return row
-    quality, clipped, most = row.quality, row.quality.clipped_share, filters.max_edge_silence_seconds
-    silence, noise = max(quality.leading_silence, quality.trailing_silence), quality.noise_floor_db
-    row = _judge(row, "too quiet", "min_loudness_db", quality.loudness_db, "dBFS", least=filters.min_loudness_db)
-    row = _judge(row, "too noisy", "max_noise_floor_db", noise, "dBFS", most=filters.max_noise_floor_db)
-    row = _judge(row, "clipped", "max_clipped_share", clipped, "of the samples", most=filters.max_clipped_share)
-    return _judge(row, "too much silence", "max_edge_silence_seconds", silence, "s", most=most)
+    quality = row.quality
+    return _judge(
+        row, filters,
+        ("too quiet", "min_loudness_db", quality.loudness_db, "dBFS"),
+        ("too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS"),
+        ("clipped", "max_clipped_share", quality.clipped_share, "of the samples"),
+        ("too much silence", "max_edge_silence_seconds", max(quality.leading_silence, quality.trailing_silence), "s"),
+    )  # fmt: skip
 
 
 def ask_for_samples(filters: FilterConfig) -> bool:
