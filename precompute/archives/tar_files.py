@@ -12,8 +12,6 @@ from xtts.shared.errors import LockstepError
 SUFFIX = ".tar"
 COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
 """Without random access."""
-MOST_TEXT_BYTES = 2**20
-"""Of a text or a JSON object."""
 
 
 class TarMember(NamedTuple):
@@ -50,14 +48,12 @@ def tar_members(path: Path) -> Iterator[TarMember]:
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for member in tar:
-                if member.size < 0:
-                    raise _Broken(f"a member of {member.size} bytes")
                 if not member.isdir():
                     yield _checked(member, path)
             _check_end(file, tar.offset)
     except OSError as error:
         raise LockstepError(str(path), found=f"cannot be read ({error.strerror or error})") from None
-    except (tarfile.TarError, _Broken, ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
+    except (tarfile.TarError, ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
         found = f"cannot be read as a tar file ({str(error)[:80]})"
         raise LockstepError(str(path), found=found, expected="a whole tar file, not compressed") from None
 
@@ -70,10 +66,6 @@ def read_member(path: Path, place: str) -> bytes:
             raise AudioProblem("unreadable audio", f"the tar file ends before byte {offset + size}")
         file.seek(offset)
         return file.read(size)
-
-
-class _Broken(Exception):
-    """No end where the last member ends."""
 
 
 def _checked(member: tarfile.TarInfo, path: Path) -> TarMember:
@@ -92,4 +84,4 @@ def _check_end(file: BinaryIO, offset: int) -> None:
     file.seek(offset)
     rest = file.read(tarfile.BLOCKSIZE)
     if rest.strip(b"\0") or len(rest) not in (0, tarfile.BLOCKSIZE):
-        raise _Broken(f"no header at byte {offset}")
+        raise tarfile.ReadError(f"no header at byte {offset}")

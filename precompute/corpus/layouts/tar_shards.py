@@ -6,7 +6,6 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.archives.tar_files import (
     COMPRESSED,
-    MOST_TEXT_BYTES,
     TarMember,
     is_tar,
     may_hold_tars,
@@ -152,8 +151,6 @@ def _said(path: Path, key: str, parts: dict[str, TarMember]) -> dict[str, str]:
 
 def _text(path: Path, member: TarMember) -> str:
     where = f"{path}:{member.name[:80]!r}"
-    if member.bytes > MOST_TEXT_BYTES:
-        raise LockstepError(where, found=f"{member.bytes} bytes", expected=f"a text of at most {MOST_TEXT_BYTES}")
     try:
         return read_member(path, member.place).decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -84,7 +84,12 @@ def reading_of(path: Path) -> str:
         return "ljspeech"
     if with_suffix and len(names) == len(lines) > len({*second}):
         return "piper"
-    raise _ambiguous(*names[0])
+    where, values = names[0]
+    raise LockstepError(
+        where, found=f"three columns that can be read in two ways: {'|'.join(values)[:120]!r}",
+        expected=f"text {values[1][:40]!r} and the same in words (ljspeech), or speaker {values[1][:40]!r} (piper)",
+        fix="say which: --layout ljspeech or --layout piper, or --columns file=0,speaker=1,text=2",
+    )  # fmt: skip
 
 
 def sampled_lines(path: Path) -> list[_Line]:
@@ -187,16 +192,4 @@ def _check_kinds(path: Path, lines: Sequence[_Line], first: str) -> None:
         found=f"a {number} column such as {values[0][:40]!r}, {len({*values})} values in {len(values)} lines",
         expected=f"{expected} (ljspeech); the columns look like {'|'.join(kinds)}",
         fix=f"say which: {' or '.join(f'--columns {one}' for one in dict.fromkeys(options))}, or --layout ljspeech",
-    )
-
-
-def _ambiguous(where: str, columns: list[str]) -> LockstepError:
-    first, second, third = (f"{column[:40]!r}" for column in columns)
-    line = "|".join(columns)
-    return LockstepError(
-        where,
-        found=f"three columns that can be read in two ways: {line[:120]!r}",
-        expected=f"text {second} and the same in words {third} (ljspeech), or speaker {second} and text {third} "
-        f"of the file {first} (piper)",
-        fix="say which: --layout ljspeech or --layout piper, or --columns file=0,speaker=1,text=2",
     )

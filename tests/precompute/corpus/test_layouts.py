@@ -60,12 +60,12 @@ def ambiguous(written) -> Path:
 
 def test_three_columns_that_fit_two_layouts_show_both_readings(ambiguous, clips):
     root = ambiguous
-    clip, who, text = clips[0]
+    clip, who, _ = clips[0]
     with pytest.raises(LockstepError) as caught:
         read_corpus(root)
     message = str(caught.value)
     assert message.startswith(f"{root / 'metadata.csv'}:1: three columns that can be read in two ways: '{clip}|{who}|")
-    assert f"text 'ann' and the same in words '{text[:40]}' (ljspeech), or speaker 'ann' and text" in message
+    assert "text 'ann' and the same in words (ljspeech), or speaker 'ann' (piper)" in message
     assert "--layout ljspeech or --layout piper, or --columns file=0,speaker=1,text=2" in message
     as_piper = read_corpus(root, layout="piper").clips
     assert [(clip.id, clip.speaker, clip.text) for clip in as_piper] == clips
