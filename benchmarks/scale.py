@@ -23,7 +23,7 @@ import soundfile
 from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
-from xtts.precompute.build.previous import PreviousRows
+from xtts.precompute.build.previous import PreviousCache
 from xtts.precompute.build.shard_plan import plan_cache, plan_columns
 from xtts.precompute.library import build_cache
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
@@ -112,13 +112,13 @@ def simulate_match(rows: int) -> Figures:
     table, order = clips(rows), np.random.default_rng(1).permutation(rows)
     changed = int(rows * CHANGED_SHARE)
     names = pa.array(np.where(order < changed, order + rows, order)).cast(pa.string())
-    earlier = PreviousRows(rows=table.set_column(table.schema.get_field_index("id"), "id", names), finished={})
+    previous = PreviousCache(rows=table.set_column(table.schema.get_field_index("id"), "id", names))
     began = time.process_time()
-    earlier.find(table)
+    previous.find_rows(table)
     seconds = time.process_time() - began
-    assert int((earlier.found < 0).sum()) == changed
+    assert int((previous.row_of_clip < 0).sum()) == changed
     known = np.arange(changed, rows)
-    assert (order[earlier.found[known]] == known).all()
+    assert (order[previous.row_of_clip[known]] == known).all()
     return {"shards": None, "changed": changed, "processor_seconds": seconds, "peak_gib": peak_gib()}
 
 

@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,6 @@ from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import BuildRequest
 from xtts.precompute.build.commit import commit, describe, sweep
 from xtts.precompute.build.index_rows import with_sums, write_index
-from xtts.precompute.build.previous import rows_now
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.build.shard_plan import ShardPlan
@@ -27,15 +26,11 @@ from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.audio.decode import source_rate
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, load_spec, without_digest
-from xtts.shared.errors import LockstepError
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, without_digest
 from xtts.shared.storage.failures import called
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
-
-_AT_ONCE = 4
-"""Shards for each worker that are on the disk at once where they are sent to an object store."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +68,9 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
     with disk_errors_explained(cache), ExitStack() as stack:
         cache.mkdir(parents=True, exist_ok=True)
         stack.enter_context(exclusive(cache))
-        remote, before = _remote(request, stack)
+        remote = _remote(request, stack)
         with pool or open_engine(request.workers, request.ray_address) as pool:
-            staging = StagingArea(cache, remote=remote)
+            staging = StagingArea(cache)
             staging.open(fresh=request.fresh)
             found = survey(request, staging, pool, progress)
             for line in found.changes:
@@ -91,10 +86,10 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
             statistics, padding_efficiency = write_index(index, found.plan, rows, rejected, config)
             weights = request.corpora.weights
             spec = describe(index, statistics, found.plan, finished, config, found.extractor, weights=weights)
-            changed = commit(cache, staging, spec, index, found.extractor.tokenizer)
+            changed = commit(cache, staging, spec, index, found.extractor.tokenizer, remote)
             left = sweep(cache, spec)
             if remote is not None:
-                remote.sweep(before, spec)
+                remote.sweep(found.previous.spec, spec)
             if left:
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
@@ -114,16 +109,14 @@ def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None
     )
 
 
-def _remote(request: BuildRequest, stack: ExitStack) -> tuple[RemoteCache | None, CacheSpec | None]:
-    """(the cache in an object store that is built, its `cache.json` of before), where it is one."""
+def _remote(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
+    """The cache in an object store that is built, after copying it into the local folder; None for a local one."""
     if request.remote is None:
-        return None, None
+        return None
     remote = RemoteCache(request.remote, request.cache)
     stack.enter_context(called(request.cache, str(request.remote)))
-    remote.mirror()
-    with suppress(LockstepError):
-        return remote, load_spec(request.cache)
-    return remote, None
+    remote.fetch(shards=True)
+    return remote
 
 
 def _low_rates(clips: Any, rate: int) -> dict[int, int]:  # noqa: ANN401 - pyarrow ships no types
@@ -141,8 +134,8 @@ def explain_build(request: BuildRequest, progress: Progress) -> None:
             stack.enter_context(ReadLock(request.cache))
         pool = stack.enter_context(open_engine(request.workers, request.ray_address))
         scratch = stack.enter_context(TemporaryDirectory(dir=beside(request.cache)))
-        remote, _ = _remote(request, stack)
-        staging = StagingArea(request.cache, Path(scratch), remote)
+        _remote(request, stack)
+        staging = StagingArea(request.cache, Path(scratch))
         for line in survey(request, staging, pool, progress).changes:
             progress.say(line)
 
@@ -157,8 +150,7 @@ def _write_missing(
     finished = dict(found.ready)
     sizes = {shard.file: found.plan.bytes_of(shard, request.config) for shard in found.missing}
     ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
-    stay = sizes.values() if staging.remote is None else sorted(sizes.values())[-_AT_ONCE * max(1, request.workers) :]
-    check_free_space(request.cache, sum(stay))
+    check_free_space(request.cache, sum(sizes.values()))
     frames = {shard.file: found.plan.columns.frames[shard.clips] for shard in found.missing}
     seconds = {file: found.extractor.profile.seconds(int(some.sum())) for file, some in frames.items()}
     progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
@@ -190,8 +182,8 @@ def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan, *, sums: Map
 
     sums: of a sample, where the cache has no mels.
     """
-    if shard.file in found.ready and shard.file not in found.existing.staged:
-        rows = rows_now(found.clips.take(shard.clips), found.existing.cached.outcome(shard))
+    if shard.file in found.ready and shard.file not in found.staged:
+        rows = found.previous.rows_of(shard, found.clips.take(shard.clips))
     else:
         rows = read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
     return rows if sums is None else with_sums(rows, sums)

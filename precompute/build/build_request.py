@@ -1,13 +1,12 @@
 """What a build is asked for, checked before anything is created."""
 
-import hashlib
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from xtts.precompute.build.audio_index import refuse_unsuited
-from xtts.precompute.build.commit import tokenizer_bytes
+from xtts.precompute.build.previous import PreviousCache, languages_of, open_previous
 from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
@@ -16,8 +15,7 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import ENGLISH, load_spec
-from xtts.shared.cache.clip_index import readable_index
+from xtts.shared.cache.cache_spec import ENGLISH
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
@@ -25,7 +23,10 @@ from xtts.shared.storage.failures import called
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.pronunciation import Lexicon, pronounced, read_lexicon
-from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer, load_tokenizer
+from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 TOKENISED_AGAIN = "all texts are tokenised again, the mels are taken from the cache"
 
@@ -36,6 +37,8 @@ class BuildRequest:
 
     corpora: Corpora
     cache: Path
+    previous: PreviousCache
+    """What `cache` held, or nothing for a build from nothing."""
     config: Config
     extractor: FeatureExtractor
     workers: int
@@ -61,15 +64,21 @@ def make_request(
         fix = "build into a folder that all machines see, and copy it there"
         raise LockstepError("--engine ray", found=f"--cache {remote}", expected="a folder", fix=fix)
     if remote is not None:
-        RemoteCache(remote, cache).mirror()
+        RemoteCache(remote, cache).fetch(shards=False)
     refuse_foreign_folder(cache)
     mel_profile(config.audio.profile)  # an unknown name is refused before anything is read
-    config, notes = _with_tokenizer(config, None if fresh else cache)
-    stored = None if fresh else _stored_tokenizer(cache, config)
-    lexicon = _lexicon(config) if not keep_lexicon else stored.lexicon if stored is not None else {}
+    previous = PreviousCache() if fresh else open_previous(cache)
+    config, notes = _with_tokenizer(config, previous)
+    same_text = previous.spec and not feature_differences(
+        previous.spec.features, {"text": feature_config(config)["text"]}
+    )
+    stored = previous.tokenizer if same_text else None
+    if keep_lexicon:
+        lexicon = stored.lexicon if stored is not None else {}
+    else:
+        lexicon = read_lexicon(Path(config.text.lexicon), config.text.tokenizer) if config.text.lexicon else {}
     language = config.text.language if config.text.expand_numbers else None
-    entries = parse_data(data)
-    entries, urls = with_folders(entries)
+    entries, urls = with_folders(parse_data(data))
     with disk_errors_explained(cache), ExitStack() as stack:
         for folder, url in urls.items():  # errors about the local folder of a remote corpus name its URL
             stack.enter_context(called(folder, str(url)))
@@ -80,10 +89,11 @@ def make_request(
         changed = len(dict(stored.lexicon.items() ^ lexicon.items()))
         notes.append(f"text.lexicon: {changed} {'word' if changed == 1 else 'words'} changed: {TOKENISED_AGAIN}")
     corpora = replace(corpora, notes=(*corpora.notes, *notes))
-    tokenizer = _tokenizer(corpora.clips, config, cache, stored, lexicon)
+    tokenizer = _tokenizer(corpora.clips, config, previous, stored, lexicon)
     return BuildRequest(
         corpora=corpora,
         cache=cache,
+        previous=previous,
         config=config,
         extractor=FeatureExtractor(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only),
         workers=workers,
@@ -93,15 +103,12 @@ def make_request(
     )
 
 
-def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[str]]:
+def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, list[str]]:
     """The configuration with a tokenizer in place of `auto`, and a line that says which and why."""
     if config.text.tokenizer != "auto":
         return config, []
-    try:
-        text = load_spec(cache).features["text"] if cache is not None else {}
-    except LockstepError:
-        text = {}
-    if text and text["language"] == config.text.language:
+    text = previous.spec.features["text"] if previous.spec else {}
+    if text.get("language") == config.text.language:
         chosen, reason = str(text["tokenizer"]), "as in the cache"
     elif can_phonemise(config.text.language):
         chosen, reason = "phonemes", "espeak-ng is installed"
@@ -111,11 +118,9 @@ def _with_tokenizer(config: Config, cache: Path | None) -> tuple[Config, list[st
     return config.model_copy(update={"text": taken}), [f"text.tokenizer auto: {chosen} ({reason})"]
 
 
-def _lexicon(config: Config) -> Lexicon:
-    return read_lexicon(Path(config.text.lexicon), config.text.tokenizer) if config.text.lexicon else {}
-
-
-def _tokenizer(clips: Any, config: Config, cache: Path, stored: Tokenizer | None, lexicon: Lexicon) -> Tokenizer:  # noqa: ANN401
+def _tokenizer(
+    clips: "pa.Table", config: Config, previous: PreviousCache, stored: Tokenizer | None, lexicon: Lexicon
+) -> Tokenizer:
     """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
 
     A clip more or less would otherwise give other tokens to all clips.
@@ -125,14 +130,14 @@ def _tokenizer(clips: Any, config: Config, cache: Path, stored: Tokenizer | None
     text = config.text
     clips = clips.select(["text", "language", "duplicate"])
     clips = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
-    language = _languages(clips, text.language)
+    language = languages_of(clips, text.language)
     codes = dict.fromkeys(language.unique().to_pylist())
     if text.language in codes or not codes:  # the main language comes first
         codes = {text.language: None, **codes}
     if text.tokenizer == "bpe" or set(codes) != {ENGLISH}:
         new = pc.is_valid(language)
         if stored is not None and stored.lexicon == lexicon:
-            new = pc.invert(_known_texts(clips, cache, text.language))
+            new = pc.invert(previous.knows(clips, text.language))
         own = (clips["text"].filter(pc.and_(new, pc.equal(language, code))).to_pylist() for code in codes)
         texts = {code: [pronounced(one, lexicon) for one in some] for code, some in zip(codes, own, strict=True)}
     else:
@@ -141,36 +146,3 @@ def _tokenizer(clips: Any, config: Config, cache: Path, stored: Tokenizer | None
         text.tokenizer, texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
     )  # fmt: skip
     return replace(learned, lexicon=lexicon)
-
-
-def _languages(table: Any, main: str) -> Any:  # noqa: ANN401
-    import pyarrow.compute as pc
-
-    return pc.replace_substring_regex(table["language"], "^$", main)
-
-
-def _known_texts(clips: Any, cache: Path, main: str) -> Any:  # noqa: ANN401
-    """Which texts the stored tokenizer was learned from, bool[N]; none of a broken index."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        with readable_index(cache / load_spec(cache).index_file) as file:
-            known = file.read(columns=["language", "text"])
-    except LockstepError:
-        known = clips.slice(0, 0)  # the survey says so
-    separator = pa.scalar("|", pa.large_string())
-    said = [pc.binary_join_element_wise(_languages(one, main), one["text"], separator) for one in (clips, known)]
-    return pc.is_in(said[0], value_set=said[1].combine_chunks())
-
-
-def _stored_tokenizer(cache: Path, config: Config) -> Tokenizer | None:
-    """That of a finished cache with the same text settings, unless it is broken."""
-    try:
-        spec = load_spec(cache)
-        tokenizer = load_tokenizer(cache / spec.tokenizer_file)
-    except LockstepError:
-        return None  # the survey says so
-    same = not feature_differences(spec.features, {"text": feature_config(config)["text"]})
-    sound = hashlib.sha256(tokenizer_bytes(tokenizer)).hexdigest() == spec.tokenizer_sha256
-    return tokenizer if same and sound else None

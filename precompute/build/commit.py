@@ -5,12 +5,12 @@ reader finds the old cache before it and the new one after it, each whole.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.build.shard_plan import Plan
 from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
@@ -46,8 +46,7 @@ def describe(
     index: the file that becomes the index; weights: of the corpora that have another than 1.
     """
     features, profile = stored_features(config), extractor.profile
-    tokenizer_sha256 = hashlib.sha256(tokenizer_bytes(extractor.tokenizer)).hexdigest()
-    index_sha256 = file_sha256(index)
+    tokenizer_sha256, index_sha256 = extractor.tokenizer.sha256, file_sha256(index)
     roots = {name: str(root.resolve()) for name, root in sorted(extractor.roots.items())}
     return CacheSpec(
         format_version=FORMAT_VERSION,
@@ -75,11 +74,6 @@ def describe(
     )
 
 
-def tokenizer_bytes(tokenizer: Tokenizer) -> bytes:
-    """The bytes of `tokenizer.json`."""
-    return (json.dumps(tokenizer.to_json(), indent=1, ensure_ascii=False) + "\n").encode()
-
-
 def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
     def shards(split: str, bucket: int) -> list[Shard]:
         files = [shard.file for shard in plan.shards if (shard.place.split, shard.place.bucket) == (split, bucket)]
@@ -91,16 +85,18 @@ def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
     ]
 
 
-def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer) -> bool:
+def commit(
+    cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer, remote: RemoteCache | None
+) -> bool:
     """Turn a complete staging into the cache; False when the cache is already the same.
 
-    index: the file of the scratch folder that becomes the index. Readers may be at work: nothing that they use is
-    touched here, see `sweep`.
+    index: the file of the scratch folder that becomes the index. remote: where the cache is stored first. Readers may
+    be at work: nothing that they use is touched here, see `sweep`.
     """
     shards = [shard.file for shard in spec.shards()]
     new = [file for file in shards if staging.staged(file).exists()]
     if not _holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
-        atomic_files.write(staging.staged(spec.tokenizer_file), tokenizer_bytes(tokenizer))
+        atomic_files.write(staging.staged(spec.tokenizer_file), tokenizer.to_bytes())
         new.append(spec.tokenizer_file)
     if not _holds(cache / spec.index_file, spec.index_sha256):
         atomic_files.sync_file(index)
@@ -108,11 +104,8 @@ def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, toke
         new.append(spec.index_file)
     changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
     if changed:
-        if staging.remote is not None:
-            for file in set(new).intersection(shards):  # of an interrupted build
-                staging.remote.send(file, staging.staged(file))
-            new = [file for file in new if file not in shards]
-            staging.remote.finish(spec, {file: staging.staged(file) for file in new})
+        if remote is not None:
+            remote.store(spec, {file: staging.staged(file) if file in new else cache / file for file in spec.files})
         atomic_files.move_all((staging.staged(file), cache / file) for file in new)
         atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))
     staging.remove()

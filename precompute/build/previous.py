@@ -1,27 +1,28 @@
-"""What earlier builds left: rows of the clips, and finished shards. The rows are found by the ids of the clips."""
+"""The cache that the last build finished, opened once: its rows, tokenizer and shards, which a build reuses."""
 
-import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.precompute.build.build_request import BuildRequest
-from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.build.shard_plan import ShardPlan
-from xtts.precompute.build.staging import StagingArea, file_sha256, same_settings, size_of
+from xtts.precompute.build.staging import file_sha256, shard_settings, size_of
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
-from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE
 from xtts.precompute.features.tables import pack
+from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec, shard_place, without_digest
 from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index, with_column
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import Features
+from xtts.shared.feature_settings import Features, feature_differences
+from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _PLACE = ["split", "bucket", "shard", "corpus"]
 _OUTCOME = [
@@ -32,144 +33,157 @@ _OUTCOME = [
 
 
 @dataclass(kw_only=True)
-class PreviousRows:
-    """Rows that an earlier build left, and how N clips of this one match them."""
+class PreviousCache:
+    """A finished cache, and which of its rows the N clips of this build have; empty if nothing of it can be reused."""
 
-    rows: Any
-    """An Arrow table with the columns of an index, without lines whose id was there before."""
-    finished: Mapping[str, Shard]
-    """Its shards that can be used, by file name without digest."""
-    found: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    """int64[N]: row of each clip, -1 for none."""
-    same: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
-    """uint8[N]: what of it is as it was there: `SAME_AUDIO` and so on."""
+    spec: CacheSpec | None = None
+    tokenizer: Tokenizer | None = None
+    """None if its file is damaged."""
+    rows: "pa.Table" = field(default_factory=lambda: index_schema().empty_table())
+    """Its index without repeated ids; empty if the file is damaged."""
+    problem: str = ""
+    """What is damaged, as a line for the user."""
+    shards: Mapping[str, Shard] = field(default_factory=dict)
+    """Reusable shards by file name without digest, see `find_shards`."""
+    row_of_clip: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    """int64[N]: row of each clip, -1 for none; see `find_rows`."""
+    unchanged: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
+    """uint8[N]: flags `SAME_AUDIO` and so on."""
 
-    def find(self, clips: Any) -> None:  # noqa: ANN401 - pyarrow ships no types
-        """Find the rows of the clips of a table; a line whose id was there before has none."""
+    def has_settings(self, features: Features, *sections: str) -> bool:
+        """Whether it was built with these settings in these sections, by the same version of the feature extractor."""
+        if self.spec is None or self.spec.feature_version != FEATURE_VERSION:
+            return False
+        return not feature_differences(self.spec.features, {name: features[name] for name in sections})
+
+    def find_shards(self, folder: Path, exclude: Collection[str]) -> None:
+        """Fill `shards` with those in the cache's folder that have the right size; exclude: files to ignore."""
+        listed = self.spec.shards() if self.spec and not self.problem else []
+        present = (shard for shard in listed if size_of(folder / shard.file) == shard.bytes)
+        self.shards = {without_digest(shard.file): shard for shard in present if shard.file not in exclude}
+
+    def find_rows(self, clips: "pa.Table") -> None:
+        """Fill `row_of_clip` by the ids of clips; a clip whose id occurred before has no row."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
         ids = pc.if_else(clips["duplicate"], pa.scalar(None, clips["id"].type), clips["id"])
-        found = pc.index_in(ids, value_set=self.rows["id"].combine_chunks(), skip_nulls=True)
-        self.found = found.fill_null(-1).to_numpy().astype(np.int64)
-        self.same = np.zeros(len(self.found), np.uint8)
+        rows = pc.index_in(ids, value_set=self.rows["id"].combine_chunks(), skip_nulls=True)
+        self.row_of_clip = rows.fill_null(-1).to_numpy().astype(np.int64)
+        self.unchanged = np.zeros(len(self.row_of_clip), np.uint8)
 
-    def known(self, start: int, end: int) -> tuple[np.ndarray, bytes]:
-        """Which of the clips from one number to another have rows, by place among these, and the packed rows."""
-        places = np.flatnonzero(self.found[start:end] >= 0)
-        return places, pack(self.rows.take(self.found[start:end][places]))
+    def rows_between(self, start: int, end: int) -> tuple[np.ndarray, bytes]:
+        """Of the clips [start, end) those with rows, as offsets from `start`, and these rows, packed."""
+        offsets = np.flatnonzero(self.row_of_clip[start:end] >= 0)
+        return offsets, pack(self.rows.take(self.row_of_clip[start:end][offsets]))
+
+    def knows(self, clips: "pa.Table", main_language: str) -> "pa.Array":
+        """bool[N]: whether the text of each clip was in the cache, in the same language."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        separator = pa.scalar("|", pa.large_string())
+        said = [
+            pc.binary_join_element_wise(languages_of(table, main_language), table["text"], separator)
+            for table in (clips, self.rows)
+        ]
+        return pc.is_in(said[0], value_set=said[1].combine_chunks())
 
     @cached_property
-    def _sizes(self) -> Counter[ShardPlace]:
+    def _clips_in_shard(self) -> Counter[ShardPlace]:
         counted = self.rows.select(_PLACE).group_by(_PLACE).aggregate([([], "count_all")])
         return Counter({ShardPlace(*row[:4]): row[4] for row in zip(*counted.to_pydict().values(), strict=True)})
 
-    def holds(self, shard: ShardPlan) -> bool:
-        """Whether the shard of this place holds just the clips of this one, in this order."""
-        found = self.found[shard.clips]
-        if self._sizes[shard.place] != len(found) or (found < 0).any():
-            return False
-        rows = self.rows.select([*_PLACE, "position"]).take(found)
-        places = set(zip(*rows.select(_PLACE).to_pydict().values(), strict=True))
-        positions = rows["position"].to_numpy()
+    def reusable(self, shard: ShardPlan, speakers: Mapping[str, int], settings: str) -> Shard | None:
+        """The shard that holds just these clips, unchanged and in this order, and was written with these settings."""
+        finished, rows = self.shards.get(shard.file), self.row_of_clip[shard.clips]
+        if finished is None or self._clips_in_shard[shard.place] != len(rows) or (rows < 0).any():
+            return None
+        table = self.rows.select([*_PLACE, "position"]).take(rows)
+        shards = set(zip(*table.select(_PLACE).to_pydict().values(), strict=True))
+        positions = table["position"].to_numpy()
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
-        return bool(places == {shard.place} and in_order and (self.same[shard.clips] & SAME_CLIP).all())
+        unchanged = (self.unchanged[shard.clips] & SAME_CLIP).all()
+        same = shards == {shard.place} and in_order and unchanged
+        return finished if same and self._settings_of(shard.place.bucket, speakers) == settings else None
 
-    def outcome(self, shard: ShardPlan) -> Any:  # noqa: ANN401
-        """What was written of a shard's clips: the columns of `_OUTCOME`."""
-        return self.rows.select(_OUTCOME).take(self.found[shard.clips])
+    def _settings_of(self, bucket: int, speakers: Mapping[str, int]) -> str:
+        """`shard_settings` of a shard of a bucket whose clips have these speakers."""
+        assert self.spec is not None
+        ids = {name: number for number, name in enumerate(self.spec.speakers) if name in speakers}
+        return shard_settings(
+            self.spec.features, self.spec.buckets[bucket], ids, tokenizer=self.spec.tokenizer_sha256,
+            feature_version=self.spec.feature_version, mel_check=self.spec.mel_check, index_only=self.spec.names_audio,
+        )  # fmt: skip
 
-    def stored(self, shard: ShardPlan, files: Mapping[ShardPlace, Path]) -> StoredClips:
-        """The mels of a shard's clips that lie in these shards."""
-        rows = self.found[shard.clips]
-        places = np.flatnonzero((rows >= 0) & (self.same[shard.clips] & SAME_FILE != 0))
-        table = self.rows.select(STORED_FACTS).take(rows[places])
-        held = [ShardPlace(*row) for row in zip(*table.select(_PLACE).to_pydict().values(), strict=True)]
-        there = np.array([place in files for place in held], bool)
-        used = {place: files[place] for place in {*held} & files.keys()}
-        return StoredClips(places=places[there], rows=pack(table.filter(there)), files=used)
+    def rows_of(self, shard: ShardPlan, clips: "pa.Table") -> "pa.Table":
+        """The index rows of a reused shard: what was written of its clips, with today's paths, times and notes."""
+        outcome = self.rows.select(_OUTCOME).take(self.row_of_clip[shard.clips])
+        for name in _OUTCOME:
+            clips = with_column(clips, name, outcome[name])
+        return clips
 
-
-def rows_now(clips: Any, earlier: Any) -> Any:  # noqa: ANN401
-    """The rows of a kept shard: what was written of its clips, with paths, times and notes of today."""
-    for name in _OUTCOME:
-        clips = with_column(clips, name, earlier[name])
-    return clips
-
-
-@dataclass(frozen=True, kw_only=True)
-class Existing:
-    """All that earlier builds left."""
-
-    previous: CacheSpec | None
-    """Of the finished cache."""
-    cached: PreviousRows
-    """Of the finished cache."""
-    staged: Mapping[str, Finished]
-    """Shards of an interrupted build by file name without digest, which are newer."""
-    same_audio: bool
-    """The finished cache was built with the same settings of audio."""
-    same_text: bool
-    """And of text, and with the same tokenizer."""
-    lines: list[str]
-
-    @property
-    def mel_check(self) -> str | None:
-        """Of the finished cache, if its mels are of the same audio settings."""
-        return self.previous.mel_check if self.previous is not None and self.same_audio else None
-
-    def stored_files(self, request: BuildRequest) -> dict[ShardPlace, Path]:
-        """The shards of the finished cache whose mels are what decoding the audio again would give."""
-        previous, extractor = self.previous, request.extractor
-        if previous is None or not self.same_audio or extractor.index_only or previous.names_audio:
+    def mel_files(self, folder: Path, features: Features) -> dict[ShardPlace, Path]:
+        """The shards whose mels decoding the audio again would give; none for a cache without mels."""
+        spec = self.spec
+        if spec is None or spec.names_audio or spec.mel_dtype != features["shards"]["mel_dtype"]:
             return {}
-        if previous.mel_dtype != extractor.config.shards.mel_dtype:
+        if not self.has_settings(features, "audio"):
             return {}
-        paths = {slot: request.cache / shard.file for slot, shard in self.cached.finished.items()}
-        there = (slot for slot, path in paths.items() if size_of(path) == self.cached.finished[slot].bytes)
-        return {shard_place(slot): paths[slot].absolute() for slot in there}
+        return {shard_place(file): (folder / shard.file).absolute() for file, shard in self.shards.items()}
+
+    def stored_mels(self, shard: ShardPlan, files: Mapping[ShardPlace, Path]) -> StoredClips:
+        """The clips of a shard whose mels lie in these files."""
+        rows = self.row_of_clip[shard.clips]
+        offsets = np.flatnonzero((rows >= 0) & (self.unchanged[shard.clips] & SAME_FILE != 0))
+        table = self.rows.select(STORED_FACTS).take(rows[offsets])
+        shards = [ShardPlace(*row) for row in zip(*table.select(_PLACE).to_pydict().values(), strict=True)]
+        stored = np.array([shard in files for shard in shards], bool)
+        used = {shard: files[shard] for shard in {*shards} & files.keys()}
+        return StoredClips(places=offsets[stored], rows=pack(table.filter(stored)), files=used)
 
 
-def look_back(request: BuildRequest, staging: StagingArea, features: Features) -> Existing:
-    """Collect what there is; nothing of it for a fresh build."""
-    cache, previous, lines, cached = request.cache, None, list[str](), index_schema().empty_table()
-    if not request.fresh and (cache / SPEC_FILE).exists():
+def open_previous(cache: Path) -> PreviousCache:
+    """Open what is in the folder of a cache; without its index only the plan and the tokenizer are of use."""
+    previous = PreviousCache()
+    if (cache / SPEC_FILE).exists():
         try:
-            previous = load_spec(cache)
-            cached = _read_index(cache, previous)
-        except LockstepError as error:  # without the index its plan still holds
-            lines = [f"{error.where}: {error.found}: the whole cache is built again"]
-    finished = {} if request.fresh else staging.finished(request.exclude)
-    wanted = previous.shards() if previous and not lines else []
-    reusable = {
-        without_digest(shard.file): shard
-        for shard in wanted
-        if shard.file not in request.exclude and staging.committed_size(shard.file) == shard.bytes
-    }
-    new = {done.shard.file for done in finished.values()} - {shard.file for shard in reusable.values()}
-    if new:
-        lines.append(f"an interrupted build left {len(new)} finished shards")
-    same_audio, same_text = (bool(previous and same_settings(previous, features, name)) for name in ("audio", "text"))
-    tokenizer = hashlib.sha256(tokenizer_bytes(request.extractor.tokenizer)).hexdigest()
-    same_text = same_text and previous is not None and previous.tokenizer_sha256 == tokenizer
-    return Existing(
-        previous=previous,
-        cached=PreviousRows(rows=_once(cached), finished=reusable), staged=finished,
-        same_audio=same_audio, same_text=same_text, lines=lines,
-    )  # fmt: skip
+            previous.spec = load_spec(cache)
+            previous.tokenizer = _read_tokenizer(cache, previous.spec)
+            previous.rows = _read_rows(cache, previous.spec)
+        except LockstepError as error:
+            previous.problem = f"{error.where}: {error.found}: the whole cache is built again"
+    return previous
 
 
-def _read_index(cache: Path, spec: CacheSpec) -> Any:  # noqa: ANN401
+def reopened(previous: PreviousCache, cache: Path) -> PreviousCache:
+    """The same, unless another process has finished a build there since."""
+    current = open_previous(cache)
+    return previous if current.spec == previous.spec else current
+
+
+def _read_rows(cache: Path, spec: CacheSpec) -> "pa.Table":
+    """The index without rows of repeated ids, in one piece."""
+    import pyarrow.compute as pc
+
     path = cache / spec.index_file
     if file_sha256(path) != spec.index_sha256:
         raise LockstepError(str(path), found="other content than when it was written", exit_code=1)
     with readable_index(path) as file:
-        return file.read()
+        rows = file.read()
+    return rows.filter(pc.invert(rows["duplicate"])).combine_chunks()
 
 
-def _once(rows: Any) -> Any:  # noqa: ANN401
-    """Without rows of repeated ids, in one piece."""
+def _read_tokenizer(cache: Path, spec: CacheSpec) -> Tokenizer | None:
+    try:
+        tokenizer = load_tokenizer(cache / spec.tokenizer_file)
+    except LockstepError:
+        return None
+    return tokenizer if tokenizer.sha256 == spec.tokenizer_sha256 else None
+
+
+def languages_of(table: "pa.Table", main_language: str) -> "pa.ChunkedArray":
+    """The language of each clip; those without one have the main language."""
     import pyarrow.compute as pc
 
-    repeated = rows["duplicate"]
-    return (rows.filter(pc.invert(repeated)) if pc.any(repeated).as_py() else rows).combine_chunks()
+    return pc.replace_substring_regex(table["language"], "^$", main_language)

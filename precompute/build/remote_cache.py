@@ -1,19 +1,19 @@
-"""A cache in an object store as a build sees it: what is there, what is sent, the one request that commits.
+"""A cache in an object store: copied into a local folder, built there, and stored again, `cache.json` last.
 
-The build works in a local folder, which holds what an interrupted build continues from. A finished shard is sent under
-its name with its digest and leaves the disk; the small files stay. An object is never changed but `cache.json`.
+Names hold digests, so an object other than `cache.json` is never changed, and only new files are sent.
 """
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, is_of_a_build, load_spec, spec_bytes
+from xtts.shared.cache.cache_copy import CacheCopy
+from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, is_of_a_build, spec_bytes
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.failures import called
-from xtts.shared.storage.object_store import Listed, ObjectStore
+from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, Listed, ObjectStore
 from xtts.shared.storage.urls import StoreUrl
-from xtts.shared.system import atomic_files
 
 _KEPT_SECONDS = 86_400.0
 """How long replaced objects stay for readers and builders of before."""
@@ -30,40 +30,22 @@ class RemoteCache:
         """The objects at the beginning."""
         return self._store.list()
 
-    def mirror(self) -> None:
-        """Make the small files of the folder those of the store, which another builder may have changed."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / SPEC_FILE
+    def fetch(self, *, shards: bool) -> None:
+        """Make the folder a copy of the cache; what is damaged or missing there is built again, as the survey says."""
         if SPEC_FILE not in self._there:
-            path.unlink(missing_ok=True)
+            (self.folder / SPEC_FILE).unlink(missing_ok=True)
             return
-        data = self._store.read(SPEC_FILE)
-        if path.exists() and path.read_bytes() == data:
-            return
-        atomic_files.write(path, data)
-        try:
-            with called(self.folder, str(self.url)):
-                spec = load_spec(self.folder)
-            for name, sha256 in ((spec.index_file, spec.index_sha256), (spec.tokenizer_file, spec.tokenizer_sha256)):
-                self._store.download(name, self.folder / name, sha256=sha256)
-        except (LockstepError, FileNotFoundError):
-            pass  # a broken cache is built again, and the survey says so
+        copy = CacheCopy(self.url, folder=self.folder)
+        with suppress(LockstepError):
+            spec = copy.open()
+            copy.fetch(spec.shards() if shards else [])
 
-    def size(self, file: str) -> int | None:
-        """Bytes of an object, or None where there is none."""
-        found = self._there.get(file)
-        return found.bytes if found else None
-
-    def send(self, file: str, path: Path) -> None:
-        """Store a finished file under its name in the cache, and remove it here; workers go on meanwhile."""
-        if self.size(file) != path.stat().st_size:
-            self._store.upload(path, file)
-        path.unlink()
-
-    def finish(self, spec: CacheSpec, small: Mapping[str, Path]) -> None:
-        """Commit: send the small files, then replace `cache.json`."""
-        for file, path in small.items():
-            self._store.upload(path, file)
+    def store(self, spec: CacheSpec, files: Mapping[str, Path]) -> None:
+        """Send the files that the store does not hold, then replace `cache.json`."""
+        stored = self._there
+        new = [name for name, path in files.items() if name not in stored or stored[name].bytes != path.stat().st_size]
+        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            list(pool.map(lambda name: self._store.upload(files[name], name), new))
         self._store.write(SPEC_FILE, spec_bytes(spec))
 
     def sweep(self, before: CacheSpec | None, now: CacheSpec) -> None:

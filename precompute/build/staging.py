@@ -2,18 +2,16 @@
 
 import hashlib
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from uuid import uuid4
 
-from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.features.finished_shard import Finished, read_finished, rows_beside
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, CacheSpec, Shard, digest_of, without_digest
+from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, Shard, digest_of, without_digest
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import Features, feature_differences
+from xtts.shared.feature_settings import Features
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import LOCK_FILES
 
@@ -41,28 +39,12 @@ def shard_settings(
     )
 
 
-def same_settings(previous: CacheSpec, features: Features, *sections: str) -> bool:
-    """Whether a cache was built with the same settings in these sections, by the same feature extractor."""
-    wanted = {name: features[name] for name in sections}
-    return previous.feature_version == FEATURE_VERSION and not feature_differences(previous.features, wanted)
-
-
-def settings_before(previous: CacheSpec, bucket: int, speakers: Iterable[str]) -> str:
-    """`shard_settings` of a shard of a finished cache, in this bucket, whose clips have these speakers."""
-    ids = {name: number for number, name in enumerate(previous.speakers)}
-    return shard_settings(
-        previous.features, previous.buckets[bucket], {name: ids[name] for name in speakers if name in ids},
-        tokenizer=previous.tokenizer_sha256, feature_version=previous.feature_version, mel_check=previous.mel_check,
-        index_only=previous.names_audio,
-    )  # fmt: skip
-
-
 class StagingArea:
     """The folder inside a cache where shards wait until all of them are there."""
 
-    def __init__(self, cache: Path, scratch: Path | None = None, remote: RemoteCache | None = None) -> None:
-        """scratch: another folder for that, where a cache must not be touched. remote: where finished shards go."""
-        self._cache, self._scratch, self.remote = cache, scratch, remote
+    def __init__(self, cache: Path, scratch: Path | None = None) -> None:
+        """scratch: another folder for that, where a cache must not be touched."""
+        self._cache, self._scratch = cache, scratch
         self._root = cache / WORK_FOLDER
         self._all_scratch = self._root / "scratch"
         self._build = uuid4().hex[:12]
@@ -110,13 +92,7 @@ class StagingArea:
         waiting.unlink(missing_ok=True)
         # Rows whose shard the power cut took are no harm: `finished` looks for both.
         atomic_files.move_all([(path, self.staged(shard.file)), (rows, waiting)])
-        if self.remote is not None:
-            self.remote.send(shard.file, self.staged(shard.file))
         return shard
-
-    def committed_size(self, file: str) -> int | None:
-        """Bytes of a file of the cache, wherever that is; None where there is none."""
-        return size_of(self._cache / file) if self.remote is None else self.remote.size(file)
 
     def rows_path(self, file: str) -> Path:
         """Where the rows of a staged shard wait, by the shard's name without digest."""
@@ -132,7 +108,7 @@ class StagingArea:
             done = read_finished(rows)
             if done is None or done.shard.file in exclude:
                 continue
-            if done.shard.bytes in (size_of(self.staged(done.shard.file)), self.committed_size(done.shard.file)):
+            if done.shard.bytes in (size_of(self.staged(done.shard.file)), size_of(self._cache / done.shard.file)):
                 found[without_digest(done.shard.file)] = done
         return found
 

@@ -4,20 +4,20 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xtts.precompute.build.build_request import TOKENISED_AGAIN, BuildRequest
-from xtts.precompute.build.commit import tokenizer_bytes
-from xtts.precompute.build.previous import Existing, PreviousRows, look_back
+from xtts.precompute.build.previous import PreviousCache, reopened
 from xtts.precompute.build.rejections import check_rejects, rejected_clips
 from xtts.precompute.build.shard_plan import Plan, ShardPlan, plan_cache, plan_columns, previous_plan
-from xtts.precompute.build.staging import StagingArea, same_settings, settings_before, shard_settings
+from xtts.precompute.build.staging import StagingArea, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
 from xtts.precompute.features.filters import ask_for_samples
+from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.scan import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, Scanner, ScanTask, scan
 from xtts.precompute.features.tables import pack, unpack
@@ -29,6 +29,9 @@ from xtts.shared.cache.clip_index import MISSING_AUDIO, UNKNOWN, clips_of, index
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences, stored_features
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CONSEQUENCES = {
     "audio": "all mels are computed again",
@@ -55,10 +58,12 @@ _LEAST_CLIPS, _MOST_CLIPS, _ENOUGH_TASKS = 64, 4096, 512
 class Survey:
     """What there is and what is missing."""
 
-    existing: Existing
+    previous: PreviousCache
+    staged: Mapping[str, Finished]
+    """Shards of an interrupted build, newer than those of `previous`, by file without digest."""
     extractor: FeatureExtractor
-    clips: Any
-    """An Arrow table of all clips after the scan, with the columns of an index."""
+    clips: "pa.Table"
+    """All clips after the scan, with the columns of an index."""
     letters: list[LetterCounts]
     """Of each language, in the order of their codes."""
     plan: Plan
@@ -76,55 +81,69 @@ class Survey:
 def survey(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progress: Progress) -> Survey:
     """Find out what there is to do; nothing is written but the audio that has to be unpacked."""
     features = stored_features(request.config)
-    existing = look_back(request, staging, features)
-    clips, letters = scan_clips(request, existing, staging, pool, progress)
-    columns = plan_columns(clips, request.config.split.seed)
-    before = existing.previous
-    kept = previous_plan(before) if before and same_settings(before, features, *features) else None
+    previous = request.previous if request.fresh else reopened(request.previous, request.cache)
+    previous.find_shards(request.cache, request.exclude)
+    staged = {} if request.fresh else staging.finished(request.exclude)
+    clips, letters = scan_clips(request, previous, staging, pool, progress)
+    columns, spec = plan_columns(clips, request.config.split.seed), previous.spec
+    kept = previous_plan(spec) if spec and previous.has_settings(features, *features) else None
     plan = plan_cache(columns, request.config, kept)
-    mel_check = existing.mel_check or next(iter(pool.run(compute_mel_check, [request.extractor])))
+    if spec and previous.has_settings(features, "audio"):
+        mel_check = spec.mel_check
+    else:
+        mel_check = next(iter(pool.run(compute_mel_check, [request.extractor])))
     extractor = replace(request.extractor, mel_check=mel_check, unpacked=staging.scratch)
-    settings = _settings(plan, extractor, features)
-    ready = {
-        shard.file: one for shard in plan.shards if (one := _ready(shard, settings[shard.file], plan, existing, clips))
-    }
+    settings, ready = _settings(plan, extractor, features), dict[str, Shard]()
+    for shard in plan.shards:
+        if shard.file in staged:
+            finished = _still_right(staged[shard.file], clips.take(shard.clips), settings[shard.file])
+        else:
+            finished = previous.reusable(shard, plan.speakers_of(shard), settings[shard.file])
+        if finished is not None:
+            ready[shard.file] = finished
     missing = [shard for shard in plan.shards if shard.file not in ready]
-    files = existing.stored_files(request)
-    stored = {shard.file: existing.cached.stored(shard, files) for shard in missing}
+    files = {} if extractor.index_only else previous.mel_files(request.cache, features)
+    stored = {shard.file: previous.stored_mels(shard, files) for shard in missing}
     count, from_cache = sum(len(shard.clips) for shard in missing), sum(len(one.places) for one in stored.values())
-    changes = [*request.corpora.notes, *existing.lines]
-    if before is not None and len(existing.cached.rows):
-        changes += [*_setting_changes(before, features), *_corpus_changes(clips, existing.cached)]
+    changes = [*request.corpora.notes, *([previous.problem] if previous.problem else [])]
+    new = {one.shard.file for one in staged.values()} - {shard.file for shard in previous.shards.values()}
+    if new:
+        changes.append(f"an interrupted build left {len(new)} finished shards")
+    if spec is not None and len(previous.rows):
+        changes += [*_setting_changes(spec, features), *_corpus_changes(clips, previous)]
     changes += _longest(clips, plan, extractor)
     changes += _work_ahead(ready=len(ready), missing=len(missing), clips=count, stored=from_cache)
     return Survey(
-        existing=existing, extractor=extractor, clips=clips, letters=letters, plan=plan, settings=settings,
-        ready=ready, missing=missing, stored=stored, changes=changes,
+        previous=previous, staged=staged, extractor=extractor, clips=clips, letters=letters, plan=plan,
+        settings=settings, ready=ready, missing=missing, stored=stored, changes=changes,
     )  # fmt: skip
 
 
 def scan_clips(
-    request: BuildRequest, existing: Existing, staging: StagingArea, pool: TaskEngine, progress: Progress
-) -> tuple[Any, list[LetterCounts]]:
-    """An Arrow table of all clips with the columns of an index, and the letters of each language.
+    request: BuildRequest, previous: PreviousCache, staging: StagingArea, pool: TaskEngine, progress: Progress
+) -> tuple["pa.Table", list[LetterCounts]]:
+    """All clips with the columns of an index, and the letters of each language.
 
     A `LockstepError` where too many letters or clips would be lost.
     """
-    config, corpora = request.config, request.corpora
+    config, corpora, features = request.config, request.corpora, stored_features(request.config)
+    tokenizer = request.extractor.tokenizer.sha256
+    same_tokenizer = previous.spec is not None and previous.spec.tokenizer_sha256 == tokenizer
     scanner = Scanner(
-        extractor=replace(request.extractor, unpacked=staging.scratch), same_audio=existing.same_audio,
-        same_text=existing.same_text,
-    )  # fmt: skip
-    existing.cached.find(request.corpora.clips)
+        extractor=replace(request.extractor, unpacked=staging.scratch),
+        same_audio=previous.has_settings(features, "audio"),
+        same_text=previous.has_settings(features, "text") and same_tokenizer,
+    )
+    previous.find_rows(request.corpora.clips)
     progress.start("scan", len(request.corpora.clips), 0.0)
     # A small rerun is over before workers have started; decoding is theirs, whose sums are those of one thread.
     decodes = config.audio.trim_silence_db is not None or ask_for_samples(config.data.filters)
-    is_small = 0 < len(existing.cached.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
+    is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
     engine = ThisProcess() if is_small else pool
-    facts, counts = dict[int, Any](), dict[str, LetterCounts]()
-    for result in engine.run(partial(scan, scanner), _tasks(request.corpora.clips, existing)):
+    facts, counts = dict[int, "pa.Table"](), dict[str, LetterCounts]()
+    for result in engine.run(partial(scan, scanner), _tasks(request.corpora.clips, previous)):
         facts[result.start] = unpack(result.facts)
-        existing.cached.same[result.known] = result.same
+        previous.unchanged[result.known] = result.same
         for one in result.letters:
             counts.setdefault(one.language, LetterCounts(one.language)).merge(one)
         progress.advance(len(facts[result.start]), 0.0)
@@ -138,15 +157,15 @@ def scan_clips(
     return clips, letters
 
 
-def _tasks(clips: Any, existing: Existing) -> Iterator[ScanTask]:  # noqa: ANN401 - pyarrow ships no types
+def _tasks(clips: "pa.Table", previous: PreviousCache) -> Iterator[ScanTask]:
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         part = clips.slice(start, size)
-        known, rows = existing.cached.known(start, start + len(part))
+        known, rows = previous.rows_between(start, start + len(part))
         yield ScanTask(start=start, clips=pack(part), known=known, rows=rows)
 
 
-def _check_missing(clips: Any, extractor: FeatureExtractor) -> None:  # noqa: ANN401
+def _check_missing(clips: "pa.Table", extractor: FeatureExtractor) -> None:
     """A `LockstepError` for a file that another machine does not see: its clip must not count as one without audio."""
     import pyarrow.compute as pc
 
@@ -157,7 +176,7 @@ def _check_missing(clips: Any, extractor: FeatureExtractor) -> None:  # noqa: AN
             raise LockstepError(str(extractor.path(clip)), found=found, fix=fix, exit_code=1)
 
 
-def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401
+def _joined(clips: "pa.Table", facts: list["pa.Table"]) -> "pa.Table":
     """Clips with what was found out about them, in the order of an index' columns."""
     import pyarrow as pa
 
@@ -168,7 +187,7 @@ def _joined(clips: Any, facts: list[Any]) -> Any:  # noqa: ANN401
 
 def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> dict[str, str]:
     """Shard file to the digest of all that decides its bytes besides its clips."""
-    tokenizer = hashlib.sha256(tokenizer_bytes(extractor.tokenizer)).hexdigest()
+    tokenizer = extractor.tokenizer.sha256
     return {
         shard.file: shard_settings(
             features, plan.shapes[shard.place.bucket], plan.speakers_of(shard), tokenizer=tokenizer,
@@ -178,16 +197,10 @@ def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> di
     }  # fmt: skip
 
 
-def _ready(shard: ShardPlan, settings: str, plan: Plan, existing: Existing, clips: Any) -> Shard | None:  # noqa: ANN401
-    """The finished shard that writing these clips now would give again; one of an interrupted build is newer."""
-    staged, cached = existing.staged.get(shard.file), existing.cached.finished.get(shard.file)
-    if staged is not None:
-        rows = hashlib.sha256(pack(clips.take(shard.clips))).hexdigest()
-        return staged.shard if (staged.settings, staged.clips) == (settings, rows) else None
-    if cached is None or existing.previous is None or not existing.cached.holds(shard):
-        return None
-    before = settings_before(existing.previous, shard.place.bucket, plan.speakers_of(shard))
-    return cached if before == settings else None
+def _still_right(staged: Finished, clips: "pa.Table", settings: str) -> Shard | None:
+    """A staged shard if it was written of these clips with these settings."""
+    rows = hashlib.sha256(pack(clips)).hexdigest()
+    return staged.shard if (staged.settings, staged.clips) == (settings, rows) else None
 
 
 def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
@@ -201,13 +214,13 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
     ]
 
 
-def _corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
+def _corpus_changes(clips: "pa.Table", previous: PreviousCache) -> list[str]:
     """How many clips were added, removed, recorded again or transcribed again, with an example each."""
-    known, first = cached.found >= 0, ~clips["duplicate"].to_numpy()
-    removed = np.ones(len(cached.rows), bool)
-    removed[cached.found[known]] = False
-    groups = [("added", clips, ~known & first), ("removed", cached.rows, removed)]
-    groups += [(what, clips, known & (cached.same & bit == 0)) for what, bit in _DIFFERENCES.items()]
+    known, first = previous.row_of_clip >= 0, ~clips["duplicate"].to_numpy()
+    removed = np.ones(len(previous.rows), bool)
+    removed[previous.row_of_clip[known]] = False
+    groups = [("added", clips, ~known & first), ("removed", previous.rows, removed)]
+    groups += [(what, clips, known & (previous.unchanged & bit == 0)) for what, bit in _DIFFERENCES.items()]
     lines = list[str]()
     for what, table, chosen in groups:
         names = table["id"].filter(chosen).slice(0, 2).to_pylist()
@@ -218,7 +231,7 @@ def _corpus_changes(clips: Any, cached: PreviousRows) -> list[str]:  # noqa: ANN
     return lines
 
 
-def _longest(clips: Any, plan: Plan, extractor: FeatureExtractor) -> list[str]:  # noqa: ANN401
+def _longest(clips: "pa.Table", plan: Plan, extractor: FeatureExtractor) -> list[str]:
     """A line about a clip that alone, or with a few, makes the largest shape much larger than the others need."""
     kept = clips.filter(plan.columns.kept)
     frames, seconds = kept["mel_length"].to_numpy(), extractor.profile.seconds

@@ -4,7 +4,7 @@ numpy reads the environment when it is loaded, so it has to be set before. `prec
 what came of it.
 """
 
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -37,10 +37,4 @@ _VERSIONED = ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")
 
 def installed_versions() -> dict[str, str]:
     """Package to its version in this process."""
-    versions = dict[str, str]()
-    for name in _VERSIONED:
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "source"  # imported from a checkout that is not installed
-    return versions
+    return {name: version(name) for name in _VERSIONED}

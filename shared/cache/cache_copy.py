@@ -20,11 +20,11 @@ _COPY_LOCK = ".copying"
 class CacheCopy:
     """A remote cache, and the folder of what is here of it; one folder for each URL."""
 
-    def __init__(self, url: StoreUrl, *, stage: str | None = None) -> None:
-        """stage: where the folder lies, as `data.stage` says; by default in the user's cache."""
+    def __init__(self, url: StoreUrl, *, stage: str | None = None, folder: Path | None = None) -> None:
+        """stage: where the folder lies, as `data.stage` says; by default in the user's cache. folder: itself."""
         self.url, self._store = url, ObjectStore(url)
         root = Path(stage).expanduser().absolute() if stage else user_cache() / "caches"
-        self.folder = root / f"{url.name}-{url.digest}"
+        self.folder = folder or root / f"{url.name}-{url.digest}"
 
     def open(self) -> CacheSpec:
         """Bring `cache.json`, the index and the tokenizer; a `LockstepError` where there is no finished cache."""

@@ -6,6 +6,7 @@ Languages other than English append the letters that their texts are written wit
 order of their code points. Byte-pair encoding puts the pieces that it learned from the corpus behind the letters.
 """
 
+import hashlib
 import json
 import re
 import unicodedata
@@ -101,7 +102,7 @@ class Tokenizer:
         return composed("".join(self.symbols[i] for i in ids if self.symbols[i] not in SPECIAL))
 
     def to_json(self) -> dict[str, object]:
-        """What `tokenizer.json` holds."""
+        """The fields of `tokenizer.json`."""
         return {
             "kind": self.kind,
             "add_blank": self.add_blank,
@@ -110,6 +111,15 @@ class Tokenizer:
             "merges": [list(pair) for pair in self.merges],
             **({"lexicon": dict(self.lexicon)} if self.lexicon else {}),
         }
+
+    def to_bytes(self) -> bytes:
+        """The content of `tokenizer.json`."""
+        return (json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n").encode()
+
+    @property
+    def sha256(self) -> str:
+        """Digest of `to_bytes`."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
 
 
 def _with_symbols(text: str, table: Container[str]) -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from cache_files import build_cache, index_path, tokenizer_path
 
-from xtts.precompute.build.commit import tokenizer_bytes
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
@@ -44,12 +43,11 @@ def test_the_order_of_the_texts_and_the_process_do_not_matter(learned):
     assert learn_tokenizer("bpe", {"en": TEXTS[::-1]}, vocabulary=64, add_blank=False) == learned
     code = (
         "import sys; from xtts.shared.text.tokenizer import learn_tokenizer\n"
-        "from xtts.precompute.build.commit import tokenizer_bytes\n"
         f"learned = learn_tokenizer('bpe', {{'en': {TEXTS!r}}}, vocabulary=64, add_blank=False)\n"
-        "sys.stdout.buffer.write(tokenizer_bytes(learned))"
+        "sys.stdout.buffer.write(learned.to_bytes())"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    assert done.stdout == tokenizer_bytes(learned)
+    assert done.stdout == learned.to_bytes()
 
 
 def test_cache_and_voice_hold_it_and_it_stays_while_clips_come_and_go(learned, tone_corpus, tmp_path):
