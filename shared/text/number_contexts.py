@@ -16,9 +16,10 @@ from typing import Any
 import yaml
 
 _VULGAR = re.compile("([0-9]?)([\u00bc-\u00be\u2150-\u215e])")
-_ENTRY = re.compile(r"\{(\w*)\\([0-9])(\.?)\}")
-_PLACE = re.compile(r"([\[<(|]?)\\([0-9])[\]>)|]?")
-_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50}
+_POWER = re.compile("(?<=[0-9])[\u00b2\u00b3]")
+_GROUP = re.compile(r"\{([0-9])(?::([a-z]+))?\}")
+"""A group of a pattern in its reading: `{1}`, `{1:ordinal}`."""
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 _WITH_POINT = frozenset("cs da et fi hr hu is lv nb no pl sk sl sr tr".split())
 """Languages in which `3. maj` is an ordinal."""
 
@@ -38,7 +39,8 @@ class _Context:
 
 
 def part_fractions(text: str) -> str:
-    """`1½` as `1 1/2`, before anything else joins them."""
+    """`1½` as `1 1/2` and `5²` as `5^2`, before anything else joins them."""
+    text = _POWER.sub(lambda found: f"^{unicodedata.digit(found[0])}", text)
     return _VULGAR.sub(lambda found: (found[1] and found[1] + " ") + unicodedata.normalize("NFKC", found[2]), text)
 
 
@@ -49,39 +51,36 @@ def digit_names(language: str) -> list[str]:
 
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:
     """The text with what stands around its numbers in words; what a number has no word for stays as it is."""
-    context, speak = _context(language), {"(": ordinal, "|": cardinal}
+    context = _context(language)
+    readers: dict[str, Speak] = {
+        "": str, "digits": lambda group: " ".join(filter(str.isalnum, group)), "roman": _roman, "ordinal": ordinal,
+        "cardinal": cardinal, "word": lambda group: context.words[group],
+    }  # fmt: skip
     has = dict[str, bool]()  # what rules need, looked for once: most texts have none of it
     for pattern, reading, needed in context.rules:
         if needed.pattern not in has:
             has[needed.pattern] = needed.search(text) is not None
         if has[needed.pattern]:
-            changed = pattern.sub(partial(_read, reading=reading, context=context, speak=speak), text)
+            changed = pattern.sub(partial(_read, reading=reading, context=context, readers=readers), text)
             if changed != text:
                 text, has = changed, {}
     return text
 
 
-def _read(found: re.Match[str], *, reading: str, context: _Context, speak: Mapping[str, Speak]) -> str:
-    """What a rule has for what it found."""
+def _read(found: re.Match[str], *, reading: str, context: _Context, readers: Mapping[str, Speak]) -> str:
+    """The reading of what a rule found; without one, the text as it is."""
     if reading in _FUNCTIONS:
         return _FUNCTIONS[reading](found, context)
-
-    def place(part: re.Match[str]) -> str:
-        group = found[int(part[2])] or ""
-        if part[1] == "[":
-            return " ".join(filter(str.isalnum, group))
-        return str(_roman(group)) if part[1] == "<" else speak[part[1]](group) if part[1] else group
-
-    words = _ENTRY.sub(lambda part: context.words[part[1] + found[int(part[2])] + part[3]], reading)
     try:
-        return _PLACE.sub(place, words)
+        return _GROUP.sub(lambda group: readers[group[2] or ""](found[int(group[1])] or ""), reading)
     except LookupError:
         return found[0]
 
 
-def _roman(number: str) -> int:
+def _roman(number: str) -> str:
+    """Its value in digits: `44` for `XLIV`."""
     values = [_ROMAN_DIGITS[letter] for letter in number]
-    return sum(-one if one < max(values[i:]) else one for i, one in enumerate(values))
+    return str(sum(-one if one < max(values[i:]) else one for i, one in enumerate(values)))
 
 
 def _address(found: re.Match[str], context: _Context) -> str:
@@ -90,11 +89,19 @@ def _address(found: re.Match[str], context: _Context) -> str:
 
 
 def _measure(found: re.Match[str], context: _Context) -> str:
+    """A number with its unit, and the unit that it is per: `5 kilometers per hour`."""
     name = context.units["_".join(found[2].split())]
     one, _, many = name.replace("*", "").partition("|")
-    if found[1] != "1":
-        return f"{found[1]} {many or name.replace('*', 's')}"
-    return f"{context.words['one' if one.endswith('e') else 'a']} {one}"
+    is_feminine = one.endswith("e") and not one.endswith(("mpere", "säule"))  # of German units
+    single = f"{context.words['one' if is_feminine else 'a']} {one}"
+    spoken = single if found[1] == "1" else f"{found[1]} {many or name.replace('*', 's')}"
+    return spoken + (_per(found, context) if found[3] else "")
+
+
+def _per(found: re.Match[str], context: _Context) -> str:
+    """The last group, a unit behind a slash: ` per hour`."""
+    name = context.units[found[found.re.groups]]
+    return f" {context.words['per']} {name.replace('*', '').partition('|')[0]}"
 
 
 def _abbreviation(found: re.Match[str], context: _Context) -> str:
@@ -106,7 +113,7 @@ def _abbreviation(found: re.Match[str], context: _Context) -> str:
     return spoken.removesuffix(".") + ("." if ends else " " if touches else "")
 
 
-_FUNCTIONS = {"measure": _measure, "address": _address, "abbreviation": _abbreviation}
+_FUNCTIONS = {"measure": _measure, "per": _per, "address": _address, "abbreviation": _abbreviation}
 
 
 @lru_cache

@@ -55,7 +55,7 @@ def number_words(text: str, language: str) -> str:
     if language == "tr":
         text = re.sub(r"[%٪]\s?(?=\d)", "yüzde ", text)
     text = _pattern(language).sub(lambda found: spaced(found, _words(found, language), language), text)
-    return re.sub(r"\d+", lambda found: spaced(found, _number_by_digits(found[0], language), language), text)
+    return re.sub(r"\d+", lambda found: spaced(found, _number(found[0], "", language, single=True), language), text)
 
 
 def digits_by_name(text: str, language: str) -> str:
@@ -110,8 +110,9 @@ def _words(found: re.Match[str], language: str) -> str | None:
     return (found["before"] or "") + number + (f" {percent}" if percent else found["after"] or "")
 
 
-def _number(whole: str, part: str, language: str, *, negative: bool) -> str | None:
-    single = len(whole) > LONGEST_QUANTITY or (whole.startswith("0") and len(whole) > 1)
+def _number(whole: str, part: str, language: str, *, negative: bool = False, single: bool = False) -> str | None:
+    """A number in words, digit by digit if `single` or if it is a serial number."""
+    single = single or len(whole) > LONGEST_QUANTITY or (whole.startswith("0") and len(whole) > 1)
     sign = _DECIMAL_SIGN.get(language)
     if (part and sign is None) or (negative and single):
         return None
@@ -123,13 +124,6 @@ def _number(whole: str, part: str, language: str, *, negative: bool) -> str | No
     except LookupError:
         return None
     return " ".join([*minus, *words, *([sign or "", *decimals] if part else [])])
-
-
-def _number_by_digits(digits: str, language: str) -> str | None:
-    try:
-        return " ".join(_say("to_cardinal", unicodedata.digit(digit), language) for digit in digits)
-    except LookupError:
-        return None
 
 
 def _year(digits: str, language: str) -> str | None:

@@ -12,7 +12,7 @@ from xtts.shared.text.tokenizer import learn_tokenizer
 @pytest.mark.parametrize(
     ("language", "written", "spoken"),
     [
-        ("de", "Am 3. Mai um 10:30, 1.2", "Am dritten Mai um zehn Uhr dreißig, eins.zwei"),
+        ("de", "Am 3. Mai um 10:30, 1.2", "Am dritten Mai um zehn Uhr dreißig, eins Punkt zwei"),
         ("fr", "3,5 et 5 $", "trois virgule cinq et cinq dollars"),
         ("ru", "5 ₽, 3,5 и 25%", "пять рублей, три,пять и двадцать пять%"),
         ("ar", "5 €", "خمسة €"),

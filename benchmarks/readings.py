@@ -1,0 +1,137 @@
+"""How many everyday texts are read as people say them, by our rules and by libraries that are installed.
+
+    pip install wetext PyICU babel pint
+    python benchmarks/readings.py tests/shared/text/everyday_texts.tsv [--ljspeech metadata.csv]
+
+A line of a table holds a language, a text, the readings of which one must occur, and what must not occur. LJSpeech's
+third column is a reading that nobody here wrote: the share of the texts that it changes in which ours agrees.
+"""
+
+import argparse
+import importlib.util
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from xtts.shared.text.text_normalization import expand
+
+Reader = Callable[[str, str], str]
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_MEASURE = re.compile(r"(\d+(?:[.,]\d+)*)\s?([A-Za-zµ°²³]+(?:/[A-Za-z²³]+)?)(?!\w)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("tables", nargs="+", type=Path)
+    parser.add_argument("--ljspeech", type=Path, metavar="FILE", help="metadata.csv of LJSpeech-1.1")
+    options = parser.parse_args()
+    readers: dict[str, tuple[Reader, tuple[str, ...]]] = {
+        "ours": (expand, ()), "wetext": (read_by_wetext, ("wetext",)), "ICU": (read_by_icu, ("icu",)),
+        "num2words, babel and pint": (read_by_num2words, ("babel", "pint")),
+    }  # fmt: skip
+    for name, (reader, modules) in readers.items():
+        if missing := [module for module in modules if not importlib.util.find_spec(module)]:
+            print(f"{name}: {missing[0]} is not installed")
+            continue
+        for table in options.tables:
+            rows = list(read_table(table))
+            for language in sorted({row[0] for row in rows}):
+                own = [is_right(reader(text, language), *rest) for code, text, *rest in rows if code == language]
+                print(f"{name}, {table.name}, {language}: {sum(own)} of {len(own)}")
+    if options.ljspeech:
+        print("ours, readings of LJSpeech: {} of {} agree".format(*ljspeech_agreement(options.ljspeech)))
+
+
+def read_table(path: Path) -> Iterator[list[str]]:
+    """The lines: language, text, what must occur, what must not."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return ([*line.split("\t"), ""][:4] for line in lines if line and not line.startswith("#"))
+
+
+def is_right(reading: str, wanted: str, unwanted: str) -> bool:
+    """Whether one of `wanted`, between |, occurs in a reading, and `unwanted` does not; marks do not count."""
+    said = f" {_words(reading)} "
+    has = any(f" {_words(one)} " in said for one in wanted.split("|"))
+    return has and not (unwanted and (f" {_words(unwanted)} " in said if _words(unwanted) else unwanted in reading))
+
+
+def _words(text: str) -> str:
+    return " ".join(re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower()))
+
+
+def ljspeech_agreement(metadata: Path) -> tuple[int, int]:
+    """(texts with our reading, texts that LJSpeech's reading changes, without those that only spell otherwise)."""
+    same = changed = 0
+    for line in metadata.read_text(encoding="utf-8").splitlines():
+        _, text, reading = line.split("|")
+        if _words(text) != _words(reading) and re.search(r"[0-9£$]|\b[A-Z][a-z]{1,4}\.", text):
+            changed += 1
+            same += _words(expand(text)) == _words(reading)
+    return same, changed
+
+
+def read_by_wetext(text: str, language: str) -> str:
+    """WeTextProcessing's rules, which has none for German: the text as it is."""
+    return _wetext()(text) if language == "en" else text
+
+
+@cache
+def _wetext() -> Callable[[str], str]:
+    from wetext import Normalizer
+
+    normalise: Callable[[str], str] = Normalizer(lang="en", operator="tn").normalize
+    return normalise
+
+
+def read_by_icu(text: str, language: str) -> str:
+    """The numbers by the rules of ICU, everything else as it is."""
+    import icu
+
+    words = icu.RuleBasedNumberFormat(icu.URBNFRuleSetTag.SPELLOUT, icu.Locale(language))
+    numbers = icu.NumberFormat.createInstance(icu.Locale(language))
+
+    def spoken(number: re.Match[str]) -> str:
+        try:
+            return str(words.format(numbers.parse(number[0])))
+        except icu.ICUError:  # 1.2.3 is no number
+            return number[0]
+
+    return _NUMBER.sub(spoken, text)
+
+
+def read_by_num2words(text: str, language: str) -> str:
+    """The numbers by num2words, the names of units by babel, which pint recognises."""
+    from babel.units import format_unit
+    from num2words import num2words
+    from pint.errors import PintError
+
+    def number(written: str) -> str:
+        plain = written.replace(".", "").replace(",", ".") if language == "de" else written.replace(",", "")
+        if plain.count(".") > 1:  # a version
+            return written
+        return str(num2words(float(plain) if "." in plain else int(plain), lang=language))
+
+    def measure(found: re.Match[str]) -> str:
+        try:
+            powers = dict(_units()(found[2].replace("°", "deg")))
+            names = ("-per-" * (power < 0) + name.replace("_", "-") for name, power in powers.items())
+            return f"{number(found[1])} {format_unit(5, ''.join(names), locale=language).partition(' ')[2]}"
+        except (PintError, ValueError, AttributeError):
+            return f"{number(found[1])} {found[2]}"
+
+    return _NUMBER.sub(lambda found: number(found[0]), _MEASURE.sub(measure, text))
+
+
+@cache
+def _units() -> Callable[[str], Mapping[str, int]]:
+    """What parses `km/h` to the powers of its units."""
+    from pint import UnitRegistry
+    from pint.util import to_units_container
+
+    registry = UnitRegistry()
+    return lambda text: to_units_container(registry.parse_units(text))
+
+
+if __name__ == "__main__":
+    main()
