@@ -30,8 +30,12 @@ MOST_CHANGE = 4.0
 _CLOSING = "[\"')\\]\u2019\u201d\u00bb\u300d\u300f\u300b\uff09]*"
 _CLAUSE, _WIDE_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a\u17d4", "\uff0c\u3001\uff1b\uff1a"
 """Marks within a sentence, with Khmer's at its end; no space follows the wide ones of Chinese and Japanese."""
-_BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+|\n", r"\s+")
+_BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+", r"\s+")
 """Where a sentence is cut that is too long."""
+_BULLET = re.compile(r"[-*\u2022\u00b7\u2013\u2014]\s+")
+"""What begins an item of a list."""
+_WRAPPED_LINE = 60
+"""A line of at least so many characters may be wrapped: it goes on if the next one begins with a small letter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +126,8 @@ def _encode(words: str, voice: Voice, language: str, where: str) -> tuple[str, T
 class LongFormSynthesizer:
     """Speaks texts with one voice; every piece of a text gets its own noise.
 
-    A text that the largest shape holds is one piece. A longer one is spoken sentence by sentence, so that its beginning
-    is heard early; short sentences are joined while the smallest shape holds them.
+    A piece is a sentence or a line, so that all pause alike and the beginning is heard early; a sentence that no shape
+    holds is several.
     """
 
     def __init__(self, synthesizer: Synthesizer, vocoder: Vocoder, *, speaker: int, language: str) -> None:
@@ -211,17 +215,18 @@ class LongFormSynthesizer:
         return "".join(self._symbols(_encode(word, self.voice, self.language, word)[1].ids))
 
     def _cut(self, text: Text, most_tokens: int) -> list[Text]:
-        """Pieces with something to speak, in order, of at most so many tokens or a single character each."""
-        if len(text.ids) <= most_tokens:
-            return [text]
-        tokenizer, short = self.voice.symbol_table, min(self.voice.shapes[0].tokens, most_tokens)
-        encode = cache(lambda words: list(tokenizer.encode(words, self.language).ids))
-        parts = split_text(
-            text.words, self.language,
-            lambda part: len(encode(part)) <= most_tokens, lambda part: len(encode(part)) <= short,
-        )  # fmt: skip
-        pieces = [replace(text, words=part, ids=encode(part), pause=self._pause) for part in parts if encode(part)]
-        return [*pieces[:-1], replace(pieces[-1], pause=text.pause)]
+        """Pieces with something to speak, in order, of at most so many tokens or a single character each.
+
+        A pause follows each sentence.
+        """
+        encode = cache(lambda words: list(self.voice.symbol_table.encode(words, self.language).ids))
+        pieces = list[Text]()
+        for sentence in split_sentences(text.words, self.language):
+            parts = [*filter(encode, split_text(sentence, lambda part: len(encode(part)) <= most_tokens))]
+            pieces += [replace(text, words=part, ids=encode(part), pause=0) for part in parts]
+            if parts:
+                pieces[-1] = replace(pieces[-1], pause=self._pause)
+        return [*pieces[:-1], replace(pieces[-1] if pieces else text, pause=text.pause)]
 
     def _cut_shorter(self, piece: Text, *, frames: int, most: int) -> list[Text]:
         """The parts of a piece that speaks for more frames than the largest shape has; `LockstepError` for a letter."""
@@ -290,25 +295,33 @@ def share_frames(asked: int, own: Sequence[int], least: Sequence[int]) -> list[i
     return shares
 
 
-def split_text(
-    text: str, language: str, fits: Callable[[str], bool], short: Callable[[str], bool] | None = None
-) -> list[str]:
-    """Ordered pieces of `text` that each fit or are a single character or phoneme; one piece if the whole text fits.
+def split_sentences(text: str, language: str) -> list[str]:
+    """The sentences and lines of a text in order, items of lists without their bullets."""
+    lines, before = list[str](), ""
+    for line in map(str.strip, text.splitlines()):
+        if len(before) >= _WRAPPED_LINE and line[:1].islower():
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line[found.end() :] if (found := _BULLET.match(line)) else line)
+        before = line
+    sentences = (part for line in lines for part in _cut_at(line, lambda plain: _sentence_ends(plain, language)))
+    return [sentence.strip() for sentence in sentences if sentence.strip()]
 
-    Neighbouring sentences of a longer text are joined while they are together `short`, by default while they fit.
-    """
+
+def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Ordered pieces of a sentence that each fit or are a single character or phoneme: clauses, else words."""
     text = text.strip()
     if not text:
         return []
     if fits(text) or len(units := _units(text)) == 1:
         return [text]
-    for level, parts in enumerate(_divisions(text, language)):
+    for pattern in _BREAKS:
+        parts = _cut_at(text, lambda plain: [found.end() for found in re.finditer(pattern, plain)])  # noqa: B023
         if len(parts) > 1:
-            joined = _pack(parts, short if short and level == 0 else fits)
-            return [piece for part in joined for piece in split_text(part, language, fits, short)]
+            return [piece for part in _pack(parts, fits) for piece in split_text(part, fits)]
     middle = len(units) // 2
     halves = ("".join(half).replace("]][[", "") for half in (units[:middle], units[middle:]))
-    return [piece for half in halves for piece in split_text(half, language, fits)]
+    return [piece for half in halves for piece in split_text(half, fits)]
 
 
 def _units(text: str) -> list[str]:
@@ -317,14 +330,11 @@ def _units(text: str) -> list[str]:
     return re.findall(r"(?s)\[\[[^\[\]]\]\]|.", phonemes)
 
 
-def _divisions(text: str, language: str) -> Iterator[list[str]]:
-    """The text cut at sentences, then at clauses, then at words; not between double brackets."""
+def _cut_at(text: str, ends: Callable[[str], list[int]]) -> list[str]:
+    """The text cut where `ends` says, which sees letters in the place of double brackets."""
     text = GIVEN.sub(lambda given: given[0].replace(" ", "]] [["), text)
     plain = GIVEN.sub(lambda given: "X" * len(given[0]), text)
-    ends = [_sentence_ends(plain, language)]
-    ends += [[found.end() for found in re.finditer(pattern, plain)] for pattern in _BREAKS]
-    for level in ends:
-        yield [text[start:end] for start, end in pairwise([0, *level, len(text)]) if start < end]
+    return [text[start:end] for start, end in pairwise([0, *ends(plain), len(text)]) if start < end]
 
 
 def _sentence_ends(text: str, language: str) -> list[int]:
@@ -349,7 +359,7 @@ def _lines(words: Words, language: str) -> list[Words]:
 
 
 def _pack(parts: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
-    """Join neighbours while they fit: a fragment such as "Yes." is not spoken alone."""
+    """Join neighbours while they fit."""
     packed = parts[0]
     for part in parts[1:]:
         if fits((packed + part).strip()):

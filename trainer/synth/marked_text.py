@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from xtts.shared.errors import LockstepError
 
 SENTENCE_PAUSE = 0.15
-"""Seconds of silence between the pieces of a long text, in addition to what the model leaves at their ends."""
-_PARTING = {"s": SENTENCE_PAUSE, "p": 0.5}
-"""Seconds after the end of a sentence or paragraph that is marked."""
+"""Seconds of silence between two sentences or lines, in addition to what the model leaves at their ends."""
+_PARTING = {"s": SENTENCE_PAUSE, "li": SENTENCE_PAUSE, "br": SENTENCE_PAUSE, "p": 0.5}
+"""Seconds after the end of a sentence, item, line or paragraph that is marked."""
+_SILENT = ("", "speak", "ul", "ol", *_PARTING)
+"""Tags without a sound of their own; an empty name is a comment."""
 _WITHIN_WORDS = frozenset("b em emphasis i prosody say-as span strong u".split())
 """Tags that may begin within a word; before others it ends."""
 _STRENGTHS = {"none": 0.0, "x-weak": 0.1, "weak": 0.2, "medium": 0.4, "strong": 0.7, "x-strong": 1.0}
@@ -84,9 +86,9 @@ def read_passages(text: str, where: str, *, phonemes: bool) -> tuple[list[Passag
             passages[-1].pause += _seconds(mark["pause"], where)
         elif name == "break":
             passages[-1].pause += _break_seconds(_attributes(mark["attributes"]), where)
-        elif name in _PARTING and mark["close"]:
+        elif name in _PARTING and (mark["close"] or name == "br"):
             passages[-1].pause = max(passages[-1].pause, _PARTING[name])
-        elif name not in ("", "speak", *_PARTING):
+        elif name not in _SILENT:
             unknown[name] = None
         if not mark["close"] and name not in _WITHIN_WORDS:
             _add(passages, " ", " ")

@@ -4,25 +4,31 @@
 import pytest
 
 from xtts.shared.languages import LANGUAGES
-from xtts.trainer.synth.long_form import split_text as split_text_of
-
-
-def split_text(text, *args, language="en"):
-    return split_text_of(text, language, *args)
+from xtts.trainer.synth.long_form import split_sentences, split_text
 
 
 def within(letters):
     return lambda text: len(text) <= letters
 
 
-def test_a_text_that_fits_stays_whole():
-    assert split_text(" Mr. Fox came. He left. \n", within(40)) == ["Mr. Fox came. He left."]
+def test_a_sentence_that_fits_stays_whole():
+    assert split_text(" Mr. Fox came; he left. \n", within(40)) == ["Mr. Fox came; he left."]
     assert split_text(" \n", within(40)) == []
 
 
-def test_long_text_is_cut_at_sentences_and_neighbours_stay_together():
-    text = 'One came. "Two came!" Three came? Four came.'
-    assert split_text(text, within(22)) == ['One came. "Two came!"', "Three came? Four came."]
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One came. Two came!\nThree came", ["One came.", "Two came!", "Three came"]),
+        ("milk\neggs\n\nbread and\nbutter", ["milk", "eggs", "bread and", "butter"]),
+        ("- milk\n* two eggs\n\u2022 bread", ["milk", "two eggs", "bread"]),
+        (f"{'a' * 60}\nwrapped here.\nAnother", [f"{'a' * 60} wrapped here.", "Another"]),
+        ("He said [[a. b]] twice. Yes.", ["He said [[a.]] [[b]] twice.", "Yes."]),
+        (" \n", []),
+    ],
+)
+def test_sentences_lines_and_items_are_parted(text, sentences):
+    assert split_sentences(text, "en") == sentences
 
 
 def test_a_long_sentence_is_cut_at_clauses_then_words_then_anywhere():
@@ -33,12 +39,11 @@ def test_a_long_sentence_is_cut_at_clauses_then_words_then_anywhere():
     ]
     assert split_text("a bc def ghij", within(5)) == ["a bc", "def", "ghij"]
     assert split_text("abcdefgh", within(3)) == ["ab", "cd", "ef", "gh"]
+    assert split_text("٣٫٥ نعم؛ لا", within(8)) == ["٣٫٥ نعم؛", "لا"]
 
 
 def test_no_cut_is_made_between_double_brackets():
-    text = "He left. [[a. b, c]] said [[dɛf]]."
-    assert split_text(text, within(25)) == ["He left.", "[[a.]] [[b,]] [[c]] said", "[[dɛf]]."]
-    assert split_text(text, within(20), lambda _: False) == ["He left.", "[[a.]] [[b,]] [[c]]", "said [[dɛf]]."]
+    assert split_text("[[a. b, c]] said [[dɛf]].", within(20)) == ["[[a.]] [[b,]] [[c]]", "said [[dɛf]]."]
     assert split_text("[[abc]]d", within(6)) == ["[[ab]]", "[[c]]d"], "but between phonemes, where it must be"
     assert split_text("[[abc]]", within(1)) == ["[[a]]", "[[b]]", "[[c]]"]
 
@@ -58,12 +63,10 @@ def test_no_cut_is_made_between_double_brackets():
         ("hi", "वह आया। मैं गया॥ ठीक है", ["वह आया।", "मैं गया॥", "ठीक है"]),
         ("cmn", "你好吗？我很好。“谢谢！”再见", ["你好吗？", "我很好。", "“谢谢！”", "再见"]),
         ("es", "¿Dónde? ¡Aquí! Sí", ["¿Dónde?", "¡Aquí!", "Sí"]),
-        ("ar", "٣٫٥ نعم؛ لا", ["٣٫٥ نعم؛", "لا"]),
     ],
 )
 def test_sentences_end_where_the_language_has_them(language, text, pieces):
-    found = split_text(text, lambda part: len(part) <= max(map(len, pieces)), lambda _: False, language=language)
-    assert [piece.strip() for piece in found] == pieces
+    assert split_sentences(text, language) == pieces
 
 
 @pytest.mark.parametrize("language", [*LANGUAGES, "xyz"])
@@ -73,7 +76,9 @@ def test_no_language_loses_text(language):
         * 3
     )
     for letters in (2, 15, 60):
-        pieces = split_text(text, within(letters), within(letters // 2), language=language)
+        pieces = [
+            piece for sentence in split_sentences(text, language) for piece in split_text(sentence, within(letters))
+        ]
         assert all(len(piece) <= letters for piece in pieces)
         assert "".join("".join(pieces).split()) == "".join(text.split())
 
@@ -81,20 +86,3 @@ def test_no_language_loses_text(language):
 def test_wide_commas_are_next_and_3_5_stays_whole():
     assert split_text("今天好，明天也好", lambda part: len(part) <= 5) == ["今天好，", "明天也好"]
     assert split_text("es kostet 3.5 Euro", lambda part: len(part) <= 14) == ["es kostet 3.5", "Euro"]
-
-
-def test_sentences_of_a_long_text_are_joined_only_while_they_are_short():
-    def split(text):
-        return split_text(text, lambda part: len(part) <= 30, lambda part: len(part) <= 12)
-
-    assert split("Yes. No. One came home late. Mr. Fox left. He was tired, and so was she.") == [
-        "Yes. No.",
-        "One came home late.",
-        "Mr. Fox left.",
-        "He was tired, and so was she.",
-    ]
-    assert split("One came home. He left. Bye.") == ["One came home. He left. Bye."]
-    assert split("one came home, and left, and never came again to see us") == [
-        "one came home, and left,",
-        "and never came again to see us",
-    ]
