@@ -28,6 +28,7 @@ from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.reporting.spoken_samples import Sample, Samples
+from xtts.trainer.reporting.tag_descriptions import DESCRIPTIONS
 from xtts.trainer.system.device import memory_used, utilisation_reader
 
 _WINDOW = 500
@@ -194,7 +195,7 @@ class Reporter:
         with self._curves(step):
             for name, value in mean.items():
                 if name != "step" and (value or name not in LOSSES):
-                    tf.summary.scalar(f"train/{name}", value)
+                    _scalar(f"train/{name}", value)
         parts = "  ".join(f"{name} {mean[name]:.3f}" for name in LOSSES if mean[name])
         self._pending = []
         losses = f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {parts}"
@@ -217,7 +218,7 @@ class Reporter:
         with self._curves(step):
             for name, value in {"loss": total, **losses}.items():
                 if value:
-                    tf.summary.scalar(f"validation/{name}", value)
+                    _scalar(f"validation/{name}", value)
         parts = "  ".join(f"{name} {value:.3f}" for name, value in losses.items() if value)
         self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
 
@@ -225,8 +226,8 @@ class Reporter:
         """Add the sentences and their vocoded recordings: the best that synthesis can sound like."""
         with self._curves(0):
             for clip in samples.clips[: samples.shown]:
-                tf.summary.text(f"text/{clip.clip_id}", samples.text(clip))
-                self._sound(f"recording/{clip.clip_id}", clip.mel, samples.profile)
+                tf.summary.text(f"text/{clip.clip_id}", samples.text(clip), description=DESCRIPTIONS["text"])
+                self._sound("recording", clip.clip_id, clip.mel, samples.profile)
 
     def samples(self, step: int, samples: Samples, spoken: list[Sample], *, began: float) -> None:
         """Record the fixed sentences at one step; began: `time.perf_counter()` before they were spoken."""
@@ -238,7 +239,7 @@ class Reporter:
         named = asdict(figures) if figures else {}
         with self._curves(step):
             for name, value in named.items():
-                tf.summary.scalar(f"evaluation/{name}", value)
+                _scalar(f"evaluation/{name}", value)
             for sample in spoken[: samples.shown]:
                 self._show(sample, samples)
             self._tensorboard.flush()
@@ -254,12 +255,15 @@ class Reporter:
             "alignment": draw_alignment(sample.durations, clip.mel, profile, samples.symbols(clip), text),
         }
         for name, figure in pictures.items():
-            tf.summary.image(f"{name}/{clip.clip_id}", tf.io.decode_png(png_bytes(figure), channels=3)[tf.newaxis])
-        self._sound(f"speech/{clip.clip_id}", sample.mel, profile)
+            image = tf.io.decode_png(png_bytes(figure), channels=3)[tf.newaxis]
+            tf.summary.image(f"{name}/{clip.clip_id}", image, description=DESCRIPTIONS[name])
+        self._sound("speech", clip.clip_id, sample.mel, profile)
 
-    def _sound(self, tag: str, mel: np.ndarray, profile: MelProfile) -> None:
-        samples = reconstruct(mel, profile)
-        tf.summary.audio(tag, samples[np.newaxis, :, np.newaxis], profile.sample_rate, encoding="wav")
+    def _sound(self, name: str, clip_id: str, mel: np.ndarray, profile: MelProfile) -> None:
+        tf.summary.audio(
+            f"{name}/{clip_id}", reconstruct(mel, profile)[np.newaxis, :, np.newaxis], profile.sample_rate,
+            encoding="wav", description=DESCRIPTIONS[name],
+        )  # fmt: skip
 
     def say(self, line: str) -> None:
         """Print a plain line, after the steps that were kept."""
@@ -284,6 +288,10 @@ class SilentReporter(Reporter):
     def __getattribute__(self, name: str) -> Callable[..., None]:
         """Whatever is said: nothing."""
         return lambda *_, **__: None
+
+
+def _scalar(tag: str, value: float) -> None:
+    tf.summary.scalar(tag, value, description=DESCRIPTIONS[tag])
 
 
 def in_words(figures: Figures, sentences: int) -> str:

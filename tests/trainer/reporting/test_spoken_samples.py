@@ -56,6 +56,15 @@ def test_tensorboard_shows_and_plays_the_sentences(finished_run, one_shape_cache
     assert re.search(r"samples at step 12: \d sentences: relative MCD \d\.\d+ Fréchet ", " ".join(screen.split()))
 
 
+def test_tensorboard_says_what_each_tag_is(finished_run):
+    folder, _ = finished_run
+    events = EventAccumulator(str(folder / "tensorboard")).Reload()
+    said = {tag: events.SummaryMetadata(tag).summary_description for tag in events.Tags()["tensors"]}
+    assert {tag.partition("/")[0] for tag in said} >= {"train", "validation", "evaluation", "text", "recording", "mel"}
+    assert all(re.fullmatch(r"[A-Z].{20,}\.", sentence) for sentence in said.values()), said
+    assert said["train/flow"] != said["validation/flow"]
+
+
 @pytest.mark.long
 def test_a_resumed_run_says_the_same_sentences_again_and_no_figure_twice(
     finished_run, run_train, sampling, read_steps, tmp_path

@@ -1,0 +1,45 @@
+"""A sentence for every tag of a run's TensorBoard, which shows it behind the (i) of a chart."""
+
+_PRIOR = "half the squared error of the mel predicted from the text alone, per mel value."
+_FLOW = "the squared error of the decoder's vector field, per mel value; the one to watch."
+_DURATION = "the deviance of the predicted token durations, per token."
+
+DESCRIPTIONS = {
+    "train/loss": "The weighted sum of the losses, mean over the steps since the last point.",
+    "train/prior": f"On training batches: {_PRIOR}",
+    "train/flow": f"On training batches: {_FLOW}",
+    "train/duration": f"On training batches: {_DURATION}",
+    "train/gradient_norm": "The norm of the gradient before clipping, without the duration predictor.",
+    "train/duration_gradient_norm": "The norm of the duration predictor's gradient before clipping.",
+    "train/learning_rate": "The learning rate: it warms up, stays, and decays at the end of the run.",
+    "train/skipped": "The share of updates skipped because a loss or gradient was not finite; 0 is good.",
+    "train/useful_frames": "Mel frames of speech in a batch, without the padding.",
+    "train/step_seconds": "Seconds from the end of one step to the end of the next.",
+    "train/input_wait_share": "The share of the step time spent waiting for the input pipeline; near 0 is good.",
+    "train/outside_share": "The share of the time spent outside steps: validation, samples, checkpoints.",
+    "train/useful_frames_per_second": "Mel frames of speech, without the padding, trained on in a second.",
+    "train/traces": "Traces of training steps so far; with locked shapes it stays at the number of buckets.",
+    "train/unread_clips": "Clips of a batch whose audio could not be read; 0 is good.",
+    "validation/loss": "The weighted sum of the losses on the validation split.",
+    "validation/prior": f"On the validation split: {_PRIOR}",
+    "validation/flow": f"On the validation split: {_FLOW}",
+    "validation/duration": f"On the validation split: {_DURATION}",
+    "evaluation/relative_mcd": "The cepstral distance of the samples to their recordings, divided by that of the "
+    "nearest recording of another sentence; lower is better, 1 is no closer than another sentence.",
+    "evaluation/frechet_distance": "The Fréchet distance between the mel patches of all samples and of all their "
+    "recordings; lower is better, and too high for fewer than some dozens of sentences.",
+    "evaluation/log_f0_error": "The root mean square difference of ln F0 to the recordings; lower is better.",
+    "evaluation/voicing_error": "The share of frames voiced in only one of sample and recording; lower is better.",
+    "evaluation/shimmer": "The difference of the levels of neighbouring periods in the samples: roughness.",
+    "evaluation/pause_error": "The difference of the pauses to those of the recordings, in seconds; lower is better.",
+    "evaluation/duration_error": "The difference of length to the recordings, as a share of theirs; lower is better.",
+    "evaluation/mcd_db": "The mel-cepstral distance of the samples to their recordings after time warping, in dB; "
+    "lower is better.",
+    "evaluation/retrieval_at_1": "The share of samples whose nearest recording is their own; 1 is best.",
+    "text": "The sentence that is spoken, decoded from its tokens.",
+    "recording": "The mel of the recording through the vocoder: the best that the samples can sound like.",
+    "speech": "The sentence as the averaged weights speak it at this step.",
+    "mel": "The mel of the recording above that of the synthesised speech.",
+    "alignment": "The mel of the recording, and below it the token that each frame is aligned to.",
+}
+"""By tag; of those for each sentence by the part before the clip's id."""
