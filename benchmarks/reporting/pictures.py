@@ -52,7 +52,7 @@ def _step_picture(seconds: dict[str, list[float]]) -> "Figure":
     for name, values in seconds.items():
         axis.plot(range(1, len(values) + 1), values, ".-", color=colors[name], label=labels[name], linewidth=1)
     axis.set(yscale="log", xlabel="batch", ylabel="step, seconds")
-    axis.legend(frameon=False)
+    axis.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))  # above the lines, whatever they are
     return figure
 
 

@@ -93,3 +93,6 @@ def test_the_pictures_are_drawn_from_the_figures(figures, tmp_path):
     pictures = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     assert set(pictures) == {"steps.svg", "fill.svg"}
     assert re.search(r">93\.0%<", pictures["fill.svg"])  # eight shapes on ljspeech_lengths.csv
+    (axes_top,) = re.findall(r'<clipPath .*?<rect x="[\d.]+" y="([\d.]+)"', pictures["steps.svg"], re.DOTALL)
+    legend = re.findall(r' y="([\d.]+)"[^>]*>(?:compiled for every new shape|locked shapes)<', pictures["steps.svg"])
+    assert [float(text) < float(axes_top) for text in legend] == [True, True], "above the lines"
