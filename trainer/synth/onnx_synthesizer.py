@@ -21,6 +21,8 @@ WANTED_FRAMES = "wanted_frames"
 the durations have."""
 SCHEDULE, NOISE = "schedule", "noise"
 """Inputs that may be left out: float32[N, 3] of `sampling_schedule`; standard normal float32[1, F, M], F is 0."""
+OPTIONAL = {SCHEDULE: 1, NOISE: 1, WANTED_FRAMES: 7}
+"""What may be left out, and the number of its type in ONNX: float32, int64."""
 _THREADS = 1
 """Of one operator: the products of a sentence are small, and a result must not depend on the number of cores."""
 _REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
@@ -40,7 +42,7 @@ class OnnxSynthesizer:
         self.source, self.voice, self.options, self.where = source, source.voice, options, where
         self._most_frames, self._channels = self.voice.shapes[-1].frames, self.voice.mel_profile.mel_channels
         began = time.perf_counter()
-        self._session = open_session(graph, where, threads=_THREADS)
+        self._session = open_session(with_optional_inputs(graph), where, threads=_THREADS)
         self._tables = self._check_inputs()
         self.speak([1], speaker=0, number=0)
         self.compile_seconds = time.perf_counter() - began
@@ -106,7 +108,7 @@ class OnnxSynthesizer:
         outputs = {part.name for part in self._session.get_outputs()}
         inputs = {part.name for part in self._session.get_inputs()}
         optional = {part.name for part in self._session.get_overridable_initializers()}
-        known = _REQUIRED <= inputs <= _REQUIRED | _TABLES and {SCHEDULE, NOISE, WANTED_FRAMES} <= optional
+        known = _REQUIRED <= inputs <= _REQUIRED | _TABLES and OPTIONAL.keys() <= optional
         if not known or outputs != {MEL, DURATIONS}:
             raise LockstepError(
                 self.where, found=f"a graph of {', '.join(sorted(inputs | optional))} that gives {', '.join(outputs)}",
@@ -121,3 +123,18 @@ class OnnxSynthesizer:
             raise LockstepError(
                 self.where, found=f"a mel {mel.dtype} {shape}", expected=f"finite float32 [1, {self._channels}, T]"
             )
+
+
+def with_optional_inputs(graph: bytes) -> bytes:
+    """Declare `OPTIONAL` as inputs, which are constants in the file: onnxruntime warns of inputs that are both.
+
+    Protobuf merges what follows a message: ModelProto.graph is field 7, GraphProto.input 11, ValueInfoProto.name 1 and
+    .type 2, TypeProto.tensor_type 1, its elem_type 1.
+    """
+    types = {name: _field(2, _field(1, bytes([8, kind]))) for name, kind in OPTIONAL.items()}
+    return graph + _field(7, b"".join(_field(11, _field(1, name.encode()) + kind) for name, kind in types.items()))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    """A field of a protobuf message, of at most 127 bytes."""
+    return bytes([8 * number + 2, len(content)]) + content

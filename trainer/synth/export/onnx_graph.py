@@ -39,8 +39,8 @@ def convert_model(
 ) -> onnx.ModelProto:  # fmt: skip
     """The graph from `INPUTS` to `MEL` and `DURATIONS`, with the weights inside.
 
-    The input `noise`, standard normal, ends the speech at its F frames. Where it is left out, noise is drawn inside,
-    and the speech has all its frames.
+    What may be left out is a constant until `with_optional_inputs`. The input `noise`, standard normal, ends the speech
+    at its F frames. Where it is left out, noise is drawn inside, and the speech has all its frames.
 
     Args:
         model: With the weights to speak with.
@@ -71,7 +71,9 @@ def convert_model(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )
     graph = _converted(speak)
-    # An input that is a weight of the same name as well may be left out; runtimes do not list it as an input.
+    required = [entry for entry in graph.graph.input if entry.name not in defaults]
+    del graph.graph.input[:]
+    graph.graph.input.extend(required)
     graph.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in defaults.items())
     return graph
 

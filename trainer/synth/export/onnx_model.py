@@ -21,7 +21,7 @@ from xtts.shared.text.tokenizer import BLANK, END, PAD, SPECIAL, START, Tokenize
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
-from xtts.trainer.synth.onnx_synthesizer import NOISE, SCHEDULE, WANTED_FRAMES, OnnxSynthesizer
+from xtts.trainer.synth.onnx_synthesizer import OPTIONAL, OnnxSynthesizer
 from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.synth.voice_source import Source, read_recordings
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -36,7 +36,6 @@ _DIGEST_BYTES = 32
 _MOST_KEPT = 9
 """Graphs that stay, those used last."""
 _PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
-_OPTIONAL = (SCHEDULE, NOISE, WANTED_FRAMES)
 _FEWEST_HALVED = 64
 """Values of the smallest weight that is stored as float16."""
 _MOST_BYTES = 2**31 - 1
@@ -93,9 +92,9 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
         _halve(graph)
     import onnx
 
-    graph.producer_name = "lockstep-tts"
+    graph.producer_name, graph.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
     onnx.helper.set_model_props(graph, graph_metadata(source.voice, language=language, nfe=synthesis.nfe))
-    inputs = ", ".join(entry.name for entry in graph.graph.input if entry.name not in _OPTIONAL)
+    inputs = ", ".join(entry.name for entry in graph.graph.input)
     outputs = " and ".join(entry.name for entry in graph.graph.output)
     described = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
     return Graph(_tried(graph, source, synthesis), described)
@@ -107,7 +106,7 @@ def _halve(graph: "onnx.ModelProto") -> None:
 
     large = [
         tensor for tensor in graph.graph.initializer
-        if tensor.data_type == TensorProto.FLOAT and tensor.name not in _OPTIONAL
+        if tensor.data_type == TensorProto.FLOAT and tensor.name not in OPTIONAL
         and math.prod(tensor.dims) >= _FEWEST_HALVED
     ]  # fmt: skip
     casts = []

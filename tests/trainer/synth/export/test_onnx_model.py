@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,9 @@ from xtts.trainer.synth.export import onnx_graph, onnx_model
 from xtts.trainer.synth.export.export_command import ONNX, export
 from xtts.trainer.synth.export.model_card import CardOptions
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, tokens_file
+from xtts.trainer.synth.onnx_synthesizer import with_optional_inputs
 
+ROOT = Path(__file__).parents[4]
 HOP = 256
 OPTIONS = SynthesisOptions(solver="euler")
 """Of the exported folder."""
@@ -58,6 +61,12 @@ def session(path):
     return onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
 
 
+def full_session(folder):
+    """With the inputs that may be left out."""
+    graph = with_optional_inputs((folder / "model.onnx").read_bytes())
+    return onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+
+
 def inputs(ids, *, noise_scale=0.667, length_scale=1.0, **more):
     scales = {"noise_scale": noise_scale, "length_scale": length_scale}
     scales = {name: np.array([value], np.float32) for name, value in scales.items()}
@@ -67,7 +76,7 @@ def inputs(ids, *, noise_scale=0.667, length_scale=1.0, **more):
 @pytest.mark.parametrize("speed", [1.0, 0.8, 1.5])
 def test_sentences_are_tensorflows(tensorflow_synthesizer, onnx_folder, speed):
     """TensorFlow pads them to its shape."""
-    (shape,), graph = tensorflow_synthesizer.voice.shapes, session(onnx_folder / "model.onnx")
+    (shape,), graph = tensorflow_synthesizer.voice.shapes, full_session(onnx_folder)
     random = np.random.default_rng(int(10 * speed))
     noise = random.standard_normal((1, shape.frames, 80)).astype(np.float32)
     for length in (2, shape.frames // 12):
@@ -84,7 +93,7 @@ def test_sentences_are_tensorflows(tensorflow_synthesizer, onnx_folder, speed):
 
 
 def test_noise_and_pads_act_as_in_matcha_models(onnx_folder):
-    graph = session(onnx_folder / "model.onnx")
+    graph = full_session(onnx_folder)
     noise = np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
     ids = [5, 9, 20, 14, 8]
     mel = graph.run(None, inputs(ids, noise=noise))[0]
@@ -97,7 +106,7 @@ def test_noise_and_pads_act_as_in_matcha_models(onnx_folder):
 
 
 def test_schedule_and_noise_may_be_left_out(onnx_folder):
-    graph = session(onnx_folder / "model.onnx")
+    graph = full_session(onnx_folder)
     assert [entry.name for entry in graph.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale"]
     assert [entry.name for entry in graph.get_outputs()] == ["mel", "token_frames"]
     assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise", "wanted_frames"}
@@ -114,7 +123,7 @@ def test_schedule_and_noise_may_be_left_out(onnx_folder):
 
 
 def test_the_speech_ends_with_the_noise(onnx_folder):
-    graph, ids = session(onnx_folder / "model.onnx"), [5, 9, 20, 14, 8]
+    graph, ids = full_session(onnx_folder), [5, 9, 20, 14, 8]
     noise = np.random.default_rng(2).standard_normal((1, 7, 80)).astype(np.float32)
     assert graph.run(None, inputs(ids, length_scale=9.0, noise=noise))[0].shape == (1, 80, 7)
 
@@ -142,7 +151,7 @@ def test_sherpa_onnx_speaks_without_tensorflow(onnx_folder, vocoder, tmp_path):
 
 
 def test_the_code_of_the_page_speaks(onnx_folder, vocoder, tmp_path):
-    page = (Path(__file__).parents[4] / "docs" / "export.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
     assert len(programs) == 2
     (tmp_path / "voice").symlink_to(onnx_folder)
@@ -155,6 +164,13 @@ def test_the_code_of_the_page_speaks(onnx_folder, vocoder, tmp_path):
     assert (tmp_path / "out.wav").stat().st_size > 1000
 
 
+@pytest.mark.parametrize("voice", ["exported now", "kerstin-de"])
+def test_onnxruntime_warns_of_nothing_when_it_loads_it(onnx_folder, capfd, voice):
+    folder = onnx_folder if voice == "exported now" else ROOT / "voices" / voice
+    session(folder / "model.onnx")
+    assert capfd.readouterr().err == ""
+
+
 def test_metadata_are_those_of_matcha_models(onnx_folder):
     declared = session(onnx_folder / "model.onnx").get_modelmeta().custom_metadata_map
     expected = {
@@ -162,6 +178,8 @@ def test_metadata_are_those_of_matcha_models(onnx_folder):
         "pad_id": "1", "use_eos_bos": "1", "jieba": "0", "has_espeak": "0", "version": "1", "mel_profile": "hifigan",
     }  # fmt: skip
     assert expected.items() <= declared.items()
+    graph = onnx.load(onnx_folder / "model.onnx")
+    assert (graph.producer_name, graph.producer_version) == ("lockstep-tts", metadata.version("lockstep-tts"))
     names = sorted(path.name for path in onnx_folder.iterdir())
     assert names == ["config.yaml", "model.onnx", "profile.json", "tokenizer.json", "tokens.txt", "voice.json"]
 
