@@ -5,6 +5,7 @@ import hashlib
 import html
 import io
 import json
+import math
 import re
 import shutil
 import zlib
@@ -79,6 +80,22 @@ def test_the_corpus_is_text_pictures_and_sounds_and_nothing_is_loaded_from_elsew
     assert sorted(soundfile.info(io.BytesIO(sound)).frames // 256 for sound in hostile_page.sounds) == frames
     heights = {bucket.frames for bucket in clips.spec.buckets}
     assert {Image.open(io.BytesIO(picture)).width for picture in hostile_page.pictures} <= heights  # with the padding
+
+
+def test_labels_of_the_histograms_end_inside_the_picture(hostile_page):
+    pictures = re.findall(r'<svg viewBox="(\S+) \S+ (\S+) [^>]*histogram(.*?)</svg>', hostile_page.page, re.DOTALL)
+    for left, width, picture in pictures:
+        labels = re.findall(r'translate\((\S+) -4\) rotate\(-40\)">(.*?)<', picture)
+        ends = [float(start) + 14 * (0.6 * len(text) * math.cos(math.radians(40)) + 0.3) for start, text in labels]
+        assert max(ends) < float(left) + float(width), labels
+    assert len(pictures) == 3
+
+
+def test_tables_of_texts_are_cards_on_a_phone(hostile_page):
+    """Beside other columns a phone leaves two letters for a text."""
+    tables = re.findall(r'<table[^>]*?( class="cards")?>(.*?)</table>', hostile_page.page, re.DOTALL)
+    for cards, rows in tables:
+        assert bool(cards) == bool(re.search(r'</td><td class="text"|<th class="left">text<', rows)), rows
 
 
 def test_the_search_has_every_clip_and_its_script_alone_may_run(hostile_page, hostile_cache):
