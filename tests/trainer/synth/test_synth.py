@@ -51,7 +51,7 @@ def test_the_averaged_weights_speak(tensorflow_synthesizer, moved_run):
 
 
 def test_speech_repeats_and_a_silent_pause_follows_each_sentence(long_form):
-    words = "many small words make one long text, " * 3 + "and it ends. Yes\nno"
+    words = "many small words make one long text, " * 3 + "and it ends. Yes\nNo"
     speech = say(long_form, words)
     np.testing.assert_array_equal(say(long_form, words).mel, speech.mel)
     assert speech.pieces > 3
