@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -105,6 +106,10 @@ class WarmVoice:
             yield None
 
     def _prepare_all(self) -> Iterator[None]:
+        self._vocoder(np.zeros((16, self.mel_profile.mel_channels), np.float32))  # loads, as a first text does
+        for language in self.offer.languages:
+            with suppress(LockstepError):  # where no number is read
+                encode_text("1", self.source.voice, language, "input")
         for nfe in self.offer.nfe:
             self.synthesizer.options = self._settings.synthesis(nfe)
             self.synthesizer.trace(self.source.voice.shapes[-1])
