@@ -1,5 +1,6 @@
 """What a client sends to `/v1/audio/speech`, checked field by field, and how a refusal is told."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -53,8 +54,8 @@ class SpeechRequest(SynthesisOptions):
     """The JSON of a request: the fields of OpenAI's API, those of this server, and the options of synthesis."""
 
     input: Annotated[str, Field(min_length=1)]
-    model: str = ""
-    """Any: a server has one."""
+    model: Any = None
+    """A server has one."""
     voice: Annotated[str | None, BeforeValidator(_voice_name)] = None
     instructions: str | None = None
     """How to speak; no voice of ours can be told."""
@@ -74,8 +75,8 @@ class SpeechRequest(SynthesisOptions):
 def read_request(body: bytes, offer: Offer) -> tuple[SpeechRequest, list[str]]:
     """The request in a body, its choices made, and warnings; `RequestError` 400 names the first wrong field.
 
-    An option of synthesis that is missing, or null, has the server's default. So has a voice that is not ours: clients
-    send OpenAI's names, and many let nobody choose another.
+    What is missing, or null, has the server's default. So has a voice that is not ours: clients send OpenAI's names,
+    and many let nobody choose another. Fields of other servers are ignored, with a warning.
     """
     try:
         given = from_json(body)
@@ -83,9 +84,9 @@ def read_request(body: bytes, offer: Offer) -> tuple[SpeechRequest, list[str]]:
         raise RequestError(400, f"Invalid JSON: {error}") from None
     if not isinstance(given, dict):
         raise RequestError(400, "expected an object")
-    missing = [name for name in SynthesisOptions.model_fields if given.get(name) is None]
+    known = {name: given[name] for name in SpeechRequest.model_fields if given.get(name) is not None}
     try:
-        asked = SpeechRequest(**{**given, **{name: getattr(offer.synthesis, name) for name in missing}})
+        asked = SpeechRequest(**{**offer.synthesis.model_dump(), **known})
     except LockstepError as error:
         param = _printable(error.where.removeprefix("--"))
         expected = f", expected {error.expected}" if error.expected else ""
@@ -96,11 +97,13 @@ def read_request(body: bytes, offer: Offer) -> tuple[SpeechRequest, list[str]]:
     if voice is not None and voice not in offer.voices:
         warnings.append(f"voice: {_printable(repr(voice))} is not here, {offer.voices[0]} speaks")
         voice = None
+    unknown = [name for name in given if name not in SpeechRequest.model_fields]
+    warnings += [f"{_printable(name)}: ignored, unknown field" for name in unknown]
     if asked.instructions:
         warnings.append("instructions: ignored, the voice cannot be told how to speak")
     chosen = asked.replaced(
         voice=_chosen("voice", voice, offer.voices),
-        language=_chosen("language", asked.language, offer.languages),
+        language=_chosen("language", asked.language and re.split("[-_]", asked.language)[0].lower(), offer.languages),
         nfe=_chosen("nfe", asked.nfe, offer.nfe),
         response_format=_chosen("response_format", asked.response_format, offer.formats),
     )

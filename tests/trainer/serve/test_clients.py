@@ -1,5 +1,6 @@
 """Requests as OpenAI's and Open WebUI's clients and pages of other servers send them."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -26,6 +27,19 @@ def test_a_voice_is_a_name_an_object_or_an_alias(warm_voice):
     for asked, voice in (('"ben"', "ben"), ('{"id": "ben"}', "ben"), ('"nova"', "ben"), ("null", "anna")):
         request, warnings = read_request(f'{{"input": "a", "voice": {asked}}}'.encode(), offer)
         assert (request.voice, warnings) == (voice, []), asked
+
+
+def test_fields_of_other_servers_are_ignored_and_named(warm_voice):
+    body = b'{"input": "a", "stream": true, "lang_code": "a", "model": null, "response_format": null}'
+    request, warnings = read_request(body, warm_voice.offer)
+    assert (request.input, request.response_format) == ("a", "mp3")
+    assert warnings == ["stream: ignored, unknown field", "lang_code: ignored, unknown field"]
+
+
+@pytest.mark.parametrize("language", ["de", "de-DE", "de_AT"])
+def test_a_language_may_name_its_country(warm_voice, language):
+    offer = replace(warm_voice.offer, languages=["en", "de"])
+    assert read_request(json.dumps({"input": "a", "language": language}).encode(), offer)[0].language == "de"
 
 
 def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):

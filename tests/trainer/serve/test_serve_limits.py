@@ -38,8 +38,6 @@ DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
         (HELLO | {"language": "fa"}, "language", "'fa' is not one of en"),
         (HELLO | {"response_format": "aac"}, "response_format", "is not one of mp3, opus, wav, flac, pcm"),
         (HELLO | {"stream_format": "video"}, "stream_format", "'audio' or 'sse'"),
-        (HELLO | {"file": "/etc/passwd"}, "file", "unknown field"),
-        (HELLO | {"x" * 5000: 1}, "x" * 60 + "...", "unknown field"),
     ],
     ids=lambda value: None if isinstance(value, str) and len(value) < 40 else "-",
 )  # fmt: skip
