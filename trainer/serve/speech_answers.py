@@ -32,7 +32,7 @@ _BODY_SECONDS = 10.0
 _CLIENT_LEFT = 499
 """The status that servers write down for it; nobody receives it."""
 _MOST_WARNING = 1000
-"""Characters of a header, of which clients take some thousands in all."""
+"""Bytes of a header, of which clients take some thousands in all."""
 _T = TypeVar("_T")
 Heard = tuple[np.ndarray, bool] | RequestError
 """The samples of a piece, float32[S] in -1 to 1, and whether it is the last; or why there are none."""
@@ -188,9 +188,9 @@ async def answer(request: Request, voice: WarmVoice, turns: Turns, settings: Ser
 
 
 def _header_text(text: str) -> str:
-    """A text as a header may hold it, and people read it: in ASCII, other characters by their Unicode names."""
-    named = text.encode("ascii", "namereplace").decode()
-    return re.sub(r"[^ -~]", " ", named)[:_MOST_WARNING]
+    """A text on one line, in the Latin-1 characters that stand for its UTF-8: what starlette writes is UTF-8 again."""
+    line = re.sub(r"[\0-\x1f\x7f]", " ", text).encode()[:_MOST_WARNING]
+    return line.decode(errors="ignore").strip().encode().decode("latin-1")
 
 
 def _media_type(asked: SpeechRequest, sample_rate: int) -> str:

@@ -13,13 +13,13 @@ PAGE = {"Origin": "https://chat.example"}
 
 
 @pytest.mark.parametrize("voice", ["alloy", "../../etc/passwd", "Zo\u00eb\n", {"id": "nova"}])
-def test_a_voice_that_is_not_here_is_the_first_and_that_is_said(server, spoken_by_command, voice):
-    answer = speak(server, FAST | {"input": HELLO, "voice": voice})
+def test_a_voice_that_is_not_here_is_the_first_and_that_is_said(listening, spoken_by_command, voice):
+    answer = speak(listening, FAST | {"input": HELLO, "voice": voice})
     assert answer.content == spoken_by_command(HELLO)[0]
     said = answer.headers["x-warning"]
     assert said.startswith("voice: '")
     assert said.endswith(" is not here, default speaks")
-    assert said.isascii()
+    assert said.isprintable()
 
 
 def test_a_voice_is_a_name_an_object_or_an_alias(warm_voice):
@@ -49,9 +49,9 @@ def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):
     assert "x-warning" not in speak(server, FAST | {"input": HELLO, "instructions": ""}).headers
 
 
-def test_long_warnings_are_cut(server):
-    answer = speak(server, FAST | {"input": HELLO + "".join(map(chr, range(0x4E00, 0x4F00)))})
-    assert (answer.status_code, len(answer.headers["x-warning"])) == (200, 1000)
+def test_long_warnings_are_cut(listening):
+    answer = speak(listening, FAST | {"input": HELLO + "".join(map(chr, range(0x4E00, 0x4F00)))})
+    assert (answer.status_code, len(answer.headers["x-warning"].encode())) == (200, 997)
 
 
 def test_the_paths_of_clients(server):

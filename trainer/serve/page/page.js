@@ -202,7 +202,8 @@ async function speak() {
     take.id = answer.headers.get("X-Request-Id");
     await receive(answer, take);
     if (!take.samples) throw new Error("no sound came");
-    const warning = answer.headers.get("X-Warning") ?? "";
+    const bytes = Uint8Array.from(answer.headers.get("X-Warning") ?? "", (c) => c.charCodeAt(0));
+    const warning = new TextDecoder().decode(bytes);
     take.said = `${take.seconds.toFixed(1)} s of speech in ${since()} s, first sound after ${first} s. ${warning}`.trim();
     say(take.said);
     keep(take);
