@@ -30,9 +30,8 @@ _PATH = click.Path(path_type=Path)
               help="Alias of a voice, such as alloy=anna. Unknown names get the first voice.")  # fmt: skip
 @click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
               help="Web origin that may call the server, such as https://example.org, or *.")  # fmt: skip
-@click.option(
-    "--max-letters", type=click.IntRange(1, 20_000), default=4096, metavar="N", help="Longest text, in characters."
-)
+@click.option("--max-letters", type=click.IntRange(1, 20_000), default=4096, metavar="N",
+              help="Longest text, in characters with its numbers in words.")  # fmt: skip
 @click.option(
     "--max-requests",
     type=click.IntRange(1, 1000),

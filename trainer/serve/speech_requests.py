@@ -91,8 +91,6 @@ def read_request(body: bytes, offer: Offer) -> tuple[SpeechRequest, list[str]]:
         param = _printable(error.where.removeprefix("--"))
         expected = f", expected {error.expected}" if error.expected else ""
         raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
-    if len(asked.input) > offer.letters:
-        raise RequestError(400, f"input: {len(asked.input)} characters, at most {offer.letters}", param="input")
     voice, warnings = offer.aliases.get(asked.voice or "", asked.voice), list[str]()
     if voice is not None and voice not in offer.voices:
         warnings.append(f"voice: {_printable(repr(voice))} is not here, {offer.voices[0]} speaks")

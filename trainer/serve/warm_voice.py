@@ -130,6 +130,8 @@ class WarmVoice:
         assert request.language is not None
         yield from self.prepare(request.nfe)
         texts, warnings = encode_text(request.input, self.source.voice, request.language, "input")
+        if (count := sum(len(text.words) for text in texts)) > (most := self.offer.letters):
+            raise LockstepError("input", found=f"characters to speak: {count}", expected=f"at most {most}")
         spoken.warnings += warnings
         synthesizer = copy(self._speaking[request.voice])
         synthesizer.options = request
