@@ -63,7 +63,7 @@ def check_settings(settings: ServerSettings) -> None:
     """
     token = settings.token
     if token is not None and (len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable())):
-        raise LockstepError("--token", found=f"{len(token)} characters", expected=f"{_SHORTEST_TOKEN} or more of ASCII")
+        raise LockstepError("--token", found=f"of length {len(token)}", expected=f"{_SHORTEST_TOKEN} or more of ASCII")
     if token is None and not is_loopback(settings.host):
         raise LockstepError(
             "--host", found=f"{settings.host} is reached from other machines", expected="a --token as well",

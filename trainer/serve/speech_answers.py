@@ -61,7 +61,7 @@ class Turns:
         if self.closed:
             raise RequestError(503, "the server is stopping")
         if len(self) >= self._most_requests:
-            raise RequestError(429, f"{self._most_requests} requests are waiting already; try again in a moment")
+            raise RequestError(429, "too many requests are waiting already; try again in a moment")
         task = asyncio.create_task(self._work(work, tell))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)  # its client may read for a long time yet

@@ -84,7 +84,7 @@ async def test_jobs_take_turns_step_by_step(turns):
 async def test_a_place_is_free_when_the_work_is_done_though_nobody_has_read_it(turns):
     done = []
     Sound(turns, steps("a", 2, done), Plain(), 20)
-    with pytest.raises(RequestError) as refused:
+    with pytest.raises(RequestError, match="too many requests are waiting already") as refused:
         Sound(turns, steps("b", 1, done), Plain(), 20)
     assert refused.value.status == 429
     while len(turns):

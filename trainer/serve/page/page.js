@@ -71,7 +71,7 @@ function checkText() {
   const count = Array.from(text.value).length, more = count - offer.most_letters;
   byId("letters").textContent = `${count} of ${offer.most_letters}`;
   byId("letters").classList.toggle("wrong", more > 0);
-  text.setCustomValidity(more > 0 ? `${more} characters too many` : "");
+  text.setCustomValidity(more > 0 ? `too long by ${more}` : "");
   speakButton.disabled = more > 0 || !text.value.trim();
 }
 
