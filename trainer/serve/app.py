@@ -172,7 +172,8 @@ class Guard:
         origin = headers.get("origin")
         own = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
         if not own and not {origin, "*"} & {*self._origins}:
-            raise RequestError(403, "requests from other web pages are refused")
+            allowed = "only --allow-origin lets it in, or a proxy that passes the header Host on"
+            raise RequestError(403, f"from another web page, {origin:.60}: {allowed}")
         if self._token is not None and path not in self._free:
             scheme, _, given = headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token.encode()):
@@ -208,7 +209,7 @@ def make_app(server: Server) -> Starlette:
 
 async def _refusal(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):  # a path or a method that does not exist
-        error = RequestError(error.status_code, error.detail)
+        return JSONResponse(RequestError(error.status_code, error.detail).content, error.status_code, error.headers)
     assert isinstance(error, RequestError)
     retry, challenge = {"retry-after": "1"}, {"www-authenticate": "Bearer"}
     headers = {429: retry, 503: retry, 401: challenge}.get(error.status)
