@@ -57,7 +57,7 @@ def client_here(voice, **settings):
 def listening_server(voice, **settings):
     """A client of a server that listens, in a thread of this process."""
     app, settings = app_here(voice, **settings)
-    bound = listening_socket(settings)
+    bound = listening_socket(settings.host, settings.port)
     running = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on"))
     thread = threading.Thread(target=running.run, kwargs={"sockets": [bound]})
     thread.start()

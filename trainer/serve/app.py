@@ -38,6 +38,7 @@ from xtts.trainer.serve.settings import ServerSettings, listening_socket
 from xtts.trainer.serve.speech_answers import Turns, answer, read_body
 from xtts.trainer.serve.speech_requests import RequestError
 from xtts.trainer.serve.warm_voice import Spoken, WarmVoice
+from xtts.trainer.serve.wyoming_server import listen
 
 _GRACE_SECONDS = 10
 """Most time that a sentence may take after a request to stop."""
@@ -222,7 +223,8 @@ async def _failure(_: Request, __: Exception) -> Response:
 
 def serve(settings: ServerSettings) -> None:
     """Load the voice and serve until SIGINT or SIGTERM; the sentence that is being spoken then is the last."""
-    bound = listening_socket(settings)
+    bound = listening_socket(settings.host, settings.port)
+    wyoming = listening_socket(settings.host, settings.wyoming, "--wyoming") if settings.wyoming else None
     began = time.perf_counter()
     voice = WarmVoice(settings, warn, tell=click.echo)
     for _ in voice.prepare(settings.nfe[0]):
@@ -239,6 +241,8 @@ def serve(settings: ServerSettings) -> None:
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            if wyoming:
+                await listen(wyoming, voice, server.turns, settings.timeout)
             _announce(settings, bound.getsockname()[1], time.perf_counter() - began)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:

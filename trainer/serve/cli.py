@@ -15,6 +15,8 @@ _PATH = click.Path(path_type=Path)
 @checkpoint_option
 @click.option("--host", default="127.0.0.1", help="Address to listen on; beyond this machine it needs a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port to listen on; 0 takes a free one.")
+@click.option("--wyoming", type=click.IntRange(1, 65535), metavar="PORT",
+              help="Port of the Wyoming protocol, for Home Assistant; it knows no token.")  # fmt: skip
 @click.option(
     "--token", envvar="XTTS_TOKEN", show_envvar=True, help="Secret that clients send as Authorization: Bearer."
 )

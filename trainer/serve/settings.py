@@ -22,6 +22,8 @@ class ServerSettings:
     checkpoint: Path
     host: str
     port: int
+    wyoming: int | None
+    """Port of Home Assistant's protocol, if it is spoken."""
     token: str | None
     nfe: tuple[int, ...]
     solver: Solver
@@ -78,9 +80,9 @@ def check_settings(settings: ServerSettings) -> None:
         settings.synthesis(nfe)
 
 
-def listening_socket(settings: ServerSettings) -> socket.socket:
+def listening_socket(host: str, port: int, option: str = "--port") -> socket.socket:
     """A bound socket; `LockstepError` if the port is taken or forbidden. Port 0 takes a free one."""
-    family, kind, _, _, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     bound = socket.socket(family, kind)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -88,8 +90,6 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
     except OSError as error:
         bound.close()
         raise LockstepError(
-            f"--port {settings.port}",
-            found=f"cannot be used ({error.strerror})",
-            fix="choose another, such as --port 0",
+            f"{option} {port}", found=f"cannot be used ({error.strerror})", fix="choose another, such as --port 0"
         ) from None
     return bound
