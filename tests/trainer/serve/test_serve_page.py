@@ -20,6 +20,23 @@ SOUND = """(async () => {
   const loudest = sound.getChannelData(0).reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
   return {bytes: copy, seconds: sound.duration, loudest};
 })()"""
+HEAD = "return document.getElementById('head').getBoundingClientRect().x + 1"
+THUMB = """
+const {x, width} = place.getBoundingClientRect();
+return x + 8 + (width - 16) * place.value / place.max;
+"""
+"""Its middle, 16 pixels wide."""
+BREAK_OFF = """
+const whole = fetch;
+window.fetch = async (path, options) => {
+  const answer = await whole(path, options);
+  if (!path.endsWith("speech")) return answer;
+  window.fetch = whole;
+  const reader = answer.body.getReader(), parts = [(await reader.read()).value];
+  const pull = (body) => parts.length ? body.enqueue(parts.pop()) : body.error(new TypeError("network error"));
+  return new Response(new ReadableStream({pull}), {headers: answer.headers});
+};
+"""
 COLOURS = """
 const canvas = document.getElementById('mel');
 const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
@@ -52,6 +69,14 @@ def sound_of(page, link="document.getElementById('download')"):
     sound = page.run_async(SOUND.replace("LINK", link))
     assert isinstance(sound, dict), sound
     return sound | {"bytes": bytes(sound["bytes"])}
+
+
+def test_the_first_text_is_a_greeting_in_the_language_of_the_voice(page):
+    assert page.run("return text.value") == "Hello, I am Small-voice."
+    page.run("language.add(new Option('ru')); language.value = 'ru'; greet()")
+    assert page.run("return text.value") == "Здравствуйте."
+    page.run("language.value = 'en'; text.value = 'my own'; greet()")
+    assert page.run("return text.value") == "my own"
 
 
 def test_a_typed_sentence_is_heard_drawn_and_kept(page, spoken_by_command):
@@ -112,6 +137,7 @@ def test_one_player_and_its_picture_grow_with_the_sound(page):
     assert pictures[-1] == pytest.approx(page.run("return shown.seconds"), abs=0.05)
     page.run("place.value = 1; place.dispatchEvent(new Event('input')); playButton.click()")
     assert page.run("return [player.playing, player.heard]") == [False, pytest.approx(1, abs=0.2)]
+    assert page.run(HEAD) == pytest.approx(page.run(THUMB), abs=2)
     page.run("playButton.click()")
     page.wait_for("player.heard > 1.2")
     page.press(ESCAPE)
@@ -136,6 +162,30 @@ def test_takes_are_played_and_downloaded_again(page, spoken_by_command):
     assert page.run("return [shown === takes[1], document.querySelector('[aria-current=true] a').download]") == [
         True, "to-compare.wav",
     ]  # fmt: skip
+
+
+def test_a_download_has_the_format_that_is_chosen(page):
+    assert page.run("return [...format.options].map((one) => one.value)") == ["mp3", "opus", "wav", "flac"]
+    assert page.run("return format.value") == "wav"
+    page.run("takes = []")
+    speak(page, "to keep")
+    page.wait_for("takes.length === 1")
+    page.run("HTMLAnchorElement.prototype.click = function () { window.saved = this; }; format.value = 'flac'")
+    page.run("download.dispatchEvent(new Event('click', {cancelable: true}))")
+    assert page.wait_for("window.saved?.download") == "to-keep.flac"
+    page.run("format.value = 'wav'")
+    sound = sound_of(page, "saved")
+    assert sound["bytes"].startswith(b"fLaC")
+    assert sound["seconds"] == pytest.approx(sound_of(page)["seconds"])
+
+
+def test_what_has_come_is_kept_when_the_connection_breaks(page):
+    page.run(BREAK_OFF + "takes = []")
+    speak(page, LONG * 4)
+    page.wait_for("takes.length === 1")
+    assert page.run(f"return {SAID}").startswith("The speech broke off after ")
+    assert sound_of(page)["seconds"] == pytest.approx(page.run("return takes[0].seconds"))
+    page.press(ESCAPE)
 
 
 def test_what_is_not_to_be_chosen_is_hidden_and_steps_are_qualities(page):
@@ -164,6 +214,8 @@ def test_a_refusal_is_said_and_nothing_of_the_former_clip_stays(page):
     page.wait_for(f"{SAID}.includes('nothing to speak')")
     assert page.run("return document.getElementById('status').className") == "wrong"
     assert page.run(f"return [{SHOWN}, shown, player.playing]") == [False, None, False]
+    page.type("#text", "a")
+    assert page.run(f"return [{SAID}, document.getElementById('status').className]") == ["", ""]
 
 
 def test_text_from_right_to_left_and_a_narrow_window(page):

@@ -2,13 +2,18 @@
 "use strict";
 
 const byId = (name) => document.getElementById(name);
-const [form, text, voice, language, quality, speed, status] =
-  ["form", "text", "voice", "language", "quality", "speed", "status"].map(byId);
+const [form, text, voice, language, quality, speed, format, status] =
+  ["form", "text", "voice", "language", "quality", "speed", "format", "status"].map(byId);
 const [speakButton, stopButton, playButton, place, download, canvas, token, recordButton] =
   ["speak", "stop", "play", "place", "download", "mel", "token", "record"].map(byId);
 
 const LOUD_AND_QUIET = [0.5, -9]; // the natural logarithms of magnitude at the ends of the colours
 const MOST_TAKES = 20;
+const GREETINGS = {
+  cmn: "你好。", de: "Guten Tag, ich bin NAME.", en: "Hello, I am NAME.", es: "Hola, soy NAME.", fa: "سلام.",
+  fr: "Bonjour, je suis NAME.", hi: "नमस्ते।", ru: "Здравствуйте.",
+};
+let greeting = ""; // the text as long as nobody has written one
 const REFERENCE_RATE = 44100, REFERENCE_SECONDS = 30;
 let offer = null;
 let running = null; // the AbortController of the answer that is coming
@@ -58,12 +63,21 @@ async function loadOffer() {
   fill(voice, offer.voices.map((one) => new Option(one.name, one.id)));
   fill(language, offer.languages.map((code) => new Option(code, code)));
   fill(quality, qualities(offer.nfe));
+  const formats = offer.formats.filter((name) => name !== "pcm");
+  format.replaceChildren(...formats.map((name) => new Option(name, name, name === "wav", name === "wav")));
   byId("model").textContent = offer.model;
   byId("imitation").hidden = !offer.takes_recordings;
   if (offer.takes_recordings) voice.parentElement.hidden = false;
   recordButton.hidden = !navigator.mediaDevices; // it is there on this machine and behind TLS
-  checkText();
+  greet();
   say("Ready.");
+}
+
+function greet() {
+  const name = (offer.voices.length > 1 ? voice.value : offer.model).replace(RegExp(`-${language.value}$`), "");
+  const words = GREETINGS[language.value]?.replace("NAME", name[0].toUpperCase() + name.slice(1)) ?? "";
+  if (text.value === greeting) text.value = greeting = words;
+  checkText();
 }
 
 function checkText() {
@@ -86,6 +100,10 @@ class Take {
     const words = this.text.normalize().toLowerCase().match(/[\p{L}\p{M}\p{N}]+/gu) ?? ["speech"];
     const name = Array.from(words.join("-")).slice(0, 48).join("");
     const same = takes.filter((take) => take.text === this.text).length;
+    this.asked = {
+      model: offer.model, input: this.text, voice: voice.value, language: language.value,
+      nfe: Number(quality.value), speed: Number(speed.value),
+    };
     this.file = same ? `${name}-${same + 1}.wav` : `${name}.wav`;
   }
   get seconds() { return this.samples / this.rate; }
@@ -179,6 +197,12 @@ async function receive(answer, take) {
   }
 }
 
+// signal: that of an AbortController, undefined for an answer that is waited for
+function askForSpeech(asked, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return ask("v1/audio/speech", { method: "POST", headers, body: JSON.stringify(asked), signal });
+}
+
 async function speak() {
   stop();
   const mine = running = new AbortController(), take = new Take(offer.sample_rate);
@@ -188,15 +212,7 @@ async function speak() {
   const began = performance.now();
   const since = () => ((performance.now() - began) / 1000).toFixed(2);
   try {
-    const answer = await ask("v1/audio/speech", {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify({
-        model: offer.model, input: take.text, voice: voice.value, language: language.value,
-        nfe: Number(quality.value), speed: Number(speed.value), response_format: "pcm", stream_format: "audio",
-      }),
-      signal: mine.signal,
-    });
+    const answer = await askForSpeech({ ...take.asked, response_format: "pcm" }, mine.signal);
     const first = since();
     say(`First sound after ${first} s…`);
     take.id = answer.headers.get("X-Request-Id");
@@ -209,9 +225,11 @@ async function speak() {
     keep(take);
   } catch (error) {
     if (running === mine && error.name !== "AbortError") {
-      say(error.message, true);
-      show(null);
-    } else if (take.samples) keep(take); // stopped: what was heard
+      if (take.samples) take.said = `The speech broke off after ${take.seconds.toFixed(1)} s.`;
+      else show(null);
+      say(take.samples ? take.said : error.message, true);
+    }
+    if (take.samples) keep(take);
   } finally {
     if (running === mine) running = null;
   }
@@ -253,6 +271,19 @@ function keep(take) {
   growMel(take);
 }
 
+// A download: a wav is here, another format is spoken again, which is the same speech
+async function save(event, take) {
+  if (format.value === "wav") return;
+  event.preventDefault();
+  try {
+    const href = URL.createObjectURL(await (await askForSpeech({ ...take.asked, response_format: format.value })).blob());
+    const name = take.file.replace(/wav$/, format.value);
+    Object.assign(document.createElement("a"), { href, download: name }).click();
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
 function takeItem(take) {
   const make = (tag, textContent, more) => Object.assign(document.createElement(tag), { textContent, ...more });
   const item = make("li", "", { take }), words = make("div", "");
@@ -261,6 +292,7 @@ function takeItem(take) {
   const about = [`${take.seconds.toFixed(1)} s`, ...take.settings].join(", ");
   words.append(make("p", take.text, { dir: "auto", className: "cut" }), make("p", about, { className: "quiet small" }));
   const link = make("a", "Download", { className: "button second low", href: take.url, download: take.file });
+  link.addEventListener("click", (event) => save(event, take));
   item.append(again, words, link);
   return item;
 }
@@ -326,12 +358,12 @@ function move() {
   if (player.playing && !shown.growing && player.heard >= shown.seconds) player.pause(0);
   stopButton.disabled = !running && !player.playing;
   if (shown) {
-    const { heard } = player, drawn = shown.mel?.seconds;
-    place.max = shown.seconds;
+    const { heard } = player, drawn = shown.mel?.seconds || shown.seconds;
+    place.max = drawn; // as the picture above it
     place.value = heard;
     place.ariaValueText = byId("time").textContent = `${clock(heard)} / ${clock(shown.seconds)}`;
     playButton.textContent = player.playing ? "Pause" : "Play";
-    byId("head").style.left = `${drawn ? Math.min(100, (100 * heard) / drawn) : 0}%`;
+    byId("head").style.left = `${Math.min(100, (100 * heard) / drawn || 0)}%`;
   }
   requestAnimationFrame(move);
 }
@@ -386,7 +418,9 @@ place.addEventListener("input", () => {
   const seconds = Number(place.value);
   if (player.playing) player.play(seconds); else player.pause(seconds);
 });
-text.addEventListener("input", checkText);
+text.addEventListener("input", () => { checkText(); if (status.className) say(""); });
+for (const choice of [voice, language]) choice.addEventListener("change", greet);
+download.addEventListener("click", (event) => save(event, shown));
 speed.addEventListener("input", () => { byId("speed-shown").textContent = Number(speed.value).toFixed(2); });
 token.addEventListener("change", () => { sessionStorage.setItem("token", token.value); loadOffer(); });
 byId("upload").addEventListener("click", () => byId("recording").click());
