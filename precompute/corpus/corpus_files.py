@@ -11,8 +11,6 @@ from xtts.shared.errors import LockstepError
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif", ".au", ".caf", ".w64")
 """Formats of libsndfile that are looked for, the first first."""
 UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
-_MOST_FOLDERS = 3
-"""Named in a message."""
 _LINK_FIX = "copy it into the corpus, or list it in a JSON-lines manifest by its absolute path"
 
 
@@ -125,7 +123,7 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
     said, unread, named = [], "", [*folders]
     beside = (name for name in visible_names(root) if name not in named)
     others = [name for name in beside if any(map(is_audio, visible_names(root / name)))]
-    for folder in [*named, *others[:_MOST_FOLDERS]]:
+    for folder in [*named, *others[:3]]:
         try:
             entries = [entry for entry in os.scandir(root / folder) if not entry.name.startswith(".")]
         except OSError:

@@ -32,9 +32,6 @@ def _has_avx2() -> bool:
     return {"avx2", "fma"} <= set(flags)
 
 
-_VERSIONED = ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")
-
-
 def installed_versions() -> dict[str, str]:
     """Package to its version in this process."""
-    return {name: version(name) for name in _VERSIONED}
+    return {name: version(name) for name in ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")}

@@ -35,7 +35,15 @@ _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[
 _NAMED, _SAID = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
 _WORD_SIGNS = frozenset("%‰°§&@")
 """Signs that are read as words."""
-_ARROW, _DASH = re.compile(r"[-=]+>|<[-=]+|={2,}"), re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
+_DASH = re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
+_UNNAMED = (
+    (re.compile(r"[-=]+>|<[-=]+|={2,}|([+&@$%=])\1{2,}"), " "),
+    (re.compile(r"(?<!\S)(?:[:;=]-?[DPpOo()/|\[\]]+|[^\w\s$%&+=@°§€£.,;:!?\u2013\u2014-]{2,})(?!\S)"), " "),
+    (re.compile(r"(?<=\S)\s+([!?:;])(?=\s|$)"), r"\1"),
+    (re.compile(r"(?:^|(?<=\s))[!?:;؟،]+\s*(?=\w)"), ""),
+    (re.compile(r"(?<=[^\W\d_])([!?:;؟،]+)(?=[^\W\d_])|(?<=[a-z]{2})(\.)(?=[A-Z])"), r"\1\2 "),
+)
+"""Arrows, emoticons, and marks that touch the word behind them: espeak-ng would name them; and what is read instead."""
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
 """The suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
@@ -92,7 +100,8 @@ def _plain_text(text: str, language: str) -> str:
 
     Arrows are spaces; an ellipsis and a dash between words pause.
     """
-    text = _ARROW.sub(" ", text)
+    for pattern, instead in _UNNAMED:
+        text = pattern.sub(instead, text)
     if text.isascii() and "`" not in text:
         return text
     text = _DASH.sub(" \u2014 " if language == "en" else ", ", text.replace("\u2026", "..."))

@@ -30,8 +30,6 @@ KIND_OF = {name: kind for kind, names in HEADER_NAMES.items() for name in names}
 _SAMPLED_LINES = 1000
 """Lines from the start of a list that decide what its columns hold."""
 _LONGEST_NAME_WORDS = 3
-_MARK = "Po"
-"""Unicode's category of full stops, commas and their like in every script."""
 _ENOUGH_CLIPS = 4
 """From so many on, not every clip has a speaker of its own."""
 _SHORTER = 3
@@ -109,7 +107,7 @@ def _is_text(columns: list[str]) -> bool:
     _, second, third = columns
     if not third or _is_sentence(second) or name_problem(second) is not None:
         return True
-    return unicodedata.category(second[-1]) == _MARK or _letters(second) == _letters(third)
+    return unicodedata.category(second[-1]) == "Po" or _letters(second) == _letters(third)
 
 
 def _is_sentence(text: str) -> bool:

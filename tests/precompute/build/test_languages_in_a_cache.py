@@ -104,7 +104,7 @@ def test_what_is_lost_is_printed_by_build_and_stats_and_stands_in_the_report(cor
         monkeypatch.setattr(f"xtts.precompute.view.html_report.{clips}", 0)  # pictures and sounds take their time
     CliRunner().invoke(main, ["report", *cache, "--out", str(tmp_path / "report.html")])
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert '\u2603</a></td><td class="left">SNOWMAN</td><td>6</td>' in page
+    assert '\u2603</a></td><td class="left">SNOWMAN</td><td data-label="times">6</td>' in page
 
 
 def test_the_alphabet_keeps_its_ids_while_clips_come_and_go(corpus, tmp_path):

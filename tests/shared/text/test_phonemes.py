@@ -73,9 +73,14 @@ def test_other_forms_of_letters_digits_and_signs_are_read_as_the_plain_ones(writ
 
 def test_what_holds_no_letter_or_digit_has_no_sound_and_dashes_pause():
     for code in ("en", "de", "fa"):
-        assert spoken(("!!!", code), (":)", code), ("Hi :) you", code)) == ["", "", *spoken(("Hi: you", code))]
-        assert spoken(("a => b -> c", code)) == spoken(("a b c", code))
+        assert spoken(("!!!", code), (":)", code), ("Hi :-) you", code)) == ["", "", *spoken(("Hi you", code))]
+        assert spoken(("a => b -> c", code), ("+++ a +++", code)) == spoken(("a b c", code), ("a", code))
+        assert spoken(("Hi!You", code), ("Hi?!You", code)) == spoken(("Hi! You", code), ("Hi? You", code))
+        assert spoken((":you", code), ("!!! you !", code)) == spoken(("you", code), ("you!", code))
         assert spoken(("wait \u2026 go", code)) == spoken(("wait ... go", code))
+    assert spoken(("Bonjour ! Ici : moi", "fr"), ("stop.Go", "en")) == spoken(
+        ("Bonjour! Ici: moi", "fr"), ("stop. Go", "en")
+    )
     assert spoken(("wait \u2013 go", "de"), ("wait \u2013 go", "en")) == spoken(
         ("wait, go", "de"), ("wait \u2014 go", "en")
     )
