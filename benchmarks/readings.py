@@ -1,3 +1,4 @@
+# pyright: reportMissingImports=false
 """How many everyday texts are read as people say them, by our rules and by libraries that are installed.
 
     pip install wetext PyICU babel pint
@@ -10,13 +11,12 @@ third column is a reading that nobody here wrote: the share of the texts that it
 import argparse
 import importlib.util
 import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from xtts.shared.text.text_normalization import expand
 
-Reader = Callable[[str, str], str]
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _MEASURE = re.compile(r"(\d+(?:[.,]\d+)*)\s?([A-Za-zµ°²³]+(?:/[A-Za-z²³]+)?)(?!\w)")
 
@@ -26,14 +26,12 @@ def main() -> None:
     parser.add_argument("tables", nargs="+", type=Path)
     parser.add_argument("--ljspeech", type=Path, metavar="FILE", help="metadata.csv of LJSpeech-1.1")
     options = parser.parse_args()
-    readers: dict[str, tuple[Reader, tuple[str, ...]]] = {
-        "ours": (expand, ()), "wetext": (read_by_wetext, ("wetext",)), "ICU": (read_by_icu, ("icu",)),
-        "num2words, babel and pint": (read_by_num2words, ("babel", "pint")),
+    readers: dict[str, tuple[Callable[[str, str], str], str]] = {
+        "ours": (expand, "xtts"), "wetext": (read_by_wetext, "wetext"), "ICU": (read_by_icu, "icu"),
+        "num2words, babel and pint": (read_by_num2words, "pint"),
     }  # fmt: skip
-    for name, (reader, modules) in readers.items():
-        if missing := [module for module in modules if not importlib.util.find_spec(module)]:
-            print(f"{name}: {missing[0]} is not installed")
-            continue
+    installed = {name: reader for name, (reader, module) in readers.items() if importlib.util.find_spec(module)}
+    for name, reader in installed.items():
         for table in options.tables:
             rows = list(read_table(table))
             for language in sorted({row[0] for row in rows}):
@@ -52,8 +50,8 @@ def read_table(path: Path) -> Iterator[list[str]]:
 def is_right(reading: str, wanted: str, unwanted: str) -> bool:
     """Whether one of `wanted`, between |, occurs in a reading, and `unwanted` does not; marks do not count."""
     said = f" {_words(reading)} "
-    has = any(f" {_words(one)} " in said for one in wanted.split("|"))
-    return has and not (unwanted and (f" {_words(unwanted)} " in said if _words(unwanted) else unwanted in reading))
+    bad = f" {_words(unwanted)} " in said if _words(unwanted) else unwanted and unwanted in reading
+    return not bad and any(f" {_words(one)} " in said for one in wanted.split("|"))
 
 
 def _words(text: str) -> str:
@@ -62,26 +60,17 @@ def _words(text: str) -> str:
 
 def ljspeech_agreement(metadata: Path) -> tuple[int, int]:
     """(texts with our reading, texts that LJSpeech's reading changes, without those that only spell otherwise)."""
-    same = changed = 0
-    for line in metadata.read_text(encoding="utf-8").splitlines():
-        _, text, reading = line.split("|")
-        if _words(text) != _words(reading) and re.search(r"[0-9£$]|\b[A-Z][a-z]{1,4}\.", text):
-            changed += 1
-            same += _words(expand(text)) == _words(reading)
-    return same, changed
+    rows = (line.split("|") for line in metadata.read_text(encoding="utf-8").splitlines())
+    written = re.compile(r"[0-9£$]|\b[A-Z][a-z]{1,4}\.")
+    changed = [(t, said) for _, t, said in rows if _words(t) != _words(said) and written.search(t)]
+    return sum(_words(expand(text)) == _words(said) for text, said in changed), len(changed)
 
 
 def read_by_wetext(text: str, language: str) -> str:
     """WeTextProcessing's rules, which has none for German: the text as it is."""
-    return _wetext()(text) if language == "en" else text
-
-
-@cache
-def _wetext() -> Callable[[str], str]:
     from wetext import Normalizer
 
-    normalise: Callable[[str], str] = Normalizer(lang="en", operator="tn").normalize
-    return normalise
+    return str(Normalizer(lang="en", operator="tn").normalize(text)) if language == "en" else text
 
 
 def read_by_icu(text: str, language: str) -> str:
@@ -92,10 +81,9 @@ def read_by_icu(text: str, language: str) -> str:
     numbers = icu.NumberFormat.createInstance(icu.Locale(language))
 
     def spoken(number: re.Match[str]) -> str:
-        try:
+        with suppress(icu.ICUError):  # 1.2.3 is no number
             return str(words.format(numbers.parse(number[0])))
-        except icu.ICUError:  # 1.2.3 is no number
-            return number[0]
+        return number[0]
 
     return _NUMBER.sub(spoken, text)
 
@@ -104,33 +92,24 @@ def read_by_num2words(text: str, language: str) -> str:
     """The numbers by num2words, the names of units by babel, which pint recognises."""
     from babel.units import format_unit
     from num2words import num2words
+    from pint import get_application_registry
     from pint.errors import PintError
+    from pint.util import to_units_container
 
     def number(written: str) -> str:
         plain = written.replace(".", "").replace(",", ".") if language == "de" else written.replace(",", "")
-        if plain.count(".") > 1:  # a version
-            return written
-        return str(num2words(float(plain) if "." in plain else int(plain), lang=language))
+        version = plain.count(".") > 1
+        return written if version else str(num2words(float(plain) if "." in plain else int(plain), lang=language))
 
     def measure(found: re.Match[str]) -> str:
         try:
-            powers = dict(_units()(found[2].replace("°", "deg")))
-            names = ("-per-" * (power < 0) + name.replace("_", "-") for name, power in powers.items())
+            unit = to_units_container(get_application_registry().parse_units(found[2].replace("°", "deg")))
+            names = ("-per-" * (power < 0) + name.replace("_", "-") for name, power in unit.items())
             return f"{number(found[1])} {format_unit(5, ''.join(names), locale=language).partition(' ')[2]}"
         except (PintError, ValueError, AttributeError):
             return f"{number(found[1])} {found[2]}"
 
     return _NUMBER.sub(lambda found: number(found[0]), _MEASURE.sub(measure, text))
-
-
-@cache
-def _units() -> Callable[[str], Mapping[str, int]]:
-    """What parses `km/h` to the powers of its units."""
-    from pint import UnitRegistry
-    from pint.util import to_units_container
-
-    registry = UnitRegistry()
-    return lambda text: to_units_container(registry.parse_units(text))
 
 
 if __name__ == "__main__":
