@@ -40,8 +40,10 @@ _UNNAMED = (
     (re.compile(r"[-=]+>|<[-=]+|={2,}|([+&@$%=])\1{2,}"), " "),
     (re.compile(r"(?<!\S)(?:[:;=]-?[DPpOo()/|\[\]]+|[^\w\s$%&+=@°§€£.,;:!?\u2013\u2014-]{2,})(?!\S)"), " "),
     (re.compile(r"(?<=\S)\s+([!?:;])(?=\s|$)"), r"\1"),
+    (re.compile(r"(?<=\w)\s+([!?]+)(?=\w)"), r"\1 "),
     (re.compile(r"(?:^|(?<=\s))[!?:;؟،]+\s*(?=\w)"), ""),
-    (re.compile(r"(?<=[^\W\d_])([!?:;؟،]+)(?=[^\W\d_])|(?<=[a-z]{2})(\.)(?=[A-Z])"), r"\1\2 "),
+    (re.compile(r"(?<=[^\W\d_])([!?;؟،,]+|:(?=[^\W\d_]{4}|[A-Z])(?!innen))(?=[^\W\d_]|[¡¿])"), r"\1 "),
+    (re.compile(r"(?<=[a-z]{2})\.(?=[A-Z][a-z])(?!(?:Com|Net|Org|De)\b)"), ". "),
 )
 """Arrows, emoticons, and marks that touch the word behind them: espeak-ng would name them; and what is read instead."""
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
