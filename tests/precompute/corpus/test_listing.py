@@ -26,7 +26,7 @@ def test_files_from_other_systems(tmp_path, data):
 
 
 def test_unicode_line_separators_do_not_end_a_line(tmp_path):
-    odd = "one\u2028two\x85three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
+    odd = "one\u2028two\u2029three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
     write_files(tmp_path, {"metadata.csv": f"e\u0301t\xe9|{odd}\nb|x\n"})
     assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("\xe9t\xe9", odd), ("b", "x")]
 
@@ -147,16 +147,22 @@ def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
         ("Er trägt es für uns.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1: 'Ã¤' in clip b"),
         ("Weißt du?".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'ÃŸ' in clip b"),
         ("Привет, мир.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1"),
-        ("Привет, как дела".encode("cp1251").decode("latin-1"), "an 8-bit encoding decoded as Latin-1: 'Ïðèâåò, êàê'"),
-        ("Καλημέρα κύριε".encode("cp1253").decode("latin-1"), "an 8-bit encoding decoded as Latin-1"),
+        ("Привет, как дела".encode("cp1251").decode("latin-1"), "an 8-bit encoding decoded as another: 'Ïðèâåò, êàê ä'"),
+        ("Καλημέρα κύριε".encode("cp1253").decode("latin-1"), "an 8-bit encoding decoded as another"),
+        ("Grüße".encode("latin-1").decode("cp850"), "an 8-bit encoding decoded as another"),
+        ("Und… ja".encode("cp1252").decode("latin-1"), r"a control character: '\x85' in clip b"),
+        ("sch?n", "letters replaced by question marks: '?' in clip b"),
         ("it\u2019s late".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'â€' in clip b"),
         ("caf\ufffd", "a replacement character (U+FFFD)"),
         ("Tom &amp; Tim", "an HTML entity: '&amp;' in clip b"),
         ("it&#39;s", "an HTML entity: '&#39;' in clip b"),
         ("[EN]Hello.[EN]", "a language tag: '[EN]Hello.[EN]' in clip b"),
-        ("it&apos;s", "an HTML entity: '&apos' in clip b"),
+        ("it&apos;s", "an HTML entity: '&apos;' in clip b"),
         ("one&nbsp two", "an HTML entity: '&nbsp' in clip b"),
-        ("<i>very</i> late", "an HTML tag: '<i>' in clip b"),
+        ("<i>very</i> late", "a tag: '<i>' in clip b"),
+        ("Well, [laughter] no.", "a tag: '[laughter]' in clip b"),
+        ("{HH AH0 L OW1} you", "ARPABET: '{HH AH0 L OW1}' in clip b"),
+        ("one%20two", "an escape sequence: '%20' in clip b"),
         ("It\\u2019s", "an escape sequence"),
         ("\u03b3\u03b5\u03b9\u03b1".encode().decode("latin-1"), "UTF-8 decoded as Latin-1"),
         ("ać będą".encode().decode("cp1252", "ignore"), "UTF-8 decoded as Latin-1"),
