@@ -22,7 +22,7 @@ OVERLAYS = "gpu/"
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML in which 1e-4 is a number and a repeated key is an error."""
+    """Safe YAML in which 1e-4 is a number, `no` a word (as in YAML 1.2), and a repeated key an error."""
 
 
 def _mapping(loader: _Loader, node: yaml.MappingNode) -> Tree:
@@ -38,6 +38,9 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> Tree:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 _FLOAT = re.compile(r"^[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789"))
+for _first in "yYnNoO":
+    _known = _Loader.yaml_implicit_resolvers[_first]
+    _Loader.yaml_implicit_resolvers[_first] = [each for each in _known if each[0] != "tag:yaml.org,2002:bool"]
 
 
 def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401 - YAML is any value

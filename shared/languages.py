@@ -6,7 +6,7 @@ from pathlib import Path
 
 from xtts.shared.errors import LockstepError
 
-_CODE = re.compile("[a-z]{2,3}")
+_CODE = re.compile("(?!und|mul|mis|zxx)[a-z]{2,3}")
 
 _OTHERS = """
 aa ab ae ak an as av ay ba bi bm bo br bs ce ch co cr cu cv dv dz ee ff fj fo fy gd gl gn gv ha ho ht hz ia ie ig ii
@@ -45,7 +45,7 @@ _CODE_OF = {other: language.code for language, others in _ROWS for other in othe
 def find_language(code: str) -> Language:
     """The language of an ISO 639 code of two or three small letters; one that is not in the table gets generic rules.
 
-    A `LockstepError` for anything else, or two letters that ISO 639-1 does not assign.
+    A `LockstepError` for anything else, two letters that ISO 639-1 does not assign, and codes of no single language.
     """
     code = _CODE_OF.get(code, code)
     if code in LANGUAGES:

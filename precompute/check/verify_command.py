@@ -53,6 +53,7 @@ def find_problems(
         if given is not None and not isinstance(cache, Path):
             fix = f"verify {cache} alone; a build with the same options brings it up to date"
             raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
+    workers = max(1, workers)  # numpy is loaded here, and may compute other last digits than in a worker
     check = partial(verify_cache, cache, threads=workers, ray_address=ray_address)
     findings = check()
     if against is None or not isinstance(cache, Path):

@@ -9,10 +9,10 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from xtts.precompute.corpus.clip_fields import check_name
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
 from xtts.precompute.corpus.layouts.layout import folder_of
 from xtts.precompute.corpus.listing import Corpus, read_corpus
-from xtts.precompute.corpus.plain_names import check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME
 from xtts.shared.cache.clip_index import with_column
 from xtts.shared.errors import LockstepError

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from xtts.precompute.corpus.plain_names import check_language, check_name
+from xtts.precompute.corpus.clip_fields import check_language, check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NoReturn
 from zipfile import is_zipfile
 
-from xtts.precompute.corpus.broken_texts import check_text
+from xtts.precompute.corpus.clip_fields import check_name, check_text
 from xtts.precompute.corpus.corpus_files import UNREADABLE, is_audio, nfc, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
@@ -28,7 +28,6 @@ from xtts.precompute.corpus.layouts.parquet import Parquet
 from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
-from xtts.precompute.corpus.plain_names import check_name
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip, clip_table, with_column
 from xtts.shared.errors import LockstepError
@@ -127,7 +126,7 @@ def _with_speakers_of_folders(clips: Any, data: Path) -> tuple[Any, list[str]]: 
     import pyarrow.compute as pc
 
     folders = pc.replace_substring_regex(clips["source"], "(^|/)[^/]*$", "").combine_chunks().dictionary_encode()
-    speakers = [_speaker_of(PurePosixPath(folder)) for folder in folders.dictionary.to_pylist()]
+    speakers = [_speaker_of(PurePosixPath(nfc(folder))) for folder in folders.dictionary.to_pylist()]
     different = sorted(set(speakers))
     if pc.any(pc.not_equal(clips["speaker"], "")).as_py() or len(different) < 2 or not different[0]:
         return clips, []

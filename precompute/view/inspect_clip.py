@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from xtts.precompute.corpus.plain_names import check_name
+from xtts.precompute.corpus.clip_fields import check_name
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct

@@ -216,12 +216,15 @@ def _refuse_cut_off(log: str) -> None:
 
 
 def _mixed_down(channels: np.ndarray) -> np.ndarray:
-    """float32[S, channels] -> float32[S]: the mean of the non-silent channels, or the loudest if they cancel out."""
-    power = np.einsum("sc,sc->c", channels, channels, dtype=np.float64) / len(channels)
+    """float32[S, channels] -> float32[S]: the mean of the non-silent channels, or the loudest if they cancel out.
+
+    A constant offset is silence.
+    """
+    power = channels.var(axis=0, dtype=np.float64)
     if not np.isfinite(power).all():
         return np.asarray(channels.mean(axis=1))
     mixed = channels[:, power >= _SILENT_SHARE * power.max()].mean(axis=1, dtype=np.float32)
-    cancelled = np.einsum("s,s", mixed, mixed, dtype=np.float64) / len(mixed) < _CANCELLED_SHARE * power.max()
+    cancelled = mixed.var(dtype=np.float64) < _CANCELLED_SHARE * power.max()
     return channels[:, int(power.argmax())] if cancelled else mixed
 
 

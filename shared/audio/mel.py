@@ -8,7 +8,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
 
-FEATURE_VERSION = 3
+FEATURE_VERSION = 4
 """Raised whenever the numbers that this module or shared/audio/decode.py produce change: old mels are then rebuilt."""
 
 _BLOCK_FRAMES = 128  # the windowed frames and their spectrum then stay in the second-level cache

@@ -28,6 +28,10 @@ def test_every_overlay_of_a_gpu_fits_every_size_and_leaves_model_and_features_al
         load_config(size, overlays=["gpu/h300"])
 
 
+def test_the_language_no_is_norwegian():
+    assert load_config("tiny", assignments=["text.language=no"]).text.language == "no"
+
+
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [

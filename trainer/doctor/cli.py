@@ -40,7 +40,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--json", "as_json", is_flag=True, help="JSON output, for programs.")
 @click.option(
     "--run",
-    type=_PATH,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="DIR",
     help="Run folder: check its settings, its cache, and its validation losses for overfitting.  [default: none]",
 )

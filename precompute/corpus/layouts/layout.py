@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
+from xtts.precompute.corpus.clip_fields import check_language, check_name, encodable
 from xtts.precompute.corpus.corpus_files import nfc
-from xtts.precompute.corpus.plain_names import check_language, check_name, encodable
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError

@@ -82,7 +82,7 @@ def clip_of_entry(entry: dict[str, Any], source: str, *, where: str) -> Clip:
     segment = None
     if entry.get("offset") is not None:
         segment = checked_segment(_seconds_of(entry, "offset", where), _seconds_of(entry, "duration", where), where)
-    clip_id, speaker, language = (name_of(entry, (key,), where) for key in ("id", "speaker", "language"))
+    clip_id, speaker, language = (name_of(entry, USUAL_NAMES[key], where) for key in ("id", "speaker", "language"))
     return checked_clip(
         clip_id or segment_name(PurePosixPath(entry["audio_filepath"]).stem, segment), entry["text"].strip(), source,
         speaker=speaker, language=language, where=where, segment=segment,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
+from xtts.precompute.corpus.clip_fields import is_language, name_problem
 from xtts.precompute.corpus.corpus_files import is_audio
-from xtts.precompute.corpus.plain_names import is_language, name_problem
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.errors import LockstepError
 
@@ -16,8 +16,8 @@ TABLE_SUFFIXES = (".csv", ".tsv", ".txt")
 USUAL_NAMES = {
     "text": ("text", "transcription", "sentence", "transcript", "raw_text", "text_original", "characters"),
     "normalised": ("normalized_text", "text_normalized", "normalised_text", "text_normalised"),
-    "speaker": ("speaker", "speaker_id", "client_id", "speaker_name"),
-    "language": ("language", "lang", "locale"),
+    "speaker": ("speaker", "speaker_id", "client_id", "speaker_name", "spk"),
+    "language": ("language", "lang", "lang_code", "locale"),
     "id": ("id", "_id", "utt_id"),
 }
 """Names that corpora give the fields of a clip, as columns or JSON keys; the first that has a value wins."""

@@ -222,6 +222,17 @@ def test_a_folder_for_each_speaker_names_the_speakers(tmp_path, paths, kind):
     assert corpus.notes == (f"{tmp_path / 'corpus'}: 2 folders are the speakers: anna, bert",)
 
 
+def test_a_folder_in_either_unicode_form_is_one_speaker(tmp_path):
+    corpus = read_folders(tmp_path, ["chloe\u0301/a", "chlo\xe9/b", "anna/c"], "piper")
+    assert [clip.speaker for clip in corpus.clips] == ["chlo\xe9", "chlo\xe9", "anna"]
+
+
+def test_a_manifest_may_call_speaker_and_language_otherwise(tmp_path):
+    entry = '{"audio_filepath": "a.wav", "text": "words", "speaker_id": 7, "lang": "de"}'
+    [clip] = read_corpus(write_files(tmp_path, {"manifest.jsonl": entry})).clips
+    assert (clip.speaker, clip.language) == ("7", "de")
+
+
 @pytest.mark.parametrize("paths", ["wavs/a wavs/b", "anna/a anna/b", "train/a test/b", "part1/a part_2/b", "anna/a b"])
 @pytest.mark.parametrize("kind", LISTS)
 def test_other_folders_are_no_speakers(tmp_path, paths, kind):

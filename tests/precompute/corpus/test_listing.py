@@ -8,7 +8,7 @@ import pytest
 from builds import build, read_corpus, records, rows_of, sound, write_files
 
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.corpus.plain_names import name_problem
+from xtts.precompute.corpus.clip_fields import name_problem
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of
@@ -147,7 +147,7 @@ def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
         ("Er trägt es für uns.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1: 'Ã¤' in clip b"),
         ("Weißt du?".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'ÃŸ' in clip b"),
         ("Привет, мир.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1"),
-        ("Привет, как дела".encode("cp1251").decode("latin-1"), "an 8-bit encoding decoded as another: 'Ïðèâåò, êàê ä'"),
+        ("Привет, как дела".encode("cp1251").decode("latin-1"), "an 8-bit encoding decoded as another: 'Ïðèâåò, êàê"),
         ("Καλημέρα κύριε".encode("cp1253").decode("latin-1"), "an 8-bit encoding decoded as another"),
         ("Grüße".encode("latin-1").decode("cp850"), "an 8-bit encoding decoded as another"),
         ("Und… ja".encode("cp1252").decode("latin-1"), r"a control character: '\x85' in clip b"),

@@ -28,7 +28,7 @@ from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.cache.quality_stats import quality_stats
 from xtts.shared.errors import LockstepError
 
-HOSTILE_TEXT = "<script>alert('x')</script> & \"more\" {{ 7 * 7 }}"
+HOSTILE_TEXT = "<3>alert('x')</3> & \"more\" {{ 7 * 7 }}"
 
 
 class Page:

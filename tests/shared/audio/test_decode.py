@@ -22,10 +22,11 @@ def tone(rate: int, seconds: float, hertz: float = 440.0) -> np.ndarray:
     ("written", "read", "notes"),
     [
         ([0.0, 0.5, -0.5, 0.25], [0.0, 0.5, -0.5, 0.25], ""),
-        ([[0.5, 0.25], [0.25, 0.75]], [0.375, 0.5], "mixed down from 2 channels"),
+        ([[0.5, 0.25], [0.25, -0.75]], [0.375, -0.25], "mixed down from 2 channels"),
         ([[0.5, -0.5], [0.25, -0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # a balanced cable
         ([[0.0, 0.5], [0.0001, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # one microphone
-        ([[0.5, 0.5, -0.5], [0.1, 0.3, 0.1]], [0.5 / 3, 0.5 / 3], "mixed down from 3 channels"),
+        ([[0.75, 0.5], [0.75, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # an offset alone
+        ([[0.5, 0.5, -0.5], [0.1, 0.3, -0.7]], [0.5 / 3, -0.1], "mixed down from 3 channels"),
         ([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0], "mixed down from 2 channels"),
     ],
 )

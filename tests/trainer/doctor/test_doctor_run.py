@@ -3,9 +3,11 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor.checks import overfitting
+from xtts.trainer.doctor.cli import main
 from xtts.trainer.engine.metrics import LOSSES
 
 
@@ -34,3 +36,5 @@ def test_a_run_that_overfits_is_a_problem_and_one_that_learns_is_none(tmp_path, 
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(LockstepError, match=r"--run: .* has no validation, expected a run folder"):
         overfitting(tmp_path)
+    done = CliRunner().invoke(main, ["--run", str(tmp_path / "nowhere")])
+    assert "Invalid value for '--run': Directory" in done.stderr
