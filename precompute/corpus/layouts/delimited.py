@@ -119,13 +119,15 @@ class NamedColumns:
         path = _only_table(data)
         delimiter = _delimiter(path)
         by_name = [name for name in self.columns.values() if not name.isdecimal()]
-        header = next(_split(path, delimiter), ("", []))[1] if by_name else []
+        first = next(_split(path, delimiter), ("", []))[1]
+        header = first if by_name else []
         for name in by_name:
             if name not in header:
                 found = f"no column {name[:40]!r}"
                 raise LockstepError(str(path), found=found, expected=f"one of {header!r:.120}")
         where = {kind: header.index(name) if name in by_name else int(name) for kind, name in self.columns.items()}
-        return _clips(folder_of(data), partial(_split, path, delimiter, skip=bool(header)), where)
+        width = len(first) if max(where.values()) < len(first) else None
+        return _clips(folder_of(data), partial(_split, path, delimiter, skip=bool(header)), where, width=width)
 
 
 def parse_columns(text: str) -> dict[str, str]:

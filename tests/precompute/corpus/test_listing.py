@@ -97,6 +97,13 @@ def test_columns_that_are_not_there(tmp_path, columns, message):
         read_corpus(root, columns=columns)
 
 
+@pytest.mark.parametrize("lines", ["a,x\nb,yes, no\n", "a|x\nb|yes| no\n", "id,text\nb,yes, no\n"])
+def test_a_delimiter_within_a_text_is_a_column_too_many(tmp_path, lines):
+    root = write_files(tmp_path, {"list.csv": lines})
+    with pytest.raises(LockstepError, match=r"list\.csv:2: 3 columns, expected 2 as in the first line"):
+        read_corpus(root, columns="id=id,text=text" if "id" in lines else "id=0,text=1")
+
+
 def test_columns_without_one_list(tmp_path):
     with pytest.raises(LockstepError, match="0 CSV or TSV files, expected one; give the file itself to --data"):
         read_corpus(tmp_path, columns="id=0,text=1")
