@@ -9,6 +9,10 @@ _KEPT_SECONDS = 0.05
 """Left before the first and after the last loud window, so that soft onsets stay."""
 
 _BLOCK_SECONDS = 0.4
+_SILENT_RANGE = 2**-13
+"""Between the lowest and the highest sample: four steps of 16 bits, as dither has."""
+_FULL_SCALE = 32
+"""A float file may pass 1 a little; one of 16-bit values passes it by far."""
 
 
 def condition(
@@ -16,12 +20,14 @@ def condition(
 ) -> np.ndarray:
     """The samples that a mel is computed of: trimmed and scaled as `AudioConfig` says. float32[S].
 
-    Raises `AudioProblem` for digital silence.
+    Raises `AudioProblem` for silence, and for floats that are scaled as integers.
     """
     if trim_silence_db is not None:
         samples = trim_silence(samples, rate, trim_silence_db)
-    if not samples.size or samples.min() == samples.max():
-        raise AudioProblem("empty audio", "only digital silence")
+    if not samples.size or np.ptp(samples) < _SILENT_RANGE:
+        raise AudioProblem("empty audio", "only silence")
+    if np.ptp(samples) > 2 * _FULL_SCALE:
+        raise AudioProblem("unreadable audio", f"samples up to {np.abs(samples).max():g}, expected floats from -1 to 1")
     return samples if loudness_lufs is None else set_loudness(samples, rate, loudness_lufs)
 
 

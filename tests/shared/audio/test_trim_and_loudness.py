@@ -46,8 +46,22 @@ def test_loudness_is_set_unless_the_peak_forbids():
 @pytest.mark.parametrize("level", [0.0, 0.25])
 @pytest.mark.parametrize("trim", [None, 40.0])
 def test_a_clip_without_any_sound_is_refused(level, trim):
-    with pytest.raises(AudioProblem, match="empty audio: only digital silence"):
+    with pytest.raises(AudioProblem, match="empty audio: only silence"):
         condition(silence(1) + np.float32(level), rate=RATE, trim_silence_db=trim, loudness_lufs=-20.0)
+
+
+@pytest.mark.parametrize(
+    ("samples", "problem"),
+    [
+        (0.3 + np.tile([0.0, 1 / 32_768], RATE), "empty audio: only silence"),  # an offset with dither
+        (32_768 * tone(1), "unreadable audio: samples up to 16384, expected floats from -1 to 1"),
+    ],
+)
+def test_what_holds_no_speech_is_refused(samples, problem):
+    with pytest.raises(AudioProblem, match=problem):
+        condition(samples.astype(np.float32), rate=RATE, trim_silence_db=None, loudness_lufs=None)
+    condition(tone(1, 1e-3), rate=RATE, trim_silence_db=None, loudness_lufs=None)
+    condition(tone(1, 2.0), rate=RATE, trim_silence_db=None, loudness_lufs=None)
 
 
 def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
@@ -64,7 +78,7 @@ def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
     config = load_config("tiny", flags=flags)
     build_cache(tmp_path / "corpus", tmp_path / "cache", config)
     rows = {row.clip.id: row for row in read_index(index_path(tmp_path / "cache"))}
-    assert (rows["mute"].reason, rows["mute"].detail) == ("empty audio", "only digital silence")
+    assert (rows["mute"].reason, rows["mute"].detail) == ("empty audio", "only silence")
     kept = [row for row in rows.values() if row.is_kept]
     assert {notes_of(row) for row in kept} <= {f"no normalised column; trimmed 0.{cut} s" for cut in range(58, 63)}
     levels = [row.mel_sum / row.mel_length / 80 for row in kept]

@@ -137,7 +137,7 @@ def sound(samples):
         (lambda path: path.write_bytes(b""), "unreadable audio: .*, expected a recording of one speaker"),
         (lambda path: path.write_text("no samples"), "unreadable audio: .*, expected a recording of one speaker"),
         (sound(0.1 * np.sin(np.arange(43_000) / 20)), r"1\.95 s of sound, expected at least 2 s"),
-        (sound(np.zeros(50_000)), "empty audio: only digital silence, expected a recording"),
+        (sound(np.zeros(50_000)), "empty audio: only silence, expected a recording"),
         (sound(3e-4 * np.sin(np.arange(50_000) / 60)), r"silence \(a peak of -70 dB\), expected a voice"),
         (sound(np.full(50_000, np.nan)), "samples that are not finite numbers"),
         (sound(0.1 * np.sin(np.arange(2 * 22_050) / 20)), None),
