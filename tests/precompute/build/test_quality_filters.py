@@ -192,4 +192,4 @@ def test_what_writing_rejects_keeps_no_measurement(tmp_path):
     soundfile.write(corpus / "wavs" / "b.wav", 1e30 * noise(), RATE, subtype="FLOAT")
     build(corpus, tmp_path / "cache", "data.filters.min_loudness_db=-60", "shapes.max_reject_fraction=0.5")
     row = rows_of(tmp_path / "cache")["b"]
-    assert (row.reason, row.quality) == ("non-finite mel", None)
+    assert (row.reason, row.quality) == ("unreadable audio", None)
