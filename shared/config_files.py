@@ -38,9 +38,9 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> Tree:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping)
 _FLOAT = re.compile(r"^[-+]?\d+(?:\.\d*)?[eE][-+]?\d+$")
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789"))
-for _first in "yYnNoO":
-    _known = _Loader.yaml_implicit_resolvers[_first]
-    _Loader.yaml_implicit_resolvers[_first] = [each for each in _known if each[0] != "tag:yaml.org,2002:bool"]
+for _letter in "yYnNoO":  # yes, no, on, off
+    _resolvers = _Loader.yaml_implicit_resolvers[_letter]
+    _Loader.yaml_implicit_resolvers[_letter] = [(tag, _) for tag, _ in _resolvers if tag != "tag:yaml.org,2002:bool"]
 
 
 def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401 - YAML is any value
@@ -158,7 +158,7 @@ def _explain(error: ValidationError, layers: list[Layer]) -> LockstepError:
         near = near or [known for known in known_keys() if known.rpartition(".")[2] == location[-1]]
         fix = f"did you mean {near[0]}?" if near else "docs/configuration.md has all keys"
         return LockstepError(where, found=f"unknown key {key}", fix=fix)
-    message = first["msg"].removeprefix("Value error, ")
+    message = first["msg"].removeprefix("Value error, ") + ", true or false" * (first["type"] == "bool_type")
     found = key if isinstance(first["input"], dict) else f"{key} = {first['input']!r}"
     return LockstepError(where, found=f"{found}: {message[0].lower()}{message[1:]}")
 

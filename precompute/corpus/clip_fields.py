@@ -13,7 +13,7 @@ from xtts.shared.languages import LANGUAGES, find_language
 _LONGEST_ID_BYTES = 200
 _CODES = {language.name.lower(): language.code for language in LANGUAGES.values()}
 _SIGNS = re.compile(r"[^ !#$'()*+,./0-9:;@A-Z\]^_`a-z|~\x22-]|=[0-9A-F]{2}|[a-z]\?[a-z]|^b['\"]")
-"""What faulty texts have, looked for first."""
+"""A quick check: a text without any of these has none of the faults."""
 
 
 def check_name(name: str, *, what: str, where: str) -> None:
@@ -68,15 +68,17 @@ def check_text(clip: Clip, data: Path) -> Clip:
     """The clip; a `LockstepError` where its text is faulty. data: its corpus."""
     if _SIGNS.search(clip.text):
         for fault, pattern, fix in _faults():
-            if found := pattern.search(clip.text):
-                shown = f"{found[0]!r} in clip {clip.id}, {clip.text[:60]!r}"
+            if match := pattern.search(clip.text):
+                shown = f"{match[0]!r} in clip {clip.id}, {clip.text[:60]!r}"
                 raise LockstepError(str(data), found=f"{fault}: {shown}", expected="plain text", fix=fix)
     return clip
 
 
 @cache
 def _faults() -> list[tuple[str, re.Pattern[str], str]]:
-    """(fault, what shows it, what to do)."""
+    """`broken_texts.yaml`: (fault, pattern, fix)."""
     table = yaml.safe_load(Path(__file__).with_name("broken_texts.yaml").read_text(encoding="utf-8"))
-    whole = [(each, each["pattern"].replace("{continuation}", table["continuation"])) for each in table["faults"]]
-    return [(each["fault"], re.compile(pattern), each["fix"]) for each, pattern in whole]
+    return [
+        (fault["fault"], re.compile(fault["pattern"].replace("{continuation}", table["continuation"])), fault["fix"])
+        for fault in table["faults"]
+    ]

@@ -51,6 +51,7 @@ def test_the_language_no_is_norwegian():
         ("audio.profile=[", "not readable as YAML"),
         ("data.filters.max_noise=1", "data.filters.max_noise; did you mean data.filters.max_noise_floor_db?"),
         ("data.filters=3", "data.filters = 3: "),
+        ("text.expand_numbers=no", "text.expand_numbers = 'no': input should be a valid boolean, true or false"),
     ],
 )
 def test_a_wrong_assignment_is_explained_with_its_place(assignment, message):
