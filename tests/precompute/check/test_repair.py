@@ -175,7 +175,7 @@ def test_repair_as_a_command(place):
     assert "error: --repair: no corpus to work from, expected --repair --against DATA" in done.stderr
     finding = verify("--cache", cache).stdout.splitlines()[0]
     fix = finding.partition("; run xtts-precompute verify ")[2].replace("<its corpus>", str(place / "corpus"))
-    done = verify(*shlex.split(fix), "--deep", "--workers", "0")
+    done = verify(*shlex.split(fix), "--deep")
     assert done.exit_code == 0, done.stderr
     assert "missing, expected" in done.stderr
     assert "1 files repaired" in done.stderr

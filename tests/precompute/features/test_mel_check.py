@@ -22,7 +22,7 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
-BUILD = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "build"]
+COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()"]
 OTHER_KERNELS = {**worker_environment(), "OPENBLAS_CORETYPE": "Prescott"}
 """As on a processor of 2004, which any x86 one can be."""
 blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
@@ -66,11 +66,22 @@ def test_a_worker_with_another_mel_check_computes_nothing():
 def test_the_shell_does_not_choose_the_bytes(tiny_corpus, tiny_cache, tmp_path, kernels):
     settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "2"]
     settings += ["--set", "text.tokenizer=characters"]
-    command = [*BUILD, "--data", str(tiny_corpus), "--cache", str(tmp_path / "cache"), *settings]
+    command = [*COMMAND, "build", "--data", str(tiny_corpus), "--cache", str(tmp_path / "cache"), *settings]
     environment = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "2"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert tree(tmp_path / "cache") == tree(tiny_cache)
+
+
+@needs_openblas
+def test_a_repair_without_workers_computes_the_same_bytes(place):
+    before, damaged = tree(place / "cache"), next((place / "cache").rglob("*.tfrecord"))
+    damaged.unlink()
+    options = ["--cache", str(place / "cache"), "--against", str(place / "corpus"), "--repair", "--workers", "0"]
+    environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
+    done = subprocess.run([*COMMAND, "verify", *options], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert tree(place / "cache") == before
 
 
 @needs_openblas
