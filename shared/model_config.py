@@ -117,3 +117,18 @@ class ModelConfig(ConfigSection):
         if self.decoder_width % 2:
             raise ValueError(f"decoder_width {self.decoder_width} is odd, expected an even width")
         return self
+
+
+class VocoderConfig(ConfigSection):
+    """Vocoder: the network from mel to samples, and the discriminators that train it."""
+
+    width: PositiveInt = 192
+    """D of the ConvNeXt blocks."""
+    blocks: PositiveInt = 4
+    """ConvNeXt blocks."""
+    kernel: Annotated[int, Field(gt=0, multiple_of=1)] = 7
+    """Width of the depthwise convolutions, frames; odd."""
+    expansion: PositiveInt = 3
+    """Hidden width of a block's perceptron as a multiple of width."""
+    discriminator_width: PositiveInt = 96
+    """Channels of the discriminators' convolutions."""

@@ -29,7 +29,7 @@ class ServerSettings:
     solver: Solver
     """Of requests that name none."""
     engine: Engine | Literal["auto"]
-    vocoder: str
+    vocoder: str | None
     speaker_wav: tuple[Path, ...]
     max_letters: int
     max_requests: int

@@ -79,7 +79,7 @@ class WarmVoice:
             sample_rate=self.mel_profile.sample_rate,
             letters=settings.max_letters,
         )
-        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn)
+        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=self.source.checkpoint)
         if settings.engine == "auto":
             self.synthesizer = make_fastest_synthesizer(self.source, options, tell)
         else:

@@ -82,9 +82,9 @@ def checkpoint_option(command: _Command) -> _Command:
 
 vocoder_option = click.option(
     "--vocoder",
-    default="griffinlim",
     metavar="griffinlim|onnx:FILE",
-    help="Vocoder: the built-in Griffin-Lim, or an ONNX file for this mel profile.",
+    help="Vocoder: the built-in Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own, "
+    "if it has one, else griffinlim]",
 )
 
 
@@ -177,6 +177,7 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
 @click.option("--data", type=_PATH, metavar="DIR", help="Corpus of the cache, to judge its recordings, too.")
 @click.option("--second-reading", is_flag=True,
               help="Compare the second reading of sentences that were recorded twice with the first, too.")  # fmt: skip
+@vocoder_option
 @click.option(
     "--json", "json_file", type=_PATH, metavar="FILE.json", help="File for the figures, also of every sentence."
 )

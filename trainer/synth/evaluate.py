@@ -22,6 +22,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_fastest_synthesizer
 from xtts.trainer.synth.output_files import check_file, write_whole
 from xtts.trainer.synth.systems import ROWS, System, TestSet, other_clips
+from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 from xtts.trainer.synth.voice_source import open_source
 
 SYNTHESISED, VOCODED, RECORDED = "synthesised", "vocoded recording", "recording"
@@ -32,12 +33,13 @@ _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "traini
 def evaluate(
     checkpoint: Path, options: SynthesisOptions, *, cache: Location | None, split: Split, limit: int,
     second_reading: bool = False, judge: bool = False, asr: str = "base", data: Path | None = None,
-    json_file: Path | None = None, console: Console | None = None,
+    vocoder: str | None = None, json_file: Path | None = None, console: Console | None = None,
 ) -> dict[str, System]:  # fmt: skip
     """Speak, compare, judge, and show the figures of each system as a table and, if requested, as JSON.
 
     limit: most sentences, second_reading: compare sentences that were recorded twice, too, judge: by the models of
-    `Judge`, asr: see there, data: folder of the corpus, whose recordings are judged as well.
+    `Judge`, asr: see there, data: folder of the corpus, whose recordings are judged as well,
+    vocoder: of the sounds that are judged, as of `make_vocoder`.
     """
     if json_file is not None:
         check_file(json_file, "--json", ".json")
@@ -53,8 +55,9 @@ def evaluate(
         ]  # fmt: skip
 
     systems = dict[str, System | None]()
+    to_sound = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.checkpoint)
     with local_cache(cache, shards) as folder:
-        test_set = TestSet(folder, source, split, limit, judge=judging, data=data)
+        test_set = TestSet(folder, source, split, limit, vocoder=to_sound, judge=judging, data=data)
         own, clips = test_set.own, test_set.clips
         console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
         synthesizer = make_fastest_synthesizer(source, options, console.print)

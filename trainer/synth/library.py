@@ -12,7 +12,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, Speech, encode_text
 from xtts.trainer.synth.synthesizer import Engine
-from xtts.trainer.synth.vocoder.vocoder import GRIFFIN_LIM, check_vocoder, make_vocoder
+from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def load_voice(
     speaker: str | None = None,
     language: str | None = None,
     speaker_wav: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
-    vocoder: str = GRIFFIN_LIM,
+    vocoder: str | None = None,
     lexicon: str | PathLike[str] | None = None,
     engine: Engine | None = None,
     **synthesis: Any,  # noqa: ANN401 - by `SynthesisOptions`
@@ -72,7 +72,8 @@ def load_voice(
         language: ISO code of the language, for a corpus with several (default: the first).
         speaker_wav: Recording of the voice to imitate, or several, whose mean is taken; required for a model with voice
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
-        vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples.
+        vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own, if it has one,
+            else "griffinlim").
         lexicon: File of lines of a word, a tab, and [[phonemes]] or a respelling, before the words that the voice has.
         engine: "tensorflow" or "onnx" (default: ONNX, which needs no TensorFlow, for an exported ONNX folder and for
             what it has spoken with before; else TensorFlow). They draw other noise.
@@ -93,7 +94,7 @@ def load_voice(
 
 
 def choose_voice(
-    checkpoint: Path, *, speaker: str | None, language: str | None, speaker_wav: Sequence[Path], vocoder: str,
+    checkpoint: Path, *, speaker: str | None, language: str | None, speaker_wav: Sequence[Path], vocoder: str | None,
     lexicon: Path | None, engine: Engine | None, options: SynthesisOptions, warn: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> tuple[Source, Callable[[], LongFormSynthesizer]]:  # fmt: skip
@@ -111,7 +112,7 @@ def choose_voice(
     recordings = read_recordings(speaker_wav, source)
 
     def load() -> LongFormSynthesizer:
-        to_sound = make_vocoder(vocoder, source.voice.mel_profile, warn)
+        to_sound = make_vocoder(vocoder, source.voice.mel_profile, warn, voice=source.checkpoint)
         synthesizer = make_synthesizer(source, options, engine, tell)
         if recordings:
             synthesizer.encode_reference(*recordings)

@@ -16,7 +16,7 @@ from xtts.trainer.synth.word_times import SUFFIXES, write_times
 
 def speak(
     checkpoint: Path, options: SynthesisOptions, *, text: str | None, file: Path | None, out: Path | None,
-    mel_out: Path | None, timestamps: Path | None, vocoder: str, speaker: str | None, language: str | None,
+    mel_out: Path | None, timestamps: Path | None, vocoder: str | None, speaker: str | None, language: str | None,
     speaker_wav: tuple[Path, ...], lexicon: Path | None, engine: Engine | None,
 ) -> None:  # fmt: skip
     """Speak, write, and report how long it took; the arguments are the options of the command."""

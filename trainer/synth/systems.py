@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from xtts.shared.audio.decode import AudioProblem, Segment, read_recording
-from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
 from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
@@ -27,6 +26,7 @@ from xtts.trainer.evaluation.held_out_clips import (
 )
 from xtts.trainer.evaluation.judge import Judge, Opinion, Utterance, Verdict
 from xtts.trainer.synth.synthesizer import Synthesizer
+from xtts.trainer.synth.vocoder.vocoder import Vocoder
 from xtts.trainer.synth.voice_source import Source
 
 ROWS = {
@@ -87,10 +87,10 @@ class TestSet:
     """The sentences of a split that are spoken, and the recordings that their speech is compared with."""
 
     def __init__(
-        self, cache: Path, source: Source, split: Split, limit: int, *, judge: Judge | None = None,
-        data: Path | None = None,
+        self, cache: Path, source: Source, split: Split, limit: int, *, vocoder: Vocoder,
+        judge: Judge | None = None, data: Path | None = None,
     ) -> None:  # fmt: skip
-        """Read the clips of a local cache; the arguments are those of `evaluate`.
+        """Read the clips of a local cache; vocoder: of the sounds that are judged, the others as of `evaluate`.
 
         Raises:
             LockstepError: There are fewer than two sentences, the voice does not fit the cache, or a recording of
@@ -108,6 +108,7 @@ class TestSet:
         self.own = spread(len(self.clips), limit)
         """Indices of the N clips whose sentences are spoken."""
         self._profile, self._judge = source.voice.mel_profile, judge
+        self._vocoder = vocoder
         self._recorded: list[np.ndarray] | None = None
         self._recordings = Recordings(self.clips, self.own, self._profile)
         if judge is not None:
@@ -120,7 +121,7 @@ class TestSet:
     @cached_property
     def _vocoded(self) -> list[np.ndarray]:
         """The recordings of the N sentences after the vocoder."""
-        return [self._without_edges(reconstruct(clip.mel, self._profile)) for clip in self._spoken]
+        return [self._without_edges(self._vocoder(clip.mel)) for clip in self._spoken]
 
     def _without_edges(self, samples: np.ndarray) -> np.ndarray:
         """A sound without its silent edges, which the recordings do not have."""
@@ -138,7 +139,7 @@ class TestSet:
         system = _compared(self._recordings.compare(mels, [one.frames for one in spoken]))
         if self._judge is not None:
             began = time.perf_counter()
-            sounds = [reconstruct(mel, self._profile) for mel in mels]
+            sounds = [self._vocoder(mel) for mel in mels]
             seconds = time.perf_counter() - began + sum(one.seconds for one in spoken)
             system.real_time_factor = seconds * self._profile.sample_rate / sum(map(len, sounds))
             self._hear(system, [self._without_edges(samples) for samples in sounds])

@@ -1,10 +1,12 @@
-"""The acoustic model as one ONNX graph of dynamic sizes: a sentence of N tokens and T frames costs N and T, no padding.
+"""Acoustic model and vocoder as ONNX graphs of dynamic sizes: N tokens and T frames cost N and T, no padding.
 
 Letters: N tokens, T frames, M mel channels.
 """
 
 import logging
+import math
 from collections.abc import Callable, Sequence
+from importlib import metadata
 
 import numpy as np
 import onnx
@@ -14,9 +16,11 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.synth.onnx_file import first_line
-from xtts.trainer.synth.onnx_synthesizer import DURATIONS, MEL, NOISE, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.synth.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
+from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.synth.voice_source import Source
 
 OPSET = 17
@@ -28,6 +32,8 @@ INPUTS = {
     "length_scale": tf.TensorSpec([1], tf.float32, "length_scale"),
 }
 """Of every graph, in the order of Matcha models for sherpa-onnx; `sid` and `language` follow where needed."""
+_FEWEST_HALVED = 64
+"""Values of the smallest weight that is stored as float16."""
 _PAD = 0
 _TABLES = {"speaker": "sid", "language": "language"}
 """Fields of the conditioning by the graph's inputs, int64[1]."""
@@ -78,6 +84,20 @@ def convert_model(
     return graph
 
 
+def vocoder_graph(vocoder: Vocoder) -> onnx.ModelProto:
+    """The graph from `mel`, float32[1, T, M], to `samples`, float32[1, S], with weights of 16 bits.
+
+    It computes Fourier transforms as products of matrices, which every runtime has, and draws no random numbers.
+    """
+    profile = vocoder.profile
+    mel = tf.TensorSpec([1, None, profile.mel_channels], tf.float32, "mel")
+    graph = _converted(tf.function(lambda mel: {"samples": vocoder.vocode(mel)}, input_signature=[mel]))
+    store_as_float16(graph)
+    graph.producer_name, graph.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
+    onnx.helper.set_model_props(graph, {PROFILE_KEY: profile.name, "sample_rate": str(profile.sample_rate)})
+    return graph
+
+
 def _defaults(model: AcousticModel, options: SynthesisOptions) -> dict[str, np.ndarray]:
     """The inputs that may be left out, and what they are then; an empty axis is of any size, as is the schedule's."""
     return {
@@ -119,6 +139,7 @@ def _noise(given: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
 
 
 def _converted(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:
+    """A function with an input signature as a graph; `LockstepError` if it cannot be converted."""
     import tf2onnx
 
     speak.get_concrete_function()  # what fails here is no fault of the converter
@@ -138,3 +159,22 @@ def _converted(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelPr
             node.attribute.extend(kept)
     converted: onnx.ModelProto = graph
     return converted
+
+
+def store_as_float16(graph: onnx.ModelProto) -> None:
+    """Store the weights of the model as float16, each behind a cast to float32."""
+    large = [
+        tensor for tensor in graph.graph.initializer
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name not in OPTIONAL
+        and math.prod(tensor.dims) >= _FEWEST_HALVED
+    ]  # fmt: skip
+    casts = []
+    for tensor in large:
+        casts.append(
+            onnx.helper.make_node("Cast", [f"{tensor.name}/float16"], [tensor.name], to=onnx.TensorProto.FLOAT)
+        )
+        half = onnx.numpy_helper.to_array(tensor).astype(np.float16)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(half, f"{tensor.name}/float16"))
+    nodes = [*casts, *graph.graph.node]
+    del graph.graph.node[:]
+    graph.graph.node.extend(nodes)

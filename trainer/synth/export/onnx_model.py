@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,8 +9,6 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
@@ -21,7 +18,7 @@ from xtts.shared.text.tokenizer import BLANK, END, PAD, SPECIAL, START, Tokenize
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
-from xtts.trainer.synth.onnx_synthesizer import OPTIONAL, OnnxSynthesizer
+from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.synth.voice_source import Source, read_recordings
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -36,8 +33,6 @@ _DIGEST_BYTES = 32
 _MOST_KEPT = 9
 """Graphs that stay, those used last."""
 _PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
-_FEWEST_HALVED = 64
-"""Values of the smallest weight that is stored as float16."""
 _MOST_BYTES = 2**31 - 1
 """The largest message of protobuf, and so the largest graph in one file."""
 
@@ -85,11 +80,11 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     language = source.language(options.language)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
     with tensorflow_import(shares_gpu=True):
-        from xtts.trainer.synth.export.onnx_graph import convert_model
+        from xtts.trainer.synth.export.onnx_graph import convert_model, store_as_float16
         from xtts.trainer.synth.tensorflow_synthesizer import load_model
     graph = convert_model(load_model(source), source, options=synthesis, language=fixed, references=references)
     if options.float16:
-        _halve(graph)
+        store_as_float16(graph)
     import onnx
 
     graph.producer_name, graph.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
@@ -98,25 +93,6 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     outputs = " and ".join(entry.name for entry in graph.graph.output)
     described = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
     return Graph(_tried(graph, source, synthesis), described)
-
-
-def _halve(graph: "onnx.ModelProto") -> None:
-    """Store the weights of the model as float16, each behind a cast to float32."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    large = [
-        tensor for tensor in graph.graph.initializer
-        if tensor.data_type == TensorProto.FLOAT and tensor.name not in OPTIONAL
-        and math.prod(tensor.dims) >= _FEWEST_HALVED
-    ]  # fmt: skip
-    casts = []
-    for tensor in large:
-        casts.append(helper.make_node("Cast", [f"{tensor.name}/float16"], [tensor.name], to=TensorProto.FLOAT))
-        half = numpy_helper.to_array(tensor).astype(np.float16)
-        tensor.CopyFrom(numpy_helper.from_array(half, f"{tensor.name}/float16"))
-    nodes = [*casts, *graph.graph.node]
-    del graph.graph.node[:]
-    graph.graph.node.extend(nodes)
 
 
 def _check_packages() -> None:

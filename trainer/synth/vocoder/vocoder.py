@@ -1,6 +1,7 @@
-"""From log-mel to waveform: Griffin-Lim, or an ONNX vocoder for this profile's log-mel."""
+"""From log-mel to waveform: the vocoder of an exported voice, Griffin-Lim, or another ONNX vocoder for its log-mel."""
 
 from collections.abc import Callable
+from importlib import util
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,13 @@ Vocoder = Callable[[np.ndarray], np.ndarray]
 """mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1."""
 
 GRIFFIN_LIM, _ONNX = "griffinlim", "onnx:"
+VOCODER_FILE = "vocoder.onnx"
+"""The vocoder of an exported voice, in its folder."""
 
 
-def check_vocoder(name: str) -> None:
-    """Raise `LockstepError` for an invalid vocoder, before heavy imports."""
-    if name == GRIFFIN_LIM:
+def check_vocoder(name: str | None) -> None:
+    """Raise `LockstepError` for an invalid vocoder, before heavy imports; None is the voice's own."""
+    if name in (None, GRIFFIN_LIM):
         return
     if not name.startswith(_ONNX):
         raise LockstepError("--vocoder", found=repr(name), expected=f"{GRIFFIN_LIM} or {_ONNX}FILE")
@@ -24,13 +27,30 @@ def check_vocoder(name: str) -> None:
         raise LockstepError("--vocoder", found=f"no such file: {name.removeprefix(_ONNX)}")
 
 
-def make_vocoder(name: str, profile: MelProfile, warn: Callable[[str], None]) -> Vocoder:
-    """The vocoder named by `--vocoder`, ready for use; `LockstepError` for a model that does not fit the profile."""
+def make_vocoder(
+    name: str | None, profile: MelProfile, warn: Callable[[str], None], *, voice: Path | None = None
+) -> Vocoder:
+    """The vocoder named by `--vocoder`, ready for use.
+
+    Args:
+        name: None for the one in the folder `voice`, or Griffin-Lim if that has none.
+        profile: The voice's.
+        warn: Gets a line about a vocoder that may not fit, or that cannot be used.
+        voice: Folder of the voice.
+
+    Raises:
+        LockstepError: There is no such vocoder, or its model does not fit the profile.
+    """
     check_vocoder(name)
-    if name != GRIFFIN_LIM:
+    if name is None and voice is not None and (own := voice / VOCODER_FILE).is_file():
+        if util.find_spec("onnxruntime"):
+            name = f"{_ONNX}{own}"
+        else:
+            warn(f"{own} needs onnxruntime (pip install 'lockstep-tts[onnx]'): Griffin-Lim makes the sound")
+    if name not in (None, GRIFFIN_LIM):
         from xtts.trainer.synth.vocoder.onnx_vocoder import OnnxVocoder
 
-        return OnnxVocoder(Path(name.removeprefix(_ONNX)), profile, warn)
+        return OnnxVocoder(Path(str(name).removeprefix(_ONNX)), profile, warn)
     from xtts.shared.audio.griffin_lim import reconstruct
 
     return lambda mel: reconstruct(mel, profile)

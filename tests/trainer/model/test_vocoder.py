@@ -1,0 +1,104 @@
+"""The vocoder: pulses, spectra, what its losses train, and that it speaks outside training as in it."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.model_config import VocoderConfig
+from xtts.trainer.model.vocoder import LOSSES, Crops, Vocoder, constant_noise, pulse_train
+
+PROFILE = mel_profile("hifigan")
+HOP, RATE, FRAMES = PROFILE.hop_samples, PROFILE.sample_rate, 24
+
+
+@pytest.fixture(scope="module")
+def vocoder():
+    config = VocoderConfig(width=16, blocks=1, expansion=2, discriminator_width=8)
+    return Vocoder(config, PROFILE, mean=-5.0, deviation=2.0, seed=3)
+
+
+@pytest.fixture(scope="module")
+def crops(vocoder):
+    """Two crops of pulses in noise."""
+    log_hertz = np.log(np.linspace([120, 180], [150, 170], FRAMES, axis=1)).astype(np.float32)
+    noise = np.random.default_rng(0).standard_normal((2, FRAMES * HOP))
+    samples = (0.05 * pulse_train(log_hertz, PROFILE).numpy() + 0.01 * noise).astype(np.float32)
+    return Crops(tf.constant(samples), vocoder.log_mel(samples), tf.constant(log_hertz), tf.ones([2, FRAMES]))
+
+
+def losses(vocoder, crops, seed=5):
+    sums = vocoder.loss_sums(crops, tf.range(2), tf.constant([seed, 0]))
+    return {name: tf.reduce_sum(sums[name]) for name in LOSSES}
+
+
+def test_pulses_follow_the_pitch_without_a_jump_of_phase_and_have_power_1():
+    hertz = np.linspace(100.0, 140.0, 200)
+    pulses = pulse_train(tf.constant(np.log(hertz)[None], tf.float32), PROFILE, tf.constant([0.25])).numpy()[0]
+    place = (np.arange(200 * HOP) + 0.5) / HOP - 0.5
+    phase = 0.25 + np.cumsum(np.interp(place, np.arange(200), hertz)) / RATE
+    peaks = np.flatnonzero((pulses[1:-1] > pulses[:-2]) & (pulses[1:-1] > pulses[2:]) & (pulses[1:-1] > 5)) + 1
+    assert len(peaks) == int(phase[-1])
+    np.testing.assert_allclose(phase[peaks], np.round(phase[peaks]), atol=0.01)
+    assert np.mean(pulses**2) == pytest.approx(1.0, abs=0.05)
+
+
+def test_frames_of_a_sound_add_up_to_it_again(vocoder):
+    sound = tf.constant(np.random.default_rng(0).standard_normal((1, FRAMES * HOP)), tf.float32)
+    again = vocoder.overlap_add(tf.signal.irfft(vocoder.stft(sound)) * vocoder.window)
+    np.testing.assert_allclose(again, sound, atol=1e-4)
+
+
+def test_noise_is_standard_normal_white_and_the_same_each_time():
+    noise = constant_noise(tf.constant(50_000)).numpy()[0]
+    np.testing.assert_array_equal(noise[:100], constant_noise(tf.constant(100)).numpy()[0])
+    assert (noise.mean(), noise.std()) == (pytest.approx(0.0, abs=0.02), pytest.approx(1.0, abs=0.02))
+    assert abs(np.corrcoef(noise[:40_000], noise[4093 : 4093 + 40_000])[0, 1]) < 0.6  # one table of two begins again
+
+
+def test_generator_and_discriminators_learn_from_losses_of_their_own(vocoder, crops):
+    with tf.GradientTape(persistent=True) as tape:
+        found = losses(vocoder, crops)
+    for name in LOSSES:
+        gradients = tape.gradient(found[name], vocoder.trainable_variables)
+        moved = {
+            "/discriminator_" in weight.path
+            for weight, gradient in zip(vocoder.trainable_variables, gradients, strict=True)
+            if gradient is not None and np.abs(tf.convert_to_tensor(gradient)).max() > 0
+        }
+        assert moved == {name == "discriminators"}, name
+
+
+def test_the_losses_are_a_function_of_the_seed_and_fall_in_training(vocoder, crops):
+    assert losses(vocoder, crops)["mel"] == losses(vocoder, crops)["mel"] != losses(vocoder, crops, seed=6)["mel"]
+    optimizer = tf.keras.optimizers.Adam(3e-3)
+    weights = [weight for weight in vocoder.trainable_variables if "/discriminator_" not in weight.path]
+    kept = [weight.numpy() for weight in weights]
+
+    @tf.function(jit_compile=True)
+    def step():
+        with tf.GradientTape() as tape:
+            found = losses(vocoder, crops)
+            total = found["spectrum"] + found["mel"] + found["pitch"]
+        optimizer.apply_gradients(zip(tape.gradient(total, weights), weights, strict=True))
+        return total
+
+    optimizer.build(weights)
+    totals = [float(step()) for _ in range(40)]
+    for weight, value in zip(weights, kept, strict=True):
+        weight.assign(value)
+    assert totals[-1] < 0.7 * totals[0]
+
+
+def test_it_speaks_outside_training_as_in_it(vocoder, crops):
+    mel = crops.mel[:1]
+    log_hertz, voicing = vocoder.pitch(mel)
+    log_hertz = tf.clip_by_value(log_hertz, np.log(60.0), np.log(550.0))
+    sources = [pulse_train(log_hertz, PROFILE), constant_noise(tf.constant(FRAMES * HOP))]
+    gains = vocoder.gains(mel, log_hertz, tf.cast(voicing > 0, tf.float32))
+    trained = vocoder.filter_spectra([vocoder.stft(source) for source in sources], *gains)
+    spoken = vocoder.vocode(mel)
+    assert spoken.shape == (1, FRAMES * HOP)
+    inside = slice(4 * HOP, -4 * HOP)  # windows at the edges are padded otherwise
+    scale = np.abs(trained).max()
+    np.testing.assert_allclose(spoken[:, inside] / scale, trained[:, inside] / scale, atol=1e-3)

@@ -1,0 +1,59 @@
+"""The vocoder as an ONNX graph, and the voice that has one in its folder."""
+
+from importlib import util
+
+import numpy as np
+import pytest
+
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.model_config import VocoderConfig
+from xtts.trainer.model.vocoder import Vocoder
+from xtts.trainer.synth.export.onnx_graph import vocoder_graph
+from xtts.trainer.synth.vocoder.vocoder import VOCODER_FILE, make_vocoder
+
+PROFILE = mel_profile("hifigan")
+MEL = np.random.default_rng(0).normal(-5.0, 2.0, (30, 80)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def vocoder():
+    model = Vocoder(VocoderConfig(width=16, blocks=1, discriminator_width=8), PROFILE, mean=-5.0, deviation=2.0)
+    for weight in model.trainable_variables:
+        weight.assign(weight.numpy().astype(np.float16))  # other ones would turn phases a little
+    return model
+
+
+@pytest.fixture(scope="module")
+def voice(vocoder, tmp_path_factory):
+    """Folder of a voice with nothing but its vocoder."""
+    folder = tmp_path_factory.mktemp("voice")
+    (folder / VOCODER_FILE).write_bytes(vocoder_graph(vocoder).SerializeToString())
+    return folder
+
+
+def test_the_graph_gives_the_model_s_samples_with_operators_of_every_runtime(vocoder, voice):
+    graph = vocoder_graph(vocoder)
+    assert graph.opset_import[0].version == 17
+    assert not {node.op_type for node in graph.graph.node} & {"STFT", "DFT", "RandomNormal", "RandomNormalLike"}
+    assert graph.ByteSize() < 1e6
+    speak = make_vocoder(f"onnx:{voice / VOCODER_FILE}", PROFILE, pytest.fail)
+    expected = np.clip(vocoder.vocode(MEL[None])[0], -1, 1)
+    np.testing.assert_allclose(speak(MEL), expected, atol=1e-3 * np.abs(expected).max())
+    assert len(speak(MEL[:1])) == PROFILE.hop_samples
+
+
+def test_a_voice_speaks_with_the_vocoder_in_its_folder_unless_another_is_named(voice, tmp_path):
+    named = make_vocoder(f"onnx:{voice / VOCODER_FILE}", PROFILE, pytest.fail)(MEL)
+    np.testing.assert_array_equal(make_vocoder(None, PROFILE, pytest.fail, voice=voice)(MEL), named)
+    plain = reconstruct(MEL, PROFILE)
+    np.testing.assert_array_equal(make_vocoder("griffinlim", PROFILE, pytest.fail, voice=voice)(MEL), plain)
+    np.testing.assert_array_equal(make_vocoder(None, PROFILE, pytest.fail, voice=tmp_path)(MEL), plain)
+
+
+def test_without_onnxruntime_it_speaks_by_griffin_lim_and_says_so(voice, monkeypatch):
+    monkeypatch.setattr(util, "find_spec", lambda name: None)
+    warnings = []
+    speak = make_vocoder(None, PROFILE, warnings.append, voice=voice)
+    assert "vocoder.onnx needs onnxruntime (pip install 'lockstep-tts[onnx]')" in warnings[0]
+    np.testing.assert_array_equal(speak(MEL), reconstruct(MEL, PROFILE))

@@ -1,0 +1,378 @@
+"""The vocoder: log-mel to samples by a harmonic-plus-noise network at the frame rate, and its discriminators.
+
+A spectrum of pulses at the pitch and a spectrum of noise are filtered in every frequency bin of every frame, as in the
+neural homomorphic vocoder (NHV, Interspeech 2020), by ConvNeXt blocks that never leave the frame rate (Vocos,
+2306.00814). The pitch is read off the mel. Letters: B batch, T frames, M mel channels, S = T * hop samples, F
+frequency bins, D width, N samples of a window.
+"""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from xtts.shared.audio.mel import hann_window, mel_filterbank
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.model_config import VocoderConfig
+from xtts.trainer.model.layers import LayerNorm, Seeds, axis_size, glorot
+from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
+
+LOSSES = ("spectrum", "mel", "pitch", "adversary", "features", "discriminators")
+LOSS_WEIGHTS = (3.0, 3.0, 1.0, 1.0, 2.0, 1.0)
+EDGE_FRAMES = 4
+"""Frames at each end of a crop that no loss counts: the network and the windows reach beyond the crop there."""
+LOWEST_HZ, HIGHEST_HZ = 60.0, 550.0
+"""Range of the pitch of the pulses."""
+_TYPICAL_LOG_HZ, _LOG_HZ_SCALE = 5.0, 0.5
+_RESOLUTIONS = ((2048, 480, 1800), (1024, 240, 1024), (512, 100, 512), (256, 50, 256), (128, 30, 128))
+"""(FFT size, hop, window) of the spectral loss."""
+_DISCRIMINATED = ((1024, 256), (512, 128), (256, 64), (128, 32))
+"""(window, hop) of each discriminator's spectrogram."""
+_MOST_NOISE = 0.25
+"""Largest deviation of the noise that training adds to mels, so that those of a model are like something it heard."""
+_PITCH_WIDTH = 96
+_LOG_GAINS = (-8.0, 4.0)
+_NOISE_TABLES = (4093, 4099)
+
+
+class Crops(NamedTuple):
+    """Crops of recordings."""
+
+    samples: tf.Tensor
+    """float32[B, S] in -1 to 1."""
+    mel: tf.Tensor
+    """float32[B, T, M], natural-log magnitude."""
+    log_hertz: tf.Tensor
+    """float32[B, T], of the pitch, interpolated where unvoiced."""
+    voiced: tf.Tensor
+    """float32[B, T], 0 or 1."""
+
+
+class VocoderBlock(keras.layers.Layer):  # type: ignore[misc]
+    """ConvNeXt block (2201.03545): depthwise convolution, norm and a two-layer perceptron, scaled and residual."""
+
+    def __init__(self, width: int, expansion: int, kernel: int, seeds: Seeds, *, name: str) -> None:
+        super().__init__(name=name)
+        self.width, self.hidden = width, expansion * width
+        self.depthwise = keras.layers.DepthwiseConv1D(
+            kernel, padding="same", depthwise_initializer=glorot(seeds), name="depthwise"
+        )
+        self.norm = LayerNorm(name="norm")
+        self.expand = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), name="expand")
+        self.reduce = keras.layers.Dense(width, kernel_initializer=glorot(seeds), name="reduce")
+
+    def build(self) -> None:
+        """Create the weights."""
+        self.depthwise.build((None, None, self.width))
+        for layer in (self.norm, self.expand):
+            layer.build((None, self.width))
+        self.reduce.build((None, self.hidden))
+        self.scale = self.add_weight(shape=(self.width,), initializer=keras.initializers.Constant(0.3), name="scale")
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """x: [B, T, D] -> the same."""
+        hidden = tf.nn.gelu(self.expand(self.norm(self.depthwise(x))), approximate=True)
+        return x + self.scale * self.reduce(hidden)
+
+
+class Discriminator(keras.layers.Layer):  # type: ignore[misc]
+    """Judges the frames of a log spectrogram, whose bins are the channels of convolutions along time."""
+
+    def __init__(self, window: int, hop: int, width: int, seeds: Seeds, *, name: str) -> None:
+        super().__init__(name=name)
+        self.window, self.hop = window, hop
+        self.channels = (window // 2 + 1, width, width, width, 1)
+        self.convolutions = [
+            keras.layers.Conv1D(filters, 5, kernel_initializer=glorot(seeds), name=f"convolution_{i}")
+            for i, filters in enumerate(self.channels[1:])
+        ]
+
+    def build(self) -> None:
+        """Create the weights."""
+        for convolution, channels in zip(self.convolutions, self.channels[:-1], strict=True):
+            convolution.build((None, None, channels))
+
+    def call(self, samples: tf.Tensor, *, frozen: bool) -> list[tf.Tensor]:
+        """Outputs of every convolution, the judgement [B, N, 1] last; samples: float32[B, S].
+
+        frozen: no gradient reaches the weights.
+        """
+        spectrum = tf.signal.stft(samples, self.window, self.hop)
+        x = tf.math.log(_square(spectrum) + 1e-5) / 4.0
+        outputs = []
+        for number, layer in enumerate(self.convolutions):
+            kernel, bias = (tf.convert_to_tensor(weight) for weight in (layer.kernel, layer.bias))
+            if frozen:
+                kernel, bias = tf.stop_gradient(kernel), tf.stop_gradient(bias)
+            x = tf.nn.conv1d(x, kernel, stride=2 if number == 1 else 1, padding="SAME") + bias
+            x = x if number == len(self.convolutions) - 1 else tf.nn.leaky_relu(x, 0.1)
+            outputs.append(x)
+        return outputs
+
+
+class Vocoder(keras.Model):  # type: ignore[misc]
+    """Log-mel to samples. The constructor creates all weights, as a function of `seed`."""
+
+    def __init__(
+        self, config: VocoderConfig, profile: MelProfile, *, mean: float, deviation: float, seed: int = 0
+    ) -> None:
+        """mean, deviation: of the corpus' mels."""
+        super().__init__(name="vocoder")
+        seeds = itertools.count(seed * 100_003)
+        self.config, self.profile, self.mel_mean, self.mel_deviation = config, profile, mean, deviation
+        self.bins, self.padding = profile.fft_size // 2 + 1, (profile.fft_size - profile.hop_samples) // 2
+        width = config.width
+
+        def convolution(filters: int, kernel: int, name: str) -> keras.layers.Conv1D:
+            return keras.layers.Conv1D(filters, kernel, padding="same", kernel_initializer=glorot(seeds), name=name)
+
+        def gains(outputs: int, bias: float, name: str) -> keras.layers.Dense:
+            initial = keras.initializers.RandomNormal(0.0, 0.01, seed=next(seeds))
+            return keras.layers.Dense(
+                outputs, kernel_initializer=initial, bias_initializer=keras.initializers.Constant(bias), name=name
+            )
+
+        self.pitch_layers = [convolution(_PITCH_WIDTH, 9, "pitch_in"), convolution(_PITCH_WIDTH, 5, "pitch_hidden")]
+        self.pitch_output = keras.layers.Dense(2, kernel_initializer=glorot(seeds), name="pitch_output")
+        self.input_convolution = convolution(width, config.kernel, "input_convolution")
+        self.blocks = [
+            VocoderBlock(width, config.expansion, config.kernel, seeds, name=f"block_{i}") for i in range(config.blocks)
+        ]
+        self.norm = LayerNorm(name="norm")
+        self.harmonic_output = gains(2 * self.bins, 0.0, "harmonic_output")
+        self.noise_output = gains(self.bins, -1.0, "noise_output")
+        self.discriminators = [
+            Discriminator(window, hop, config.discriminator_width, seeds, name=f"discriminator_{window}")
+            for window, hop in _DISCRIMINATED
+        ]
+        self.envelope = _envelope_matrix(profile)
+        self.window = hann_window(profile, np.dtype(np.float32))
+        self.filters = mel_filterbank(profile).astype(np.float32)
+        self.build()
+
+    def build(self) -> None:
+        """Create the weights."""
+        channels, width = self.profile.mel_channels, self.config.width
+        for layer, size in zip(self.pitch_layers, (channels, _PITCH_WIDTH), strict=True):
+            layer.build((None, None, size))
+        self.pitch_output.build((None, _PITCH_WIDTH))
+        self.input_convolution.build((None, None, channels + 2))
+        for block in self.blocks:
+            block.build()
+        for discriminator in self.discriminators:
+            discriminator.build()
+        for layer in (self.norm, self.harmonic_output, self.noise_output):
+            layer.build((None, width))
+
+    def pitch(self, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """(log Hz, logit of voicing), float32[B, T] each, of a mel [B, T, M]."""
+        x = (mel - self.mel_mean) / self.mel_deviation
+        for layer in self.pitch_layers:
+            x = tf.nn.gelu(layer(x), approximate=True)
+        log_hertz, voicing = tf.unstack(self.pitch_output(x), axis=-1)
+        return log_hertz * _LOG_HZ_SCALE + _TYPICAL_LOG_HZ, voicing
+
+    def gains(self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """(gain of the pulses, its phase in radians, gain of the noise), float32[B, T, F] each."""
+        pitch = tf.stack([(log_hertz - _TYPICAL_LOG_HZ) / _LOG_HZ_SCALE, voiced], axis=-1)
+        x = self.input_convolution(tf.concat([(mel - self.mel_mean) / self.mel_deviation, pitch], axis=-1))
+        for block in self.blocks:
+            x = block(x)
+        x = self.norm(x)
+        pulses, phase = tf.split(self.harmonic_output(x), 2, axis=-1)
+        level = tf.matmul(tf.exp(mel), tf.constant(self.envelope))
+        pulses, noise = (level * tf.exp(tf.clip_by_value(gain, *_LOG_GAINS)) for gain in (pulses, self.noise_output(x)))
+        return pulses, phase, noise
+
+    def loss_sums(self, crops: Crops, clips: tf.Tensor, seed: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Losses of each crop by name in `LOSSES`: float32[B]; clips: int32[B], a number for each crop of the step.
+
+        seed: int32[2], of the noise on the mels, the noise and the first pulse.
+        """
+        frames, samples = crops.mel.shape[1], crops.samples.shape[1]
+        level = random_uniform(fold_seed(seed, 0), clips) * _MOST_NOISE
+        level = tf.where(random_uniform(fold_seed(seed, 1), clips) < 0.5, level, 0.0)[:, tf.newaxis, tf.newaxis]
+        noise = random_normal(fold_seed(seed, 2), clips, frames, crops.mel.shape[2])
+        mel = tf.maximum(crops.mel + level * noise, self.profile.silence)
+        phase = random_uniform(fold_seed(seed, 3), clips)
+        spectra = [
+            self.stft(pulse_train(crops.log_hertz, self.profile, phase)),
+            self.stft(random_normal(fold_seed(seed, 4), clips, samples, 1)[..., 0]),
+        ]
+        spoken = self.filter_spectra(spectra, *self.gains(mel, crops.log_hertz, crops.voiced))
+        log_hertz, voicing = self.pitch(mel)
+        off = tf.reduce_sum(tf.abs(log_hertz - crops.log_hertz) * crops.voiced, axis=1)
+        off /= tf.reduce_sum(crops.voiced, axis=1) + 1.0
+        missed = tf.nn.sigmoid_cross_entropy_with_logits(crops.voiced, voicing)
+        inside = slice(EDGE_FRAMES * self.profile.hop_samples, -EDGE_FRAMES * self.profile.hop_samples)
+        heard = spoken[:, inside], crops.samples[:, inside]
+        return {
+            "spectrum": _spectral_loss(*heard),
+            "mel": tf.reduce_mean(
+                tf.abs(self.log_mel(spoken) - self.log_mel(crops.samples))[:, EDGE_FRAMES:-EDGE_FRAMES], axis=[1, 2]
+            ),
+            "pitch": off + tf.reduce_mean(missed, axis=1),
+            **self._adversarial_losses(*heard),
+        }
+
+    def _adversarial_losses(self, spoken: tf.Tensor, recorded: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Least-squares losses of generator and discriminators, and feature matching (HiFi-GAN, 2010.05646)."""
+        batch, losses = spoken.shape[0], []
+        both = tf.concat([recorded, spoken], axis=0)
+        for discriminator in self.discriminators:
+            *features, judged = discriminator(both, frozen=True)
+            pairs = [tf.split(feature, 2) for feature in features]
+            matched = [
+                tf.reduce_mean(tf.abs(tf.stop_gradient(real) - made), axis=[1, 2])
+                / (tf.reduce_mean(tf.abs(tf.stop_gradient(real)), axis=[1, 2]) + 1e-3)
+                for real, made in pairs
+            ]
+            fooled = tf.reduce_mean(tf.square(1.0 - judged[batch:]), axis=[1, 2])
+            real, made = tf.split(discriminator(tf.stop_gradient(both), frozen=False)[-1], 2)
+            told = tf.reduce_mean(tf.square(1.0 - real) + tf.square(made), axis=[1, 2])
+            losses.append([fooled, tf.add_n(matched) / len(matched), told])
+        sums = [tf.add_n(parts) / len(self.discriminators) for parts in zip(*losses, strict=True)]
+        return dict(zip(("adversary", "features", "discriminators"), sums, strict=True))
+
+    def vocode(self, mel: tf.Tensor) -> tf.Tensor:
+        """Samples float32[1, S] of a log-mel float32[1, T, M], T open, by operators that every ONNX runtime has."""
+        size, hop, frames = self.profile.fft_size, self.profile.hop_samples, tf.shape(mel)[1]
+        log_hertz, voicing = self.pitch(mel)
+        log_hertz = tf.clip_by_value(log_hertz, math.log(LOWEST_HZ), math.log(HIGHEST_HZ))
+        pulses, phase, noise = self.gains(mel, log_hertz, tf.cast(voicing > 0.0, tf.float32))
+        cosine, sine = _fourier_matrices(size, frames)
+        sources = [pulse_train(log_hertz, self.profile), constant_noise(frames * hop)]
+        spectra = []
+        for source in sources:
+            blocks = tf.reshape(tf.pad(source, [[0, 0], [self.padding, self.padding]]), [-1, hop])
+            shifted = [blocks[i : i + frames] for i in range(size // hop)]
+            windows = tf.concat(shifted, axis=1) * self.window
+            spectra.append((tf.matmul(windows, cosine), -tf.matmul(windows, sine)))
+        (pulse_real, pulse_imaginary), (noise_real, noise_imaginary) = spectra
+        real, imaginary = pulses * tf.cos(phase), pulses * tf.sin(phase)
+        spectrum = (
+            real * pulse_real - imaginary * pulse_imaginary + noise * noise_real,
+            real * pulse_imaginary + imaginary * pulse_real + noise * noise_imaginary,
+        )
+        # A real signal has the bins between the first and the last twice.
+        twice = np.full(self.bins, 2.0 / size, np.float32)
+        twice[[0, -1]] = 1.0 / size
+        weighted = [part[0] * (twice / float(np.linalg.norm(self.window))) for part in spectrum]
+        inverse = tf.matmul(weighted[0], cosine, transpose_b=True) - tf.matmul(weighted[1], sine, transpose_b=True)
+        return self.overlap_add((inverse * self.window)[tf.newaxis])
+
+    def stft(self, samples: tf.Tensor) -> tf.Tensor:
+        """Spectra of the mel's frames: float32[B, S] -> complex64[B, T, F]."""
+        size, hop = self.profile.fft_size, self.profile.hop_samples
+        padded = tf.pad(samples, [[0, 0], [self.padding, self.padding]], mode="REFLECT")
+        return tf.signal.rfft(tf.signal.frame(padded, size, hop) * self.window)
+
+    def log_mel(self, samples: tf.Tensor) -> tf.Tensor:
+        """float32[B, S] -> float32[B, T, M], natural-log magnitude, as a loss sees it: in float32."""
+        magnitude = tf.sqrt(_square(self.stft(samples)) + self.profile.magnitude_floor)
+        return tf.math.log(tf.maximum(tf.matmul(magnitude, tf.constant(self.filters.T)), self.profile.log_floor))
+
+    def filter_spectra(
+        self, spectra: list[tf.Tensor], pulses: tf.Tensor, phase: tf.Tensor, noise: tf.Tensor
+    ) -> tf.Tensor:
+        """Samples float32[B, S] of the filtered spectra of pulses and noise, complex64[B, T, F] each."""
+        scale = 1.0 / float(np.linalg.norm(self.window))
+        turned = tf.complex(pulses * tf.cos(phase), pulses * tf.sin(phase))
+        spectrum = (turned * spectra[0] + tf.cast(noise, tf.complex64) * spectra[1]) * scale
+        frames = tf.signal.irfft(spectrum) * self.window
+        return self.overlap_add(frames)
+
+    def overlap_add(self, frames: tf.Tensor) -> tf.Tensor:
+        """Samples float32[B, S] of windowed frames float32[B, T, N], divided by the sum of the squared windows."""
+        hop, count = self.profile.hop_samples, axis_size(frames, 1)
+        weight = _add_overlapping(tf.ones([1, count, 1]) * tf.square(self.window), hop)
+        added = _add_overlapping(frames, hop) / tf.maximum(weight, 1e-3)
+        return added[:, self.padding : self.padding + count * hop]
+
+
+def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | float = 0.0) -> tf.Tensor:
+    """Band-limited pulses of mean power 1, float32[B, S], at the pitch log_hertz, float32[B, T].
+
+    first: phase of the first sample, float32[B], in periods.
+    The sum of all cosines at multiples of the pitch below half the sample rate, in closed form (Dirichlet's kernel).
+    """
+    hop, frames = profile.hop_samples, axis_size(log_hertz, 1)
+    hertz = tf.exp(log_hertz)
+    # Straight lines between the middles of the frames.
+    before = tf.concat([hertz[:, :1], hertz[:, :-1]], axis=1)
+    after = tf.concat([hertz[:, 1:], hertz[:, -1:]], axis=1)
+    place = (tf.range(hop, dtype=tf.float32) + 0.5) / hop - 0.5
+    slope = tf.where(place < 0.0, (hertz - before)[..., tf.newaxis], (after - hertz)[..., tf.newaxis])
+    each = hertz[..., tf.newaxis] + slope * place
+    # Periods passed: summed within a frame, then over whole frames without their whole parts, in float32.
+    within = tf.cumsum(each / profile.sample_rate, axis=2)
+    starts = tf.cumsum(tf.math.floormod(within[..., -1], 1.0), axis=1, exclusive=True)
+    phase = tf.math.floormod(starts[..., tf.newaxis] + within + tf.reshape(first, [-1, 1, 1]), 1.0)
+    count = tf.floor(0.5 * profile.sample_rate / each)
+    half = math.pi * phase
+    sine = tf.sin(half)
+    safe = tf.abs(sine) > 1e-4
+    kernel = tf.where(safe, tf.sin((2.0 * count + 1.0) * half) / tf.where(safe, sine, 1.0), 2.0 * count + 1.0)
+    return tf.reshape((kernel - 1.0) / tf.sqrt(2.0 * count), [-1, frames * hop])
+
+
+def constant_noise(count: tf.Tensor) -> tf.Tensor:
+    """The same `count` standard normal numbers in every runtime, float32[1, count]: sums of two short tables in turn.
+
+    Their lengths are primes, so that it begins again after 12 minutes at 22,050 Hz.
+    """
+    random, place, total = np.random.default_rng(0), tf.range(count), tf.zeros([])
+    for length in _NOISE_TABLES:
+        table = (random.standard_normal(length) / math.sqrt(len(_NOISE_TABLES))).astype(np.float32)
+        total += tf.gather(tf.constant(table), place % length)
+    return total[tf.newaxis]
+
+
+def _fourier_matrices(size: int, frames: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """Cosines and sines of 2 pi n k / N: float32[N, N / 2 + 1] each.
+
+    Made when the graph runs, of one period: as constants they would be as large as the network. No optimiser folds
+    what depends on the frames, int32[], of which there are never less than 0.
+    """
+    zero = tf.minimum(frames, 0)
+    place = tf.range(size + zero)[:, tf.newaxis] * tf.range(size // 2 + 1)
+    angle = 2.0 * np.pi * np.arange(size) / size
+    cosine, sine = (tf.constant(wave(angle), tf.float32) for wave in (np.cos, np.sin))
+    return tf.gather(cosine, place % size), tf.gather(sine, place % size)
+
+
+def _add_overlapping(frames: tf.Tensor, hop: int) -> tf.Tensor:
+    """float32[B, T, N] -> float32[B, (T - 1) * hop + N], N a multiple of hop."""
+    shifts = frames.shape[2] // hop
+    pieces = tf.split(frames, shifts, axis=2)
+    padded = [tf.pad(piece, [[0, 0], [i, shifts - 1 - i], [0, 0]]) for i, piece in enumerate(pieces)]
+    added = tf.add_n(padded)
+    return tf.reshape(added, [tf.shape(frames)[0], axis_size(added, 1) * hop])
+
+
+def _square(spectrum: tf.Tensor) -> tf.Tensor:
+    return tf.square(tf.math.real(spectrum)) + tf.square(tf.math.imag(spectrum))
+
+
+def _spectral_loss(spoken: tf.Tensor, recorded: tf.Tensor) -> tf.Tensor:
+    """Log magnitude and spectral convergence over `_RESOLUTIONS` (Parallel WaveGAN, 1910.11480): float32[B]."""
+    loss = tf.zeros([])
+    for size, hop, window in _RESOLUTIONS:
+        made, real = (
+            tf.sqrt(_square(tf.signal.stft(samples, window, hop, size)) + 1e-7) for samples in (spoken, recorded)
+        )
+        loss += tf.reduce_mean(tf.abs(tf.math.log(made) - tf.math.log(real)), axis=[1, 2])
+        loss += tf.norm(made - real, axis=[1, 2]) / (tf.norm(real, axis=[1, 2]) + 1e-3)
+    return loss / len(_RESOLUTIONS)
+
+
+def _envelope_matrix(profile: MelProfile) -> np.ndarray:
+    """Magnitude of a frequency bin from mel magnitudes: float32[M, F]; above the last filter as at its edge."""
+    filters = mel_filterbank(profile).astype(np.float64)
+    share = filters / np.maximum(filters.sum(axis=0), 1e-9) / np.maximum(filters.sum(axis=1), 1e-9)[:, None]
+    last = int(np.flatnonzero(filters.any(axis=0)).max())
+    share[:, last - 1 :] = share[:, last - 2 : last - 1]
+    return np.asarray(share, np.float32)
