@@ -24,6 +24,7 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_fastest_synthesizer
 from xtts.trainer.synth.evaluate import OTHER_RECORDINGS, RECORDED, VOCODED
 from xtts.trainer.synth.systems import ROWS, System, TestSet
+from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 from xtts.trainer.synth.voice_source import open_source
 
 FULL = {"temperatures": [0.3, 0.5, 0.667, 0.8], "nfe": [10], "limit": 24}
@@ -55,7 +56,10 @@ def listen(options: argparse.Namespace) -> dict[str, list[System]]:
     for voice in options.voices:
         source = open_source(voice)
         with local_cache(options.cache or source.cache or Path(DEFAULT_CACHE)) as cache:
-            test_set = TestSet(cache, source, "validation", options.limit, judge=judge, data=options.data)
+            vocoder = make_vocoder(None, source.voice.mel_profile, print, voice=source.checkpoint)
+            test_set = TestSet(
+                cache, source, "validation", options.limit, vocoder=vocoder, judge=judge, data=options.data
+            )
             if not heard:
                 recorded, others = test_set.recorded(), test_set.other_recordings()
                 heard |= {RECORDED: [recorded]} if recorded else {}
