@@ -7,12 +7,16 @@ from contextlib import contextmanager
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xtts.precompute.workers.shared_folders import attempt_path, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import MISSING_AUDIO
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 SUFFIX = ".parquet"
 _BATCH_ROWS, _AUDIO_ROWS = 1024, 8
@@ -28,7 +32,7 @@ class BrokenParquet(Exception):
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[Any]:
+def open_parquet(path: Path) -> Iterator["pq.ParquetFile"]:
     """The `pyarrow.parquet.ParquetFile`; raises `BrokenParquet` for all that is wrong with it, then and later."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -47,14 +51,14 @@ def member_of(row: int, column: str) -> str:
     return f"{row}:{column}" if column else str(row)
 
 
-def row_values(file: Any, group: int, leaves: Sequence[str]) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401 - no types
+def row_values(file: "pq.ParquetFile", group: int, leaves: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """The values of these columns in a row group, row by row; of a structure a part, as in `audio.path`."""
     for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(leaves)):
         columns = _flat(batch)
         yield from zip(*(columns[leaf].to_pylist() for leaf in leaves), strict=True)
 
 
-def holding_audio(file: Any, group: int, leaf: str) -> list[bool]:  # noqa: ANN401
+def holding_audio(file: "pq.ParquetFile", group: int, leaf: str) -> list[bool]:
     """Which rows of a row group hold audio; where they are large on average all are taken to, and none is read."""
     part = file.metadata.row_group(group)
     columns = [part.column(number) for number in range(part.num_columns)]
@@ -124,14 +128,14 @@ def _audio(path: Path, group: int, column: str) -> Iterator[bytes | None]:
             yield from _flat(batch)[leaf].to_pylist()
 
 
-def _flat(batch: Any) -> Any:  # noqa: ANN401
+def _flat(batch: "pa.RecordBatch") -> "pa.Table":
     """A table of a record batch, with a column `audio.path` for the part of a structure."""
     import pyarrow as pa
 
     return pa.Table.from_batches([batch]).flatten()
 
 
-def audio_leaf(schema: Any, column: str = "") -> str:  # noqa: ANN401
+def audio_leaf(schema: "pa.Schema", column: str = "") -> str:
     """The column with the bytes of audio, `audio.bytes` or a binary one; looked for unless it is named.
 
     Raises `BrokenParquet` where there is none, or several.
@@ -144,7 +148,7 @@ def audio_leaf(schema: Any, column: str = "") -> str:  # noqa: ANN401
     return found[0]
 
 
-def _bytes_leaf(field: Any) -> str:  # noqa: ANN401
+def _bytes_leaf(field: "pa.Field[Any]") -> str:
     import pyarrow.types as kinds
 
     at = field.type.get_field_index("bytes") if kinds.is_struct(field.type) else -1

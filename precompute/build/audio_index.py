@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +16,15 @@ from xtts.shared.cache.clip_index import KEPT, clips_of, index_schema
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 SAMPLE_CLIPS = 1024
 """Training clips whose mels give the mean and deviation: of LJSpeech a second's work, and exact up to so many."""
 _CHUNK = 16
 
 
-def refuse_unsuited(clips: Any, config: Config) -> None:  # noqa: ANN401 - pyarrow ships no types
+def refuse_unsuited(clips: "pa.Table", config: Config) -> None:
     """A `LockstepError` for what the trainer cannot do to audio: trim, scale, cut segments, open archives."""
     audio = config.audio
     for key, value in (("trim_silence_db", audio.trim_silence_db), ("loudness_lufs", audio.loudness_lufs)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING
 
 from xtts.precompute.build.audio_index import measure_sample
 from xtts.precompute.build.build_request import BuildRequest
@@ -31,6 +31,9 @@ from xtts.shared.storage.failures import called
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +122,7 @@ def _remote(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
     return remote
 
 
-def _low_rates(clips: Any, rate: int) -> dict[int, int]:  # noqa: ANN401 - pyarrow ships no types
+def _low_rates(clips: "pa.Table", rate: int) -> dict[int, int]:
     rates = Counter[int]()
     for notes, count in counted(clips["notes"]).items():
         rates[source_rate(notes, rate)] += count
@@ -177,7 +180,9 @@ def _task(shard: ShardPlan, found: Survey, staging: StagingArea, *, sync: bool) 
     )
 
 
-def _rows_of(found: Survey, staging: StagingArea, shard: ShardPlan, *, sums: Mapping[str, Sums] | None = None) -> Any:  # noqa: ANN401
+def _rows_of(
+    found: Survey, staging: StagingArea, shard: ShardPlan, *, sums: Mapping[str, Sums] | None = None
+) -> "pa.Table":
     """The rows of a shard's clips as the index has them: of today for a kept shard, or as a worker wrote them.
 
     sums: of a sample, where the cache has no mels.

@@ -16,6 +16,7 @@ from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH
+from xtts.shared.cache.clip_index import strings
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
@@ -131,14 +132,14 @@ def _tokenizer(
     clips = clips.select(["text", "language", "duplicate"])
     clips = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
     language = languages_of(clips, text.language)
-    codes = dict.fromkeys(language.unique().to_pylist())
+    codes = dict.fromkeys(strings(language.unique()))
     if text.language in codes or not codes:  # the main language comes first
         codes = {text.language: None, **codes}
     if text.tokenizer == "bpe" or set(codes) != {ENGLISH}:
         new = pc.is_valid(language)
         if stored is not None and stored.lexicon == lexicon:
             new = pc.invert(previous.knows(clips, text.language))
-        own = (clips["text"].filter(pc.and_(new, pc.equal(language, code))).to_pylist() for code in codes)
+        own = (strings(clips["text"].filter(pc.and_(new, pc.equal(language, code)))) for code in codes)
         texts = {code: [pronounced(one, lexicon) for one in some] for code, some in zip(codes, own, strict=True)}
     else:
         texts = {ENGLISH: []}  # its table is fixed

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.features.extract import Sums
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import Statistics
-from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema, with_column
+from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema, strings, with_column
 from xtts.shared.config import Config
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _GROUP_ROWS = 2**14
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
@@ -25,12 +28,16 @@ _SUMMED = [
 """Columns of which the statistics are."""
 
 
-def write_tables(target: Path | IO[bytes], tables: Iterable[Any]) -> None:
+def write_tables(target: Path | IO[bytes], tables: Iterable["pa.Table"]) -> None:
     """Write an index; equal tables give equal bytes, and each begins a row group."""
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(
-        target, index_schema(), compression="zstd", use_dictionary=_REPEATED, write_statistics=_REPEATED
+        target,
+        index_schema(),
+        compression="zstd",
+        use_dictionary=_REPEATED,  # type: ignore[arg-type]
+        write_statistics=_REPEATED,
     ) as writer:
         for table in tables:
             if len(table):  # in one piece: how its rows came in must not show in the bytes
@@ -38,7 +45,7 @@ def write_tables(target: Path | IO[bytes], tables: Iterable[Any]) -> None:
 
 
 def write_index(
-    path: Path, plan: Plan, rows_of: Callable[[ShardPlan], Any], rejected: Any, config: Config  # noqa: ANN401
+    path: Path, plan: Plan, rows_of: Callable[[ShardPlan], "pa.Table"], rejected: "pa.Table", config: Config
 ) -> tuple[Statistics, list[float]]:  # fmt: skip
     """Write the index to a file: shard by shard, a row group never in two buckets; then the rejected clips.
 
@@ -46,9 +53,9 @@ def write_index(
 
     Returns figures of the corpus, and useful frames / stored frames of each bucket.
     """
-    figures = list[Any]()
+    figures = list["pa.Table"]()
 
-    def groups() -> Iterator[Any]:
+    def groups() -> Iterator["pa.Table"]:
         for _, shards in groupby(plan.shards, key=lambda shard: shard.place[:2]):
             kept = _kept_rows(map(rows_of, shards))
             figures.append(kept.select(_SUMMED))
@@ -60,14 +67,14 @@ def write_index(
     return _statistics(_kept_rows(figures), len(rejected), plan, config)
 
 
-def _kept_rows(tables: Iterable[Any]) -> Any:  # noqa: ANN401
+def _kept_rows(tables: Iterable["pa.Table"]) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
     return pa.concat_tables([table.filter(pc.equal(table["status"], KEPT)) for table in tables])
 
 
-def _statistics(kept: Any, rejected: int, plan: Plan, config: Config) -> tuple[Statistics, list[float]]:  # noqa: ANN401
+def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> tuple[Statistics, list[float]]:
     """The sums are exact, so that no order of the clips can show in them, and rounded once."""
     import pyarrow.compute as pc
 
@@ -87,12 +94,12 @@ def _statistics(kept: Any, rejected: int, plan: Plan, config: Config) -> tuple[S
     return statistics, (useful / np.maximum(whole, 1)).tolist()
 
 
-def with_sums(table: Any, sample: Mapping[str, Sums]) -> Any:  # noqa: ANN401
+def with_sums(table: "pa.Table", sample: Mapping[str, Sums]) -> "pa.Table":
     """Rows of a cache without mels, with digests and sums of the sample alone, and without quality.
 
     sample: of clips by id.
     """
-    sums = [sample.get(name, ("", 0.0, 0.0)) for name in table["id"].to_pylist()]
+    sums = [sample.get(name, ("", 0.0, 0.0)) for name in strings(table["id"])]
     columns = dict(zip(("audio_sha256", "mel_sum", "mel_square_sum"), zip(*sums, strict=True), strict=False))
     for name in (*columns, *QUALITIES):
         table = with_column(table, name, columns.get(name, [None] * len(table)))

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -77,7 +77,7 @@ class PreviousCache:
         offsets = np.flatnonzero(self.row_of_clip[start:end] >= 0)
         return offsets, pack(self.rows.take(self.row_of_clip[start:end][offsets]))
 
-    def knows(self, clips: "pa.Table", main_language: str) -> "pa.Array":
+    def knows(self, clips: "pa.Table", main_language: str) -> "pa.Array[Any]":
         """bool[N]: whether the text of each clip was in the cache, in the same language."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -87,7 +87,8 @@ class PreviousCache:
             pc.binary_join_element_wise(languages_of(table, main_language), table["text"], separator)
             for table in (clips, self.rows)
         ]
-        return pc.is_in(said[0], value_set=said[1].combine_chunks())
+        known: pa.Array[Any] = pc.is_in(said[0], value_set=said[1].combine_chunks())
+        return known
 
     @cached_property
     def _clips_in_shard(self) -> Counter[ShardPlace]:
@@ -182,8 +183,9 @@ def _read_tokenizer(cache: Path, spec: CacheSpec) -> Tokenizer | None:
     return tokenizer if tokenizer.sha256 == spec.tokenizer_sha256 else None
 
 
-def languages_of(table: "pa.Table", main_language: str) -> "pa.ChunkedArray":
+def languages_of(table: "pa.Table", main_language: str) -> "pa.ChunkedArray[Any]":
     """The language of each clip; those without one have the main language."""
     import pyarrow.compute as pc
 
-    return pc.replace_substring_regex(table["language"], "^$", main_language)
+    languages: pa.ChunkedArray[Any] = pc.replace_substring_regex(table["language"], "^$", main_language)
+    return languages

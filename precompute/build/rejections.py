@@ -2,18 +2,21 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING
 
 from xtts.precompute.corpus.corpus_files import described_files, visible_names
 from xtts.precompute.features.tables import counted
-from xtts.shared.cache.clip_index import MISSING_AUDIO, REJECTED, rows_of
+from xtts.shared.cache.clip_index import MISSING_AUDIO, REJECTED, rows_of, strings
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _EXAMPLES = 3
 
 
-def rejected_clips(*tables: Any) -> Any:  # noqa: ANN401 - pyarrow ships no types
+def rejected_clips(*tables: "pa.Table") -> "pa.Table":
     """Of tables with the columns of an index the rows that are rejected, in one table."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -21,7 +24,7 @@ def rejected_clips(*tables: Any) -> Any:  # noqa: ANN401 - pyarrow ships no type
     return pa.concat_tables([table.filter(pc.equal(table["status"], REJECTED)) for table in tables])
 
 
-def check_rejects(rejected: Any, config: Config, data: str, roots: Mapping[str, Path], *, of: int) -> None:  # noqa: ANN401
+def check_rejects(rejected: "pa.Table", config: Config, data: str, roots: Mapping[str, Path], *, of: int) -> None:
     """A `LockstepError` when too many of so many clips, or all, are rejected; roots: each corpus to its folder."""
     reasons, share = counted(rejected["reason"]), config.shapes.max_reject_fraction
     if len(rejected) < of and len(rejected) <= share * of:
@@ -36,13 +39,13 @@ def check_rejects(rejected: Any, config: Config, data: str, roots: Mapping[str, 
     raise LockstepError(data, found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
 
 
-def _of_reason(table: Any, reason: str, most: int) -> Any:  # noqa: ANN401
+def _of_reason(table: "pa.Table", reason: str, most: int) -> "pa.Table":
     import pyarrow.compute as pc
 
     return table.filter(pc.equal(table["reason"], reason)).slice(0, most)
 
 
-def _looked_for(table: Any, roots: Mapping[str, Path]) -> str:  # noqa: ANN401
+def _looked_for(table: "pa.Table", roots: Mapping[str, Path]) -> str:
     """Where the first missing file was looked for, and what is there instead; nothing of what an archive holds."""
     (row,) = rows_of(_of_reason(table, MISSING_AUDIO, 1))
     if row.clip.archive[0]:
@@ -56,6 +59,6 @@ def _looked_for(table: Any, roots: Mapping[str, Path]) -> str:  # noqa: ANN401
     return f"; {row.clip.source} is not there, but {there}"
 
 
-def _examples(table: Any, reason: str) -> str:  # noqa: ANN401
-    ids = _of_reason(table, reason, _EXAMPLES + 1)["id"].to_pylist()
+def _examples(table: "pa.Table", reason: str) -> str:
+    ids = strings(_of_reason(table, reason, _EXAMPLES + 1)["id"])
     return ", ".join(ids[:_EXAMPLES]) + ", ..." * (len(ids) > _EXAMPLES)

@@ -6,15 +6,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape, choose_shapes, fitting_buckets, padding_efficiency, round_up
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, shard_corpus, shard_count, shard_file
-from xtts.shared.cache.clip_index import ShardPlace
+from xtts.shared.cache.clip_index import ShardPlace, strings
 from xtts.shared.config import Config
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _TOLERATED_LOSS = 0.02  # of padding efficiency: padded lengths of the previous build that waste more are chosen again
 _RECORD_OVERHEAD_BYTES = 256
@@ -60,13 +63,13 @@ def text_digests(seed: int, texts: Iterable[str]) -> np.ndarray:
     return (np.frombuffer(joined, np.uint64) >> np.uint64(32)).astype(np.uint32)
 
 
-def plan_columns(table: Any, seed: int) -> PlanColumns:  # noqa: ANN401 - pyarrow ships no types
+def plan_columns(table: "pa.Table", seed: int) -> PlanColumns:
     """Those of the clips of a table after the scan."""
     import pyarrow.compute as pc
 
     def names(column: str) -> tuple[np.ndarray, list[str]]:
         coded = table[column].combine_chunks().dictionary_encode()
-        return coded.indices.to_numpy(), coded.dictionary.to_pylist()
+        return coded.indices.to_numpy(), strings(coded.dictionary)
 
     high, low = digest_columns(seed, _strings(table["id"]))
     (speaker, speakers), (corpus, corpora) = names("speaker"), names("corpus")
@@ -77,10 +80,10 @@ def plan_columns(table: Any, seed: int) -> PlanColumns:  # noqa: ANN401 - pyarro
     )  # fmt: skip
 
 
-def _strings(column: Any) -> Iterator[str]:  # noqa: ANN401
+def _strings(column: "pa.ChunkedArray[Any]") -> Iterator[str]:
     """The values of a column, a batch of them at a time."""
     for start in range(0, len(column), _BATCH):
-        yield from column.slice(start, _BATCH).to_pylist()
+        yield from strings(column.slice(start, _BATCH))
 
 
 _Group = tuple[str, int, str]

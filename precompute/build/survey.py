@@ -182,7 +182,7 @@ def _joined(clips: "pa.Table", facts: list["pa.Table"]) -> "pa.Table":
 
     found = pa.concat_tables(facts).combine_chunks()
     columns = {name: (clips if name in clips.column_names else found)[name] for name in index_schema().names}
-    return pa.table(columns, index_schema())
+    return pa.table(columns, index_schema())  # type: ignore[arg-type]
 
 
 def _settings(plan: Plan, extractor: FeatureExtractor, features: Features) -> dict[str, str]:

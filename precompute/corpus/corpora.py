@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xtts.precompute.corpus.clip_fields import check_name
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
 from xtts.precompute.corpus.layouts.layout import folder_of
 from xtts.precompute.corpus.listing import Corpus, read_corpus
 from xtts.shared.cache.cache_spec import CORPUS_NAME
-from xtts.shared.cache.clip_index import with_column
+from xtts.shared.cache.clip_index import strings, with_column
 from xtts.shared.errors import LockstepError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _FIX = "give it a name with --data NAME={}"
 
@@ -126,7 +129,7 @@ def _first(parts: Sequence[_Named], limit: int | None) -> Iterator[_Named]:
         yield replace(part, corpus=replace(part.corpus, clips=part.corpus.clips.slice(0, count)))
 
 
-def _named(part: _Named) -> Any:  # noqa: ANN401 - pyarrow ships no types
+def _named(part: _Named) -> "pa.Table":
     """The clips of a corpus with its name in their ids and speakers, and with its language."""
     import pyarrow.compute as pc
 
@@ -146,7 +149,7 @@ def _named(part: _Named) -> Any:  # noqa: ANN401 - pyarrow ships no types
     return with_column(clips, "corpus", _repeated(part.label, len(clips)))
 
 
-def _with_speakers(parts: Sequence[_Named], tables: Sequence[Any]) -> list[Any]:
+def _with_speakers(parts: Sequence[_Named], tables: Sequence["pa.Table"]) -> list["pa.Table"]:
     """The clips where all corpora have speakers or none has: a corpus without any is one speaker called like it."""
     unnamed = [len(table) > 0 and not table["speaker"][0].as_py() for table in tables]
     if all(unnamed) or not any(unnamed):
@@ -163,7 +166,7 @@ def _with_speakers(parts: Sequence[_Named], tables: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _refuse_shared_ids(one: _Named, first: Any, other: _Named, second: Any) -> None:  # noqa: ANN401
+def _refuse_shared_ids(one: _Named, first: "pa.Table", other: _Named, second: "pa.Table") -> None:
     import pyarrow.compute as pc
 
     shared = second["id"].filter(pc.is_in(second["id"], value_set=first["id"].combine_chunks()))
@@ -174,27 +177,28 @@ def _refuse_shared_ids(one: _Named, first: Any, other: _Named, second: Any) -> N
         raise LockstepError(other.entry.where, found=found, expected="every id once", fix=fix)
 
 
-def _refuse_shared_speakers(one: _Named, first: Any, other: _Named, second: Any) -> None:  # noqa: ANN401
-    shared = {*first["speaker"].unique().to_pylist()} & {*second["speaker"].unique().to_pylist()} - {""}
+def _refuse_shared_speakers(one: _Named, first: "pa.Table", other: _Named, second: "pa.Table") -> None:
+    shared = {*strings(first["speaker"].unique())} & {*strings(second["speaker"].unique())} - {""}
     if shared and one.entry.speaker_prefix is None is other.entry.speaker_prefix:
         found = f"speaker {min(shared)} is in {one.entry} and in {other.entry}"
         fix = f"{_FIX.format(other.entry.data)}, or say speaker_prefix in a YAML file if they are one person"
         raise LockstepError(other.entry.where, found=found, expected="every speaker in one corpus", fix=fix)
 
 
-def _text(text: str) -> Any:  # noqa: ANN401
+def _text(text: str) -> "pa.Scalar[Any]":
     import pyarrow as pa
 
     return pa.scalar(text, pa.large_string())
 
 
-def _repeated(text: str, count: int) -> Any:  # noqa: ANN401
+def _repeated(text: str, count: int) -> "pa.Array[Any]":
     import pyarrow as pa
 
-    return pa.repeat(_text(text), count)
+    column: pa.Array[Any] = pa.repeat(_text(text), count)  # type: ignore[call-overload]
+    return column
 
 
-def _check_longest(names: Any, what: str, where: str) -> None:  # noqa: ANN401
+def _check_longest(names: "pa.ChunkedArray[Any]", what: str, where: str) -> None:
     """Raise where a name is too long with the prefix that it was given."""
     import pyarrow.compute as pc
 

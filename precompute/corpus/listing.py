@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from zipfile import is_zipfile
 
 from xtts.precompute.corpus.clip_fields import check_name, check_text
@@ -29,9 +29,12 @@ from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
 from xtts.precompute.corpus.text_lines import first_line
-from xtts.shared.cache.clip_index import Clip, clip_table, with_column
+from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _WITH_A_LIST: tuple[Layout, ...] = (
     LJSpeech(), Piper(), COMMON_VOICE, TABLE, Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
@@ -105,7 +108,7 @@ def read_corpus(
     return Corpus(root=folder_of(data), clips=clips, notes=tuple(notes))
 
 
-def _table(clips: Iterator[Clip]) -> Any:  # noqa: ANN401 - pyarrow ships no types
+def _table(clips: Iterator[Clip]) -> "pa.Table":
     """The clips in one table, a batch at a time; every one whose id was there before is a duplicate."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -120,7 +123,7 @@ def _table(clips: Iterator[Clip]) -> Any:  # noqa: ANN401 - pyarrow ships no typ
     return with_column(table, "duplicate", repeated)
 
 
-def _with_speakers_of_folders(clips: Any, data: Path) -> tuple[Any, list[str]]:  # noqa: ANN401
+def _with_speakers_of_folders(clips: "pa.Table", data: Path) -> tuple["pa.Table", list[str]]:
     """The clips, each with the speaker whose folder it lies in, and a line that says so; of one folder as they were."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -137,9 +140,9 @@ def _with_speakers_of_folders(clips: Any, data: Path) -> tuple[Any, list[str]]: 
     return named, [f"{data}: {len(different)} folders are the speakers: {shown}"]
 
 
-def _unlisted_recordings(clips: Any, root: Path) -> list[str]:  # noqa: ANN401
+def _unlisted_recordings(clips: "pa.Table", root: Path) -> list[str]:
     """A line about recordings beside those of a list that are not in it."""
-    named = {nfc(without_suffix(source)) for source in clips["source"].to_pylist()}
+    named = {nfc(without_suffix(source)) for source in strings(clips["source"])}
     folders = {os.path.dirname(source) for source in named if not os.path.isabs(source)}
     above = {os.path.dirname(folder) for folder in folders} - {""}
     beside = {os.path.join(folder, name) for folder in above for name in visible_names(root / folder)}

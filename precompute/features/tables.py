@@ -1,10 +1,13 @@
 """Arrow tables as bytes: of a task, of its result, of the rows beside a staged shard."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
-def pack(table: Any) -> bytes:  # noqa: ANN401 - pyarrow ships no types
+def pack(table: "pa.Table") -> bytes:
     """An Arrow file of one batch. A pickled slice would hold the whole table."""
     import pyarrow as pa
 
@@ -15,14 +18,14 @@ def pack(table: Any) -> bytes:  # noqa: ANN401 - pyarrow ships no types
     return data
 
 
-def unpack(data: bytes) -> Any:  # noqa: ANN401
+def unpack(data: bytes) -> "pa.Table":
     """The table of `pack`."""
     import pyarrow as pa
 
     return pa.ipc.open_file(data).read_all()
 
 
-def read_table(path: Path) -> Any:  # noqa: ANN401
+def read_table(path: Path) -> "pa.Table":
     """The table of a file with such bytes; nothing of it is read before it is used."""
     import pyarrow as pa
 
@@ -30,7 +33,9 @@ def read_table(path: Path) -> Any:  # noqa: ANN401
         return pa.ipc.open_file(source).read_all()
 
 
-def counted(column: Any) -> dict[Any, int]:  # noqa: ANN401
+def counted(column: "pa.ChunkedArray[Any]") -> dict[Any, int]:
     """The values of a column and how often each occurs: the most frequent first, then in the order of the rows."""
-    counts = column.combine_chunks().value_counts().to_pylist()
+    import pyarrow.compute as pc
+
+    counts = pc.value_counts(column.combine_chunks()).to_pylist()
     return {one["values"]: one["counts"] for one in sorted(counts, key=lambda one: -one["counts"])}

@@ -69,7 +69,7 @@ def pack(function: Callable[..., Any]) -> bytes:
     return pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
 
 
-def call(packed: bytes, task: Any) -> Any:  # noqa: ANN401 - of any packed function
+def call(packed: bytes, task: object) -> Any:  # noqa: ANN401 - of any packed function
     """Apply it to a task (runs in a worker, which unpacks it once)."""
     return _unpacked(packed)(task)
 

@@ -9,7 +9,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
 from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, TaskEngine, call, load_extractor, pack
@@ -66,16 +67,16 @@ class RayEngine(TaskEngine):
                 self._connect()
                 packed = self._ray.put(pack(function))
             while len(self._pending) >= 2 * max(1, self._cpus_now()):
-                yield self._next()
+                yield cast(Result, self._next())
             self._pending.append(self._submit(packed, task))
         while self._pending:
-            yield self._next()
+            yield cast(Result, self._next())
 
-    def _submit(self, packed: Any, task: object) -> Any:  # noqa: ANN401 - Ray's references
+    def _submit(self, packed: object, task: object) -> object:
         # Ray's own pickling calls Python for each dataclass.
         return self._remote.remote(packed, pickle.dumps(task, pickle.HIGHEST_PROTOCOL), self._versions)
 
-    def _next(self) -> Any:  # noqa: ANN401 - of any function
+    def _next(self) -> object:
         waited = 0.0
         while True:
             done, self._pending = self._ray.wait(self._pending, timeout=_LOOK_SECONDS)
@@ -85,7 +86,7 @@ class RayEngine(TaskEngine):
             if waited >= _LONGEST_WITHOUT_CPU:
                 raise self._failed("no machine with a CPU is left")
 
-    def _result(self, done: Any) -> Any:  # noqa: ANN401
+    def _result(self, done: object) -> object:
         errors = self._ray.exceptions
         try:
             return pickle.loads(self._ray.get(done))
@@ -123,7 +124,7 @@ class RayEngine(TaskEngine):
             raise self._failed("no machine with a CPU")
 
 
-def _import_ray() -> Any:  # noqa: ANN401 - a module
+def _import_ray() -> ModuleType:
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     try:
@@ -134,7 +135,7 @@ def _import_ray() -> Any:  # noqa: ANN401 - a module
         ) from None
 
 
-def _initialise(ray: Any, workers: int, address: str, environment: dict[str, Any]) -> None:  # noqa: ANN401
+def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[str, Any]) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "runtime_env": environment}
     if address == OWN_CLUSTER:
         options |= {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}

@@ -176,7 +176,7 @@ def _recording(source: AudioSource) -> Iterator[Any]:
 
 
 @lru_cache(maxsize=_OPEN_RECORDINGS)
-def _open_recording(path: str, *_version: int) -> Any:  # noqa: ANN401 - soundfile ships no types
+def _open_recording(path: str, *_version: int) -> soundfile.SoundFile:
     return soundfile.SoundFile(path)
 
 
@@ -191,7 +191,7 @@ def _problems() -> Iterator[None]:
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
 
 
-def _check(file: Any, segment: Segment | None) -> Header:  # noqa: ANN401 - soundfile ships no types
+def _check(file: soundfile.SoundFile, segment: Segment | None) -> Header:
     header = Header(frames=file.frames, rate=file.samplerate, channels=file.channels)
     if not _LOWEST_RATE <= header.rate <= _HIGHEST_RATE:
         raise AudioProblem("unreadable audio", f"a rate of {header.rate} Hz")
@@ -228,7 +228,7 @@ def _mixed_down(channels: np.ndarray) -> np.ndarray:
     return channels[:, int(power.argmax())] if cancelled else mixed
 
 
-def _read(file: Any, header: Header, *, lead_in: int) -> np.ndarray:  # noqa: ANN401
+def _read(file: soundfile.SoundFile, header: Header, *, lead_in: int) -> np.ndarray:
     """int16 or float32, [S, channels]."""
     if file.tell() != header.first - lead_in:
         file.seek(header.first - lead_in)

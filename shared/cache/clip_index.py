@@ -9,10 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.errors import LockstepError, repair_command
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 """What `status` may be; the last one while a build is at work, never in an index."""
@@ -140,7 +144,7 @@ QUALITIES = [fact.name for fact in fields(SignalQuality)]
 """Columns of what was measured."""
 
 
-def index_schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
+def index_schema() -> "pa.Schema":
     """The columns of `index.parquet`: those of `Clip`, of `IndexRow` and of `SignalQuality`."""
     import pyarrow as pa
 
@@ -151,7 +155,14 @@ def index_schema() -> Any:  # noqa: ANN401 - pyarrow ships no types
     return pa.schema([*known, *segment, *(pa.field(name, pa.float32()) for name in QUALITIES)])
 
 
-def with_column(table: Any, name: str, values: Any) -> Any:  # noqa: ANN401
+def strings(column: "pa.Array[Any] | pa.ChunkedArray[Any]") -> list[str]:
+    """The values of a column of text, which has no nulls."""
+    return cast("list[str]", column.to_pylist())
+
+
+def with_column(
+    table: "pa.Table", name: str, values: "Sequence[Any] | pa.Array[Any] | pa.ChunkedArray[Any]"
+) -> "pa.Table":
     """The table with other values, a list or an Arrow array, in a column."""
     import pyarrow as pa
 
@@ -160,7 +171,7 @@ def with_column(table: Any, name: str, values: Any) -> Any:  # noqa: ANN401
     return table.set_column(table.schema.get_field_index(name), field, column)
 
 
-def clip_table(clips: Sequence[Clip]) -> Any:  # noqa: ANN401
+def clip_table(clips: Sequence[Clip]) -> "pa.Table":
     """An Arrow table of clips."""
     import pyarrow as pa
 
@@ -169,14 +180,14 @@ def clip_table(clips: Sequence[Clip]) -> Any:  # noqa: ANN401
     return pa.table(columns, pa.schema([schema.field(name) for name in _CLIP]))
 
 
-def clips_of(table: Any) -> Iterator[Clip]:  # noqa: ANN401
+def clips_of(table: "pa.Table") -> Iterator[Clip]:
     """The clips of an Arrow table with these columns, a batch of them at a time."""
     for start in range(0, len(table), _READ_ROWS):
         batch = table.select(_CLIP).slice(start, _READ_ROWS)
         yield from itertools.starmap(Clip, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
-def table_of(rows: Sequence[IndexRow]) -> Any:  # noqa: ANN401
+def table_of(rows: Sequence[IndexRow]) -> "pa.Table":
     """An Arrow table of rows, with the columns of an index."""
     import pyarrow as pa
 
@@ -186,7 +197,7 @@ def table_of(rows: Sequence[IndexRow]) -> Any:  # noqa: ANN401
     return pa.table(columns, index_schema())
 
 
-def rows_of(table: Any) -> list[IndexRow]:  # noqa: ANN401
+def rows_of(table: "pa.Table") -> list[IndexRow]:
     """The rows of an Arrow table with the columns of an index."""
     facts = zip(*(table[name].to_pylist() for name in _FACTS), strict=True)
     measured = zip(*(table[name].to_pylist() for name in QUALITIES), strict=True)
@@ -198,7 +209,7 @@ def rows_of(table: Any) -> list[IndexRow]:  # noqa: ANN401
 
 
 @contextmanager
-def readable_index(path: Path) -> Iterator[Any]:
+def readable_index(path: Path) -> Iterator["pq.ParquetFile"]:
     """The `pyarrow.parquet.ParquetFile`, open; a `LockstepError` for all that is wrong with it, then and later."""
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -9,12 +9,11 @@ import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import google_crc32c
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 _MASK_DELTA = 0xA282EAD8
 FRAME_BYTES = 16
@@ -80,10 +79,11 @@ with protobuf.
 
 
 @lru_cache
-def _example_type() -> Any:  # noqa: ANN401 - a class made here
+def _example_type() -> type[Message]:
     pool = descriptor_pool.DescriptorPool()
     pool.Add(text_format.Parse(_EXAMPLE, descriptor_pb2.FileDescriptorProto()))
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("lockstep.Example"))
+    message: type[Message] = message_factory.GetMessageClass(pool.FindMessageTypeByName("lockstep.Example"))
+    return message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +112,7 @@ class Record:
     """Place in the cache's languages; the first one is not written."""
     audio: AudioName | None = None
 
-    def _example(self, sound: Mapping[str, bytes | list[int]]) -> Any:  # noqa: ANN401
+    def _example(self, sound: Mapping[str, bytes | list[int]]) -> Message:
         """The message with these features beside those that all records have."""
         features = {
             "id": self.clip_id.encode(), "mel_length": [self.mel_length], "speaker": [self.speaker],

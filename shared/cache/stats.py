@@ -5,13 +5,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
 from xtts.shared.cache.clip_index import KEPT, UNKNOWN, IndexRow, kept_rows, readable_index
 from xtts.shared.text.letter_counts import LetterCounts, count_letters
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
 PERCENTILE_NAMES = ("50%", "90%", "95%", "99%", "99.9%", "max")
@@ -39,13 +42,13 @@ def letters_of(rows: Iterable[IndexRow], language: str) -> list[LetterCounts]:
     return count_letters(((clip.id, clip.text, clip.language, left_out) for clip, left_out in known), language)
 
 
-def read_lengths(index: Path) -> Any:  # noqa: ANN401 - pyarrow ships no types
+def read_lengths(index: Path) -> "pa.Table":
     """A table of the columns of an index that `corpus_stats` needs, of all clips; a `LockstepError` as `read_index`."""
     with readable_index(index) as file:
         return file.read(columns=["status", "reason", "token_length", "mel_length", "seconds"])
 
 
-def corpus_stats(lengths: Any) -> CorpusStats:  # noqa: ANN401
+def corpus_stats(lengths: "pa.Table") -> CorpusStats:
     """Percentiles and bucket plans of the kept clips of a table of `read_lengths`."""
     import pyarrow.compute as pc
 

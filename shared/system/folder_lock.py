@@ -10,7 +10,8 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from types import ModuleType
+from typing import Self
 
 from xtts.shared.errors import LockstepError
 
@@ -116,7 +117,7 @@ def _shared_lock(folder: Path) -> int | None:
     return None
 
 
-def _fcntl(folder: Path) -> Any:  # noqa: ANN401 - a module that Windows lacks
+def _fcntl(folder: Path) -> ModuleType:
     try:
         import fcntl
     except ImportError:

@@ -7,7 +7,8 @@ token spans two words.
 import json
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.readings import TONES
@@ -65,10 +66,11 @@ def _engine(**model: object) -> "Tokenizer":
     return engine
 
 
-def _library() -> Any:  # noqa: ANN401 - an optional module
+def _library() -> ModuleType:
     try:
         import tokenizers
     except ImportError:
         fix = "pip install 'lockstep-tts[bpe]'"
         raise LockstepError("text.tokenizer", found="bpe without Hugging Face tokenizers", fix=fix) from None
-    return tokenizers
+    module: ModuleType = tokenizers
+    return module

@@ -8,7 +8,7 @@ number in a text is taken for a tone.
 import io
 import re
 from contextlib import redirect_stdout
-from typing import Any
+from types import ModuleType
 
 from xtts.shared.errors import LockstepError
 
@@ -28,14 +28,15 @@ def kana_reading(text: str) -> str:
     return _WRITTEN.sub(lambda found: str(_open_jtalk().g2p(found[0], kana=True)), text)
 
 
-def _open_jtalk() -> Any:  # noqa: ANN401 - a module of an optional library
+def _open_jtalk() -> ModuleType:
     try:
         with redirect_stdout(io.StringIO()):  # it advises another extra
             import pyopenjtalk  # pyright: ignore[reportMissingImports]
     except ImportError:
         fix = "pip install 'lockstep-tts[japanese]'"
         raise LockstepError("text.language", found="Japanese without pyopenjtalk-plus", fix=fix) from None
-    return pyopenjtalk
+    module: ModuleType = pyopenjtalk
+    return module
 
 
 def pinyin(text: str) -> str:

@@ -100,7 +100,7 @@ class Report:
         return {"healthy": not advice, "sections": sections, "advice": advice}
 
 
-def as_yaml(value: Any) -> str:  # noqa: ANN401 - a setting's value is any of YAML's
+def as_yaml(value: object) -> str:
     """A setting's value as written in YAML; JSON scalars are valid YAML."""
     return value if isinstance(value, str) else json.dumps(value)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
@@ -18,6 +18,9 @@ from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.doctor.results import Fact, Problem, Result, as_yaml
 from xtts.trainer.reporting.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _TOLERATED_REJECTS = 0.01
 """A cap may reject this share of the clips: it is meant for a few outliers."""
@@ -109,7 +112,7 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
     return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], problems
 
 
-def caps(clips: Any, config: Config) -> Result:  # noqa: ANN401
+def caps(clips: "pa.Table", config: Config) -> Result:
     """Clips of known lengths that `shapes.max_text_length` and `shapes.max_mel_frames` reject."""
     tokens, frames, seconds = (clips[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
     measured, shapes = (tokens > 0) & (frames >= 0), config.shapes
@@ -137,7 +140,7 @@ def caps(clips: Any, config: Config) -> Result:  # noqa: ANN401
     return [Fact(name="caps", value=rejected, text=text or "none")], problems
 
 
-def padding(clips: Any, spec: CacheSpec) -> Result:  # noqa: ANN401
+def padding(clips: "pa.Table", spec: CacheSpec) -> Result:
     """Share of padding, and the number of buckets that reduces it."""
     stats, now, used = corpus_stats(clips), spec.statistics.fill, len(spec.buckets)
     best = max(stats.padding_efficiency.values())

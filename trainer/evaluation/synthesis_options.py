@@ -1,6 +1,6 @@
 """Options of a synthesis: the one place for their names, defaults, ranges and words, whatever the way in."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -37,7 +37,7 @@ class SynthesisOptions(BaseModel):
     seconds: Annotated[float | None, Field(ge=0.01, le=3600.0)] = None
     """Length of each text in seconds, with its pauses, instead of a speed."""
 
-    def __init__(self, /, **given: Any) -> None:  # noqa: ANN401 - of any type: Python programs and clients give them
+    def __init__(self, /, **given: object) -> None:
         """Check every value; numbers of numpy are numbers."""
         try:
             super().__init__(**{name: _plain(value) for name, value in given.items()})
@@ -51,7 +51,7 @@ class SynthesisOptions(BaseModel):
         if self.seconds is not None and self.speed != type(self).model_fields["speed"].default:
             raise LockstepError("--seconds", found="together with a speed", expected="one of them")
 
-    def replaced(self, **changes: Any) -> Self:  # noqa: ANN401
+    def replaced(self, **changes: object) -> Self:
         """The same with other values, checked."""
         return type(self)(**{**self.model_dump(), **changes})
 
@@ -61,7 +61,7 @@ class SynthesisOptions(BaseModel):
         return sampling_schedule(self.nfe, self.solver)
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401
+def _plain(value: object) -> object:
     """A number of numpy as Python's own."""
     return value.item() if hasattr(value, "item") else value
 

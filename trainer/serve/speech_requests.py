@@ -45,7 +45,7 @@ class Offer:
     letters: int
 
 
-def _voice_name(voice: Any) -> Any:  # noqa: ANN401 - pydantic judges it
+def _voice_name(voice: object) -> object:
     """The name in OpenAI's object of a voice, {"id": name}."""
     return voice["id"] if isinstance(voice, dict) and "id" in voice else voice
 

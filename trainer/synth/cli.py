@@ -88,7 +88,7 @@ vocoder_option = click.option(
 )
 
 
-def _value(given: Any) -> Any:  # noqa: ANN401 - `SynthesisOptions` judges it
+def _value(given: object) -> object:
     """A text of the command line as a number, if it is one."""
     for kind in (int, float):
         with suppress(ValueError):

@@ -2,10 +2,13 @@
 
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import soxr
+
+if TYPE_CHECKING:
+    import soundfile
 
 MEDIA_TYPES = {
     "mp3": "audio/mpeg", "opus": "audio/ogg", "wav": "audio/wav", "flac": "audio/flac", "pcm": "audio/pcm"
@@ -56,7 +59,7 @@ class Encoder:
         return data
 
 
-def _sound_file(data: io.BytesIO, name: str, sample_rate: int) -> Any:  # noqa: ANN401 - soundfile has no types
+def _sound_file(data: io.BytesIO, name: str, sample_rate: int) -> "soundfile.SoundFile":
     """An open sound file of 16 bits; mp3 at a constant bitrate, so that players know the length of a stream."""
     import soundfile
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xtts.shared.text.pronunciation import read_lexicon
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -60,7 +60,7 @@ def load_voice(
     vocoder: str | None = None,
     lexicon: str | PathLike[str] | None = None,
     engine: Engine | None = None,
-    **synthesis: Any,  # noqa: ANN401 - by `SynthesisOptions`
+    **synthesis: object,
 ) -> LoadedVoice:
     """Load the averaged weights of a checkpoint to speak with, as `xtts-synth` does.
 
@@ -128,7 +128,7 @@ def evaluate_checkpoint(
     split: "Split" = "validation",
     limit: int = 100,
     quiet: bool = True,
-    **synthesis: Any,  # noqa: ANN401 - by `SynthesisOptions`
+    **synthesis: object,
 ) -> "dict[str, Figures]":
     """Speak sentences of a cache and compare them with their recordings, as `xtts-synth evaluate` does.
 

@@ -2,9 +2,12 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from xtts.shared.errors import LockstepError
+
+if TYPE_CHECKING:
+    import onnxruntime  # pyright: ignore[reportMissingImports]
 
 
 def read_file(path: Path) -> bytes:
@@ -15,7 +18,7 @@ def read_file(path: Path) -> bytes:
         raise LockstepError(str(path), found=f"cannot be read ({error.strerror})") from None
 
 
-def open_session(data: bytes, where: str, *, threads: int = 0) -> Any:  # noqa: ANN401 - onnxruntime ships no types
+def open_session(data: bytes, where: str, *, threads: int = 0) -> "onnxruntime.InferenceSession":
     """A session of an ONNX model; threads: those of one operator, 0 for as many as there are cores.
 
     Sizes may change from run to run: no plan of the memory is kept for those of each.

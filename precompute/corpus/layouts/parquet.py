@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xtts.precompute.archives.parquet_files import (
     SUFFIX,
@@ -25,6 +25,10 @@ from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _FOLDERS = ("", "data")
 """Where a folder's Parquet files lie."""
@@ -149,7 +153,7 @@ def _split(file: str) -> str:
 
 
 def _rows_of_group(
-    table: Any, group: int, columns: Columns, kinds: list[str], source: tuple[str, str], first: int  # noqa: ANN401
+    table: "pq.ParquetFile", group: int, columns: Columns, kinds: list[str], source: tuple[str, str], first: int
 ) -> Iterator[_Row]:  # fmt: skip
     """source: the file for messages, and relative to the corpus; first: number of the first row."""
     kinds = [kind for kind in kinds if columns[kind]]
@@ -161,7 +165,7 @@ def _rows_of_group(
         yield _Row(f"{source[0]} row {number}", source[1], number, bool(embedded) and embedded[number - first], said)
 
 
-def _text(value: Any) -> str:  # noqa: ANN401 - a string, a whole number or None
+def _text(value: object) -> str:
     return "" if value is None else " ".join(filter(None, (line.strip() for line in str(value).split("\n"))))
 
 
@@ -185,7 +189,7 @@ def _clip_id(row: _Row, ids: Mapping[str, str]) -> str:
     return ids[without_suffix(file)] if file else f"{Path(row.source).stem}-{row.number}"
 
 
-def find_columns(where: str, schema: Any, named: Mapping[str, str]) -> Columns:  # noqa: ANN401 - pyarrow has no types
+def find_columns(where: str, schema: "pa.Schema", named: Mapping[str, str]) -> Columns:
     """The columns of a file with this schema.
 
     named: of some kinds (those of `--columns`) the number of the column from 0, or its name.
@@ -203,7 +207,7 @@ def find_columns(where: str, schema: Any, named: Mapping[str, str]) -> Columns: 
     return {"audio": audio, "path": path, "text": text, "normalised": normalised, "file": file, **found}
 
 
-def _named(where: str, schema: Any, name: str) -> str:  # noqa: ANN401 - pyarrow ships no types
+def _named(where: str, schema: "pa.Schema", name: str) -> str:
     names: list[str] = schema.names
     if name in names and names.count(name) == 1:
         return name
@@ -212,7 +216,7 @@ def _named(where: str, schema: Any, name: str) -> str:  # noqa: ANN401 - pyarrow
     raise LockstepError(where, found=f"no column {name[:40]!r}", expected=f"one of {names!r:.200}")
 
 
-def _audio(where: str, schema: Any, named: str) -> tuple[str, str]:  # noqa: ANN401 - pyarrow ships no types
+def _audio(where: str, schema: "pa.Schema", named: str) -> tuple[str, str]:
     """(column of bytes, column of paths) of the audio."""
     try:
         leaf = audio_leaf(schema, named)
@@ -227,7 +231,7 @@ def _audio(where: str, schema: Any, named: str) -> tuple[str, str]:  # noqa: ANN
     return leaf, path if path in kinds.names and _is_of_kind(kinds.field(path).type, "text") else ""
 
 
-def _texts(where: str, schema: Any, own: Mapping[str, str]) -> tuple[str, str]:  # noqa: ANN401 - pyarrow has no types
+def _texts(where: str, schema: "pa.Schema", own: Mapping[str, str]) -> tuple[str, str]:
     """(raw text, text in words), one of which may be empty."""
     if any(kind in own for kind in _TEXTS):
         return own.get("text", ""), own.get("normalised", "")
@@ -245,16 +249,16 @@ def _texts(where: str, schema: Any, own: Mapping[str, str]) -> tuple[str, str]: 
     return "".join(both["text"]), "".join(both["normalised"])
 
 
-def _usual(schema: Any, usual: tuple[str, ...], kind: str) -> list[str]:  # noqa: ANN401 - pyarrow ships no types
+def _usual(schema: "pa.Schema", usual: tuple[str, ...], kind: str) -> list[str]:
     names = [name for one in usual for name in schema.names if name.lower() == one]
     return [name for name in names if schema.names.count(name) == 1 and _is_of_kind(schema.field(name).type, kind)]
 
 
-def _first(schema: Any, usual: tuple[str, ...], kind: str) -> str:  # noqa: ANN401 - pyarrow ships no types
+def _first(schema: "pa.Schema", usual: tuple[str, ...], kind: str) -> str:
     return next(iter(_usual(schema, usual, kind)), "")
 
 
-def _is_of_kind(type_: Any, kind: str) -> bool:  # noqa: ANN401 - pyarrow ships no types
+def _is_of_kind(type_: "pa.DataType", kind: str) -> bool:
     """Text, and for names of speakers and clips also whole numbers."""
     import pyarrow.types as kinds
 
