@@ -14,6 +14,8 @@ PROGRAMS = sorted({path.stem for path in BENCHMARKS.glob("*.py")} - LOADS_TENSOR
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_still_finds_what_it_imports(program, monkeypatch, capsys):
+    if program == "run_hlo":
+        pytest.importorskip("jax", reason="it runs where JAX is, and there is no TensorFlow")
     monkeypatch.setattr("sys.argv", [f"{program}.py", "--help"])
     with pytest.raises(SystemExit, match="0"):
         importlib.import_module(program).main()
