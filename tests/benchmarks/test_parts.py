@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-LOADS_TENSORFLOW = {"export_step", "training"}
+LOADS_TENSORFLOW = {"export_step", "training", "vocoder_training"}
 """With settings of their own for the process."""
 PROGRAMS = sorted({path.stem for path in BENCHMARKS.glob("*.py")} - LOADS_TENSORFLOW)
 
