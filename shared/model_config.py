@@ -126,8 +126,8 @@ class VocoderConfig(ConfigSection):
     """D of the ConvNeXt blocks."""
     blocks: PositiveInt = 4
     """ConvNeXt blocks."""
-    kernel: Annotated[int, Field(gt=0, multiple_of=1)] = 7
-    """Width of the depthwise convolutions, frames; odd."""
+    kernel: PositiveInt = 7
+    """Width of the depthwise convolutions, frames."""
     expansion: PositiveInt = 3
     """Hidden width of a block's perceptron as a multiple of width."""
     discriminator_width: PositiveInt = 96

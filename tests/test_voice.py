@@ -41,6 +41,16 @@ def test_a_sentence_has_the_length_and_the_pitch_of_a_woman_who_says_it(spoken):
     assert 130 < np.median(voiced) < 260
 
 
+def test_the_voice_speaks_with_its_own_vocoder_unless_another_is_named():
+    own, named, other = (
+        load_voice(VOICE, vocoder=vocoder).speak(SENTENCE).samples
+        for vocoder in (None, f"onnx:{VOICE / 'vocoder.onnx'}", "griffinlim")
+    )
+    np.testing.assert_array_equal(own, named)
+    assert own.shape == other.shape
+    assert np.abs(own - other).max() > 0.05
+
+
 TEXTS = (
     "Guten Morgen", "Das ist ein Test", "Am Abend", "Er ging nach Hause, ohne etwas zu sagen", "Ja", "Nein!", "Wohin?",
     "Österreich und Ungarn", "Ich weiß nicht, ob sie kommt", "Alle Kinder spielten im Garten", "Und dann", "Eis",

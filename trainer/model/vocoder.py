@@ -204,18 +204,18 @@ class Vocoder(keras.Model):  # type: ignore[misc]
         ]
         spoken = self.filter_spectra(spectra, *self.gains(mel, crops.log_hertz, crops.voiced))
         log_hertz, voicing = self.pitch(mel)
-        off = tf.reduce_sum(tf.abs(log_hertz - crops.log_hertz) * crops.voiced, axis=1)
-        off /= tf.reduce_sum(crops.voiced, axis=1) + 1.0
-        missed = tf.nn.sigmoid_cross_entropy_with_logits(crops.voiced, voicing)
+        pitch_error = tf.reduce_sum(tf.abs(log_hertz - crops.log_hertz) * crops.voiced, axis=1)
+        pitch_error /= tf.reduce_sum(crops.voiced, axis=1) + 1.0
+        voicing_loss = tf.nn.sigmoid_cross_entropy_with_logits(crops.voiced, voicing)
         inside = slice(EDGE_FRAMES * self.profile.hop_samples, -EDGE_FRAMES * self.profile.hop_samples)
-        heard = spoken[:, inside], crops.samples[:, inside]
+        cropped = spoken[:, inside], crops.samples[:, inside]
         return {
-            "spectrum": _spectral_loss(*heard),
+            "spectrum": _spectral_loss(*cropped),
             "mel": tf.reduce_mean(
                 tf.abs(self.log_mel(spoken) - self.log_mel(crops.samples))[:, EDGE_FRAMES:-EDGE_FRAMES], axis=[1, 2]
             ),
-            "pitch": off + tf.reduce_mean(missed, axis=1),
-            **self._adversarial_losses(*heard),
+            "pitch": pitch_error + tf.reduce_mean(voicing_loss, axis=1),
+            **self._adversarial_losses(*cropped),
         }
 
     def _adversarial_losses(self, spoken: tf.Tensor, recorded: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -230,10 +230,10 @@ class Vocoder(keras.Model):  # type: ignore[misc]
                 / (tf.reduce_mean(tf.abs(tf.stop_gradient(real)), axis=[1, 2]) + 1e-3)
                 for real, made in pairs
             ]
-            fooled = tf.reduce_mean(tf.square(1.0 - judged[batch:]), axis=[1, 2])
+            generator_loss = tf.reduce_mean(tf.square(1.0 - judged[batch:]), axis=[1, 2])
             real, made = tf.split(discriminator(tf.stop_gradient(both), frozen=False)[-1], 2)
-            told = tf.reduce_mean(tf.square(1.0 - real) + tf.square(made), axis=[1, 2])
-            losses.append([fooled, tf.add_n(matched) / len(matched), told])
+            discriminator_loss = tf.reduce_mean(tf.square(1.0 - real) + tf.square(made), axis=[1, 2])
+            losses.append([generator_loss, tf.add_n(matched) / len(matched), discriminator_loss])
         sums = [tf.add_n(parts) / len(self.discriminators) for parts in zip(*losses, strict=True)]
         return dict(zip(("adversary", "features", "discriminators"), sums, strict=True))
 
@@ -304,9 +304,9 @@ def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | fl
     # Straight lines between the middles of the frames.
     before = tf.concat([hertz[:, :1], hertz[:, :-1]], axis=1)
     after = tf.concat([hertz[:, 1:], hertz[:, -1:]], axis=1)
-    place = (tf.range(hop, dtype=tf.float32) + 0.5) / hop - 0.5
-    slope = tf.where(place < 0.0, (hertz - before)[..., tf.newaxis], (after - hertz)[..., tf.newaxis])
-    each = hertz[..., tf.newaxis] + slope * place
+    offset = (tf.range(hop, dtype=tf.float32) + 0.5) / hop - 0.5
+    slope = tf.where(offset < 0.0, (hertz - before)[..., tf.newaxis], (after - hertz)[..., tf.newaxis])
+    each = hertz[..., tf.newaxis] + slope * offset
     # Periods passed: summed within a frame, then over whole frames without their whole parts, in float32.
     within = tf.cumsum(each / profile.sample_rate, axis=2)
     starts = tf.cumsum(tf.math.floormod(within[..., -1], 1.0), axis=1, exclusive=True)
@@ -324,10 +324,10 @@ def constant_noise(count: tf.Tensor) -> tf.Tensor:
 
     Their lengths are primes, so that it begins again after 12 minutes at 22,050 Hz.
     """
-    random, place, total = np.random.default_rng(0), tf.range(count), tf.zeros([])
+    random, index, total = np.random.default_rng(0), tf.range(count), tf.zeros([])
     for length in _NOISE_TABLES:
         table = (random.standard_normal(length) / math.sqrt(len(_NOISE_TABLES))).astype(np.float32)
-        total += tf.gather(tf.constant(table), place % length)
+        total += tf.gather(tf.constant(table), index % length)
     return total[tf.newaxis]
 
 
@@ -338,10 +338,10 @@ def _fourier_matrices(size: int, frames: tf.Tensor) -> tuple[tf.Tensor, tf.Tenso
     what depends on the frames, int32[], of which there are never less than 0.
     """
     zero = tf.minimum(frames, 0)
-    place = tf.range(size + zero)[:, tf.newaxis] * tf.range(size // 2 + 1)
+    product = tf.range(size + zero)[:, tf.newaxis] * tf.range(size // 2 + 1)
     angle = 2.0 * np.pi * np.arange(size) / size
     cosine, sine = (tf.constant(wave(angle), tf.float32) for wave in (np.cos, np.sin))
-    return tf.gather(cosine, place % size), tf.gather(sine, place % size)
+    return tf.gather(cosine, product % size), tf.gather(sine, product % size)
 
 
 def _add_overlapping(frames: tf.Tensor, hop: int) -> tf.Tensor:

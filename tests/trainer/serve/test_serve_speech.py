@@ -70,7 +70,7 @@ def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_c
 
 def test_readings_and_vocoder_are_loaded_before_the_first_request(onnx_folder, monkeypatch):
     loaded = []
-    monkeypatch.setattr(warm_voice_module, "make_vocoder", lambda *_, **__: lambda mel: loaded.append(mel.shape))
+    monkeypatch.setattr(warm_voice_module, "make_vocoder", lambda *_, voice: lambda mel: loaded.append(mel.shape))
     monkeypatch.setattr(warm_voice_module, "encode_text", lambda words, _, language, __: loaded.append(language))
     next(WarmVoice(settings_of(onnx_folder), print, print).prepare())
     assert loaded == [(16, 80), "en"]
