@@ -21,11 +21,11 @@ import numpy as np
 
 from xtts.shared.audio.decode import Segment, read_recording
 from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.audio.pitch import track_pitch
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import kept_rows, read_index
 from xtts.shared.config import TrainingConfig
 from xtts.shared.model_config import VocoderConfig
-from xtts.trainer.evaluation.pitch import track_pitch
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):

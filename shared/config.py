@@ -66,6 +66,15 @@ class AudioConfig(ConfigSection):
     """Cut the ends of a clip that are quieter than its loudest 10 ms by more than this many dB, less 50 ms."""
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
     """Bring every clip to this integrated loudness (ITU-R BS.1770), by less where the peak would pass full scale."""
+    crop_frames: Annotated[int, Field(ge=32, le=1024)] | None = None
+    """Cut every clip into crops of so many frames, whose records also hold samples and pitch: what trains a vocoder.
+    null: whole clips."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.crop_frames and (self.trim_silence_db is not None or self.loudness_lufs is not None):
+            raise ValueError("crop_frames cuts recordings as they are: trim_silence_db and loudness_lufs must be null")
+        return self
 
 
 class TextConfig(ConfigSection):

@@ -11,7 +11,7 @@ import soundfile
 
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.trainer.evaluation.pitch import track_pitch
+from xtts.shared.audio.pitch import track_pitch
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.library import load_voice
 

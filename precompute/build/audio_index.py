@@ -27,7 +27,8 @@ _CHUNK = 16
 def refuse_unsuited(clips: "pa.Table", config: Config) -> None:
     """A `LockstepError` for what the trainer cannot do to audio: trim, scale, cut segments, open archives."""
     audio = config.audio
-    for key, value in (("trim_silence_db", audio.trim_silence_db), ("loudness_lufs", audio.loudness_lufs)):
+    for key in ("trim_silence_db", "loudness_lufs", "crop_frames"):
+        value = getattr(audio, key)
         if value is not None:
             found = f"{value} with --index-only, where the trainer reads the recordings as they are"
             raise LockstepError(f"audio.{key}", found=found, expected="null", fix=WITH_MELS)

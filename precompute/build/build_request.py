@@ -11,6 +11,7 @@ from xtts.precompute.build.remote_cache import RemoteCache
 from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.corpus.crops import cut_clips
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.workers.stopping import disk_errors_explained
@@ -89,8 +90,9 @@ def make_request(
     if stored is not None and stored.lexicon != lexicon:
         changed = len(dict(stored.lexicon.items() ^ lexicon.items()))
         notes.append(f"text.lexicon: {changed} {'word' if changed == 1 else 'words'} changed: {TOKENISED_AGAIN}")
-    corpora = replace(corpora, notes=(*corpora.notes, *notes))
     tokenizer = _tokenizer(corpora.clips, config, previous, stored, lexicon)
+    clips = cut_clips(corpora.clips, corpora.roots, config) if config.audio.crop_frames else corpora.clips
+    corpora = replace(corpora, clips=clips, notes=(*corpora.notes, *notes))
     return BuildRequest(
         corpora=corpora,
         cache=cache,

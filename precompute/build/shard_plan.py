@@ -14,6 +14,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape, choose_shapes, fitting_buckets, padding_efficiency, round_up
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, shard_corpus, shard_count, shard_file
 from xtts.shared.cache.clip_index import ShardPlace, strings
+from xtts.shared.cache.records import CropAudio
 from xtts.shared.config import Config
 
 if TYPE_CHECKING:
@@ -257,6 +258,8 @@ def _divide(
 def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: PreviousPlan | None) -> list[BucketShape]:
     if not config.shapes.pad_to_fixed_length:
         return [BucketShape(tokens=round_up(int(tokens.max())), frames=round_up(int(frames.max())))]
+    if config.audio.crop_frames:
+        return [BucketShape(tokens=round_up(int(tokens.max())), frames=round_up(config.audio.crop_frames))]
     best = choose_shapes(tokens, frames, config.shapes.buckets)
     if previous is None or (fitting_buckets(previous.shapes, tokens, frames) < 0).any():
         return best
@@ -275,7 +278,9 @@ def _speakers(columns: PlanColumns, kept: np.ndarray, previous: PreviousPlan | N
 
 def stored_bytes(clips: int, frames: int, shape: BucketShape, config: Config) -> int:
     """About how large the records of so many clips are, which have so many frames together."""
-    item = (2 if config.shards.mel_dtype == "float16" else 4) * mel_profile(config.audio.profile).mel_channels
+    profile = mel_profile(config.audio.profile)
+    item = (2 if config.shards.mel_dtype == "float16" else 4) * profile.mel_channels
+    item += CropAudio.frame_bytes(profile.hop_samples) if config.audio.crop_frames else 0
     stored = clips * shape.frames if config.shapes.pad_to_fixed_length else frames
     return stored * item + clips * (shape.tokens + _RECORD_OVERHEAD_BYTES)
 

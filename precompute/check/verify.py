@@ -28,7 +28,7 @@ from xtts.shared.cache.cache_spec import (
 )
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
 from xtts.shared.cache.quick_check import shard_problem
-from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
+from xtts.shared.cache.records import CorruptRecord, CropAudio, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.storage.urls import Location
 from xtts.shared.system.folder_lock import ReadLock
@@ -239,6 +239,8 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
     tokens, frames = len(record.tokens), len(record.mel) if record.audio is None else bucket.frames
     if record.audio is not None and spec.mel_profile.clip_frames(record.audio.samples) != record.mel_length:
         yield f"{record.audio.samples} samples", f"those of {record.mel_length} frames"
+    if record.crop is not None or spec.holds_crops:
+        yield from _crop_problems(spec, bucket, record.crop)
     most_frames, most_tokens = (
         (bucket.frames, bucket.tokens) if spec.fixed_length else (record.mel_length, record.token_length)
     )
@@ -259,3 +261,13 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
         yield "mel padded with other values", f"{float(silence)}"
     if not 0 <= record.speaker < max(1, len(spec.speakers)):
         yield f"speaker {record.speaker}", f"0 to {max(1, len(spec.speakers)) - 1}"
+
+
+def _crop_problems(spec: CacheSpec, bucket: Bucket, crop: CropAudio | None) -> Iterator[tuple[str, str]]:
+    if crop is None or not spec.holds_crops:
+        yield "holds samples" if crop else "holds no samples", "the other, as cache.json has it"
+        return
+    expected = (bucket.frames * spec.mel_profile.hop_samples, bucket.frames, bucket.frames)
+    lengths = (len(crop.waveform), len(crop.log_hertz), len(crop.voiced))
+    if lengths != expected:
+        yield f"(samples, pitch, voicing) have lengths {lengths}", f"{expected}"

@@ -73,6 +73,11 @@ class FeatureExtractor(AudioFiles):
         """The tokens of a clip's text, in its language."""
         return self.tokenizer.encode(clip.text, clip.language or self.language, f"clip {clip.id}")
 
+    def frames(self, samples: int) -> int:
+        """T of the stored mel of S samples: a clip has silent edges, a crop has none."""
+        crop = self.config.audio.crop_frames
+        return min(self.profile.frames(samples), crop) if crop else self.profile.clip_frames(samples)
+
     def samples(self, recording: Recording) -> np.ndarray:
         """The clip that the mel is computed of: mono, resampled, trimmed and scaled as configured. float32[S]."""
         rate, audio = self.profile.sample_rate, self.config.audio

@@ -17,15 +17,19 @@ from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import unpack
 from xtts.precompute.workers.shared_folders import attempt_path
 from xtts.shared.audio.decode import AudioProblem, Recording
-from xtts.shared.audio.mel import clip_mel
+from xtts.shared.audio.mel import clip_mel, log_mel
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.pitch import track_pitch
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import Shard, with_digest
 from xtts.shared.cache.clip_index import KEPT, IndexRow, ShardPlace, rows_of
-from xtts.shared.cache.records import FRAME_BYTES, Record, frame
+from xtts.shared.cache.records import FRAME_BYTES, CropAudio, Record, frame
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 
+_UNVOICED_LOG_HERTZ = 5.0
+"""The pitch of a crop without a voiced frame: 148 Hz."""
 Sums = tuple[str, float, float]
 """Digest of a clip's audio, sum and sum of squares of its mel."""
 
@@ -111,18 +115,20 @@ def _features(
     if stored is not None:
         found = mels.read_record(stored.path, stored.position, row.clip.id)
         mel = found.mel[: found.mel_length]
-        return _record(row, mel, task, extractor), stored.audio_sha256, stored.sums, None
-    mel, audio = read_mel(row, extractor)
+        return _record(row, mel, task, extractor, found.crop), stored.audio_sha256, stored.sums, None
+    mel, samples, audio = read_mel(row, extractor)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    return _record(row, mel, task, extractor), audio.sha256, sums, audio.quality
+    crop = crop_audio(samples, task.shape.frames, extractor.profile) if extractor.config.audio.crop_frames else None
+    return _record(row, mel, task, extractor, crop), audio.sha256, sums, audio.quality
 
 
-def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, Recording]:
-    """The mel of a clip in the stored type, and the audio it is of; raises `AudioProblem`."""
+def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, np.ndarray, Recording]:
+    """(mel of a clip in the stored type, its samples float32[S], the audio they are of); raises `AudioProblem`."""
     audio = _read_source(row, extractor)
-    return extract_mel(extractor.samples(audio), row.mel_length, extractor), audio
+    samples = extractor.samples(audio)
+    return extract_mel(samples, row.mel_length, extractor), samples, audio
 
 
 def sums_of_clips(extractor: FeatureExtractor, rows: bytes) -> dict[str, Sums]:
@@ -130,7 +136,7 @@ def sums_of_clips(extractor: FeatureExtractor, rows: bytes) -> dict[str, Sums]:
     found = dict[str, Sums]()
     for row in rows_of(unpack(rows)):
         try:
-            mel, audio = read_mel(row, extractor)
+            mel, _, audio = read_mel(row, extractor)
         except AudioProblem as problem:
             raise LockstepError(str(extractor.path(row.clip)), found=str(problem), exit_code=1) from None
         found[row.clip.id] = (audio.sha256, *mel_sums(mel))
@@ -153,10 +159,25 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
 
 def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -> np.ndarray:
     """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem` where it has other frames."""
-    if extractor.profile.clip_frames(len(samples)) != frames:
+    if extractor.frames(len(samples)) != frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
-        return clip_mel(samples, extractor.profile).astype(extractor.config.shards.mel_dtype)
+        mel = log_mel if extractor.config.audio.crop_frames else clip_mel
+        return mel(samples, extractor.profile)[:frames].astype(extractor.config.shards.mel_dtype)
+
+
+def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAudio:
+    """The audio of a crop padded to T frames; samples: float32[S]."""
+    whole = np.pad(samples, (0, max(0, frames * profile.hop_samples - len(samples))))[: frames * profile.hop_samples]
+    hertz = track_pitch(whole, profile, frames)
+    voiced = np.flatnonzero(hertz)
+    log_hertz = np.full(frames, _UNVOICED_LOG_HERTZ)
+    if len(voiced):
+        log_hertz = np.interp(np.arange(frames), voiced, np.log(hertz[voiced]))
+    return CropAudio(
+        waveform=np.clip(np.round(whole * 32_768.0), -32_768, 32_767).astype(np.int16),
+        log_hertz=log_hertz.astype(np.float32), voiced=(hertz > 0.0).astype(np.uint8),
+    )  # fmt: skip
 
 
 def _read_source(row: IndexRow, extractor: FeatureExtractor) -> Recording:
@@ -166,7 +187,9 @@ def _read_source(row: IndexRow, extractor: FeatureExtractor) -> Recording:
         check_unchanged(row, extractor)
 
 
-def _record(row: IndexRow, mel: np.ndarray, task: ShardTask, extractor: FeatureExtractor) -> Record:
+def _record(
+    row: IndexRow, mel: np.ndarray, task: ShardTask, extractor: FeatureExtractor, crop: CropAudio | None = None
+) -> Record:
     profile, shape = extractor.profile, task.shape
     most_frames, most_tokens = (
         (shape.frames, shape.tokens) if extractor.config.shapes.pad_to_fixed_length else (len(mel), row.token_length)
@@ -183,4 +206,5 @@ def _record(row: IndexRow, mel: np.ndarray, task: ShardTask, extractor: FeatureE
         mel_length=len(mel),
         speaker=task.speakers.get(row.clip.speaker, 0),
         language=extractor.language_id(row.clip.language),
+        crop=crop,
     )

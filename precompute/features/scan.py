@@ -148,7 +148,7 @@ def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
             return row.rejected(problem.reason, problem.detail)
         return row.rejected("unreadable audio", problem.strerror or "")
     return replace(
-        row, mel_length=profile.clip_frames(samples), seconds=samples / profile.sample_rate,
+        row, mel_length=extractor.frames(samples), seconds=samples / profile.sample_rate,
         notes="; ".join(filter(None, notes)),
     )  # fmt: skip
 

@@ -15,7 +15,7 @@ from xtts.shared.cache.clip_index import ShardPlace
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[7] = 7
+FORMAT_VERSION: Literal[8] = 8
 ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
 """In a cache the last two carry a digest: see `with_digest`."""
@@ -102,7 +102,7 @@ class Statistics(_SpecPart):
 class CacheSpec(_SpecPart):
     """What `cache.json` holds, less its own digest."""
 
-    format_version: Literal[7]
+    format_version: Literal[8]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]
@@ -168,6 +168,11 @@ class CacheSpec(_SpecPart):
     def names_audio(self) -> bool:
         """True for a cache without mels (`xtts-precompute build --index-only`): the trainer reads the wavs."""
         return bool(self.audio_folders)
+
+    @property
+    def holds_crops(self) -> bool:
+        """True for a cache of crops (`audio.crop_frames`), which train a vocoder."""
+        return self.features["audio"]["crop_frames"] is not None
 
     def audio_file(self, corpus: str, source: str) -> Path:
         """Where the audio of a clip lies, if this cache names audio."""

@@ -7,7 +7,7 @@ masked CRC-32C of the payload, little endian. Stock `tf.data.TFRecordDataset` an
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 import google_crc32c
@@ -98,6 +98,27 @@ class AudioName:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CropAudio:
+    """The audio of a crop of T frames, as the record of a clip cut by `audio.crop_frames` also holds it."""
+
+    waveform: np.ndarray
+    """int16[T * hop]."""
+    log_hertz: np.ndarray
+    """float32[T]: the natural logarithm of the pitch in Hz, interpolated where unvoiced."""
+    voiced: np.ndarray
+    """uint8[T]: 1 where voiced."""
+
+    @staticmethod
+    def frame_bytes(hop: int) -> int:
+        """Bytes of one frame."""
+        return 2 * hop + 4 + 1
+
+    def features(self) -> dict[str, bytes | list[int]]:
+        """The features of a `tf.train.Example`."""
+        return {field.name: getattr(self, field.name).tobytes() for field in fields(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Record:
     """One clip as stored: padded `tokens int64[L]` and `mel [T, M]`, and the true lengths."""
 
@@ -111,6 +132,7 @@ class Record:
     language: int = 0
     """Place in the cache's languages; the first one is not written."""
     audio: AudioName | None = None
+    crop: CropAudio | None = None
 
     def _example(self, sound: Mapping[str, bytes | list[int]]) -> Message:
         """The message with these features beside those that all records have."""
@@ -131,6 +153,7 @@ class Record:
     def to_example(self) -> bytes:
         """Serialised `tf.train.Example`, features in key order so that equal clips give equal bytes."""
         sound = {"mel": self.mel.tobytes()} if self.audio is None else _audio_features(self.audio)
+        sound |= self.crop.features() if self.crop else {}
         data: bytes = self._example(sound).SerializeToString()
         return data
 
@@ -171,6 +194,12 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
     if "audio" in features:
         corpus = blob("corpus").decode(errors="replace") if "corpus" in features else ""
         audio = AudioName(source=os.fsdecode(blob("audio")), samples=integers("samples")[0], corpus=corpus)
+    crop = None
+    if "waveform" in features:
+        crop = CropAudio(
+            waveform=np.frombuffer(blob("waveform"), "<i2"), log_hertz=np.frombuffer(blob("log_hertz"), "<f4"),
+            voiced=np.frombuffer(blob("voiced"), np.uint8),
+        )  # fmt: skip
     mel = b"" if audio else blob("mel")
     row_bytes = mel_channels * np.dtype(mel_dtype).itemsize
     if len(mel) % row_bytes:
@@ -184,4 +213,5 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
         speaker=integers("speaker")[0],
         language=integers("language")[0] if "language" in features else 0,
         audio=audio,
+        crop=crop,
     )

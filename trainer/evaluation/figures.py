@@ -12,8 +12,8 @@ import numpy as np
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
+from xtts.shared.audio.pitch import shimmer, track_pitch
 from xtts.trainer.evaluation.held_out_clips import HeldOutClip
-from xtts.trainer.evaluation.pitch import shimmer, track_pitch
 from xtts.trainer.evaluation.speech_distances import (
     PATCH_FRAMES,
     RANGE_LOG_F0,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.trainer.evaluation.pitch import HIGHEST_HZ, LOWEST_HZ
+from xtts.shared.audio.pitch import HIGHEST_HZ, LOWEST_HZ
 
 CEPSTRA = 13
 DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)

@@ -11,10 +11,10 @@ import pytest
 import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES, TENSORS, EventAccumulator
 
+from xtts.shared.audio.pitch import track_pitch
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.evaluation.figures import Figures
-from xtts.trainer.evaluation.pitch import track_pitch
 from xtts.trainer.reporting.spoken_samples import Sample, Samples, fixed_sentences
 from xtts.trainer.run.hooks import speak
 

@@ -9,7 +9,7 @@ import soundfile
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile
-from xtts.trainer.evaluation.pitch import shimmer, track_pitch
+from xtts.shared.audio.pitch import shimmer, track_pitch
 
 PROFILE = mel_profile("hifigan")
 RECORDED = Path(__file__).parents[3] / "docs" / "kerstin-recorded.mp3"

@@ -1,0 +1,58 @@
+"""Crops: every clip cut into segments of one length, which train a vocoder."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from xtts.precompute.corpus.clip_audio import audio_header
+from xtts.precompute.corpus.feature_extractor import AudioFiles
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
+from xtts.shared.cache.clip_index import Clip, clip_table, clips_of
+from xtts.shared.config import Config
+from xtts.shared.errors import LockstepError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def cut_clips(clips: "pa.Table", roots: Mapping[str, Path], config: Config) -> "pa.Table":
+    """Cut the clips into crops of `audio.crop_frames` frames, called ID/0, ID/1, ...
+
+    They lie side by side, but for the last, which ends with its clip. A clip of one crop or less keeps its id, and so
+    does one whose audio cannot be read: the scan says why. A `LockstepError` where the settings allow no crops.
+    """
+    profile, frames = mel_profile(config.audio.profile), config.audio.crop_frames
+    assert frames is not None
+    filters = config.data.filters
+    if not config.shapes.pad_to_fixed_length:
+        raise LockstepError("shapes.pad_to_fixed_length", found="false with audio.crop_frames", expected="true")
+    if filters.min_letters_per_second or filters.max_letters_per_second:
+        found = "set with audio.crop_frames, where a crop has the text of its clip"
+        raise LockstepError("data.filters, letters per second", found=found, expected="null")
+    if profile.centered:
+        raise LockstepError(
+            "audio.crop_frames", found=f"the profile {profile.name}, whose frames reach from one crop into the next",
+            expected="audio.profile hifigan or bigvgan24",
+        )  # fmt: skip
+    with TemporaryDirectory() as unpacked:
+        files = AudioFiles(roots=roots, unpacked=Path(unpacked))
+        return clip_table([crop for clip in clips_of(clips) for crop in _crops(clip, files, profile, frames)])
+
+
+def _crops(clip: Clip, files: AudioFiles, profile: MelProfile, frames: int) -> list[Clip]:
+    try:
+        header = audio_header(files.audio(clip), clip)
+    except (AudioProblem, OSError):
+        return [clip]
+    length = profile.frames(header.samples_at(profile.sample_rate))
+    if clip.duplicate or length <= frames:
+        return [clip]
+    duration = profile.seconds(frames) + 0.5 * profile.seconds(1)  # no frame is lost to rounding
+    starts = [*range(0, length - frames, frames), length - frames]
+    return [
+        replace(clip, id=f"{clip.id}/{i}", start=(clip.start or 0.0) + profile.seconds(start), duration=duration)
+        for i, start in enumerate(starts)
+    ]

@@ -1,0 +1,83 @@
+"""Caches of crops: what a vocoder is trained on."""
+
+import numpy as np
+import pytest
+import soundfile
+from builds import RATE, Listener, build, problems, rows_of, shards, sound, write_files
+
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.shard_reader import read_shard
+from xtts.shared.errors import LockstepError
+
+CROPS = ["audio.crop_frames=32", "split.validation_fraction=0"]
+HOP = 256
+
+
+def tone(seconds):
+    phase = 2 * np.pi * 220 * np.arange(round(seconds * RATE)) / RATE
+    return 0.1 * (np.sin(phase) + 0.5 * np.sin(2 * phase))
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """A tone of 100 frames, a noise of 20 and a file that is no audio."""
+    folder = write_files(tmp_path / "corpus", {
+        "metadata.csv": "tone|a tone of so many letters that no crop has a frame for each\nshort|a noise\nbroken|nothing\n", "wavs/short.wav": sound(20.5 * HOP / RATE),
+        "wavs/broken.wav": "no audio",
+    })  # fmt: skip
+    soundfile.write(folder / "wavs" / "tone.wav", tone(100.2 * HOP / RATE), RATE, subtype="PCM_16")
+    return folder
+
+
+def records_of(cache):
+    spec = load_spec(cache)
+    (bucket,) = spec.buckets
+    assert spec.holds_crops
+    shards = (read_shard(cache / shard.file, spec, bucket) for shard in bucket.train)
+    return {record.clip_id: record for shard in shards for _, record in shard}
+
+
+def test_crops_lie_side_by_side_and_the_last_ends_with_its_clip(corpus, tmp_path):
+    report = build(corpus, tmp_path / "cache", *CROPS, "shapes.max_reject_fraction=0.5")
+    assert report.rejected == {"unreadable audio": 1}
+    records, rows = records_of(tmp_path / "cache"), rows_of(tmp_path / "cache")
+    assert sorted(records) == ["short", "tone/0", "tone/1", "tone/2", "tone/3"]
+    samples, _ = soundfile.read(corpus / "wavs" / "tone.wav", dtype="int16")
+    for name, first in (("tone/0", 0), ("tone/1", 32), ("tone/2", 64), ("tone/3", 68)):
+        crop = records[name].crop
+        np.testing.assert_array_equal(crop.waveform, samples[first * HOP : (first + 32) * HOP])
+        np.testing.assert_allclose(np.exp(crop.log_hertz[3:-3]), 220.0, rtol=0.01)
+        assert crop.voiced[3:-3].all()
+        assert records[name].mel.shape == (32, 80)
+        assert rows[name].clip.text.startswith("a tone")
+    short = records["short"]
+    assert (short.mel_length, len(short.mel), len(short.crop.waveform)) == (20, 32, 32 * HOP)
+    assert not short.crop.waveform[21 * HOP :].any()
+    assert not problems(tmp_path / "cache", corpus, deep=10)
+
+
+def test_a_rebuild_of_crops_reads_only_what_is_new(corpus, tmp_path):
+    settings = [*CROPS, "shapes.max_reject_fraction=0.5"]
+    build(corpus, tmp_path / "cache", *settings)
+    before = shards(tmp_path / "cache")
+    assert not build(corpus, tmp_path / "cache", *settings).changed
+    listing = (corpus / "metadata.csv").read_text()
+    (corpus / "metadata.csv").write_text(f"{listing}new|another\n")
+    soundfile.write(corpus / "wavs" / "new.wav", tone(70.2 * HOP / RATE), RATE, subtype="PCM_16")
+    listener = Listener()
+    build(corpus, tmp_path / "cache", *settings, progress=listener)
+    assert "3 of them from audio and 5 from stored mels" in " ".join(listener.lines)
+    write_files(corpus, {"metadata.csv": listing})
+    build(corpus, tmp_path / "cache", *settings)
+    assert shards(tmp_path / "cache") == before
+
+
+@pytest.mark.parametrize(("setting", "message"), [
+    ("audio.profile=vocos24", "expected audio.profile hifigan or bigvgan24"),
+    ("audio.loudness_lufs=-23", "trim_silence_db and loudness_lufs must be null"),
+    ("data.filters.max_letters_per_second=9", "data.filters, letters per second: set with audio.crop_frames"),
+    ("shapes.pad_to_fixed_length=false", "shapes.pad_to_fixed_length: false with audio.crop_frames"),
+])  # fmt: skip
+def test_crops_of_other_settings_are_refused(corpus, tmp_path, setting, message):
+    with pytest.raises(LockstepError, match=message):
+        build(corpus, tmp_path / "cache", *CROPS, setting)
