@@ -27,6 +27,7 @@ with tensorflow_import(compile_cache=False):
     from training_parts.kernels import count_kernels
 
     from xtts.trainer.data.batch import Batch, make_signature
+    from xtts.trainer.engine.objectives import AcousticObjective
     from xtts.trainer.engine.train_state import dtype_policy, make_optimizer
     from xtts.trainer.engine.train_step import Steps
     from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
@@ -96,7 +97,7 @@ def make_batch(config: Config, clips: int, tokens: int, frames: int) -> tuple[Ba
 def locked_step(
     config: Config, batch: Batch, signature: Batch
 ) -> tuple[tf.types.experimental.PolymorphicFunction, int]:
-    """(gradients and update as one compiled function, *batch -> float32[len(TRAIN_METRICS)]; its parameters)."""
+    """(gradients and update as one compiled function, *batch -> float32[len(ACOUSTIC.step)]; its parameters)."""
     training = config.training
     model = AcousticModel(
         config.model, Vocabularies(len(CHARACTERS)), MelScale(batch.mel.shape[2], mean=-5.0, deviation=2.0),
@@ -104,7 +105,9 @@ def locked_step(
     )  # fmt: skip
     optimizer = make_optimizer(model.trainable_variables, training)
     typical = float(batch.mel_length.sum()), float(batch.token_length.sum())
-    steps = Steps(model, optimizer, training, tf.Variable(0, dtype=tf.int64, trainable=False), typical=typical)
+    steps = Steps(
+        AcousticObjective(model), optimizer, training, tf.Variable(0, dtype=tf.int64, trainable=False), typical=typical
+    )
     steps.trace({0: signature})
     step = tf.function(
         lambda *parts: steps.train(0, Batch(*parts), training.learning_rate), input_signature=signature,

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from xtts.shared.config import Config
-from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
+from xtts.shared.config_files import MODEL_SIZES, OVERLAYS, load_config, packaged_configs
 from xtts.shared.feature_settings import feature_config
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +36,6 @@ The sections {FEATURES} decide the bytes of a cache: changing one of their
 keys means building the cache again, which does only the work that the change asks for. `data.filters` decides which
 clips are in it; it is not part of the training settings.
 """
-_SIZE_ORDER = ("tiny", "small", "normal", "big")
 
 
 def page() -> str:
@@ -58,7 +57,8 @@ def _sections(schema: dict[str, Any], kinds: dict[str, Any], prefix: str = "") -
     """
     found = {}
     for name, part in schema["properties"].items():
-        reference = part.get("$ref") or next(iter(part.get("allOf", ())), part.get("items", {})).get("$ref")
+        kinds_of = part.get("allOf") or part.get("anyOf") or [part.get("items", {})]
+        reference = part.get("$ref") or kinds_of[0].get("$ref")
         if reference:
             section = kinds[reference.rpartition("/")[2]]
             found |= {prefix + name: section, **_sections(section, kinds, f"{prefix}{name}.")}
@@ -76,7 +76,7 @@ def _table(section: dict[str, Any]) -> list[str]:
 
 def _model_table(section: dict[str, Any]) -> list[str]:
     """Models have no defaults but sizes: a column each."""
-    sizes = {size: load_config(size).model.model_dump() for size in _sizes()}
+    sizes = {size: load_config(size).model.model_dump() for size in MODEL_SIZES}
     rows = [
         (
             f"`{key}`",
@@ -89,14 +89,10 @@ def _model_table(section: dict[str, Any]) -> list[str]:
     return _markdown(("key", "type", *sizes, "meaning and unit"), rows)
 
 
-def _sizes() -> list[str]:
-    return sorted(packaged_configs(), key=_SIZE_ORDER.index)
-
-
 def _files() -> list[str]:
     """What each file in configs/ sets besides the model."""
     rows = []
-    for name in [*_sizes(), *packaged_configs(OVERLAYS)]:
+    for name in [*MODEL_SIZES, *sorted({*packaged_configs()} - {*MODEL_SIZES}), *packaged_configs(OVERLAYS)]:
         tree = yaml.safe_load((ROOT / "configs" / f"{name}.yaml").read_text(encoding="utf-8"))
         settings = [
             f"`{section}.{key}: {value}`"

@@ -1,7 +1,7 @@
 """Train a model of your own on a cache: python examples/own_model.py CACHE [STEPS].
 
 The model here guesses a clip's mean spectrum from its tokens. Order, input pipeline, locked signatures and the loop in
-the graph are Lockstep's; model, loss and update are yours, in a class with the four members of `LoopSteps`.
+the graph are Lockstep's; model, loss and update are yours, in a class with the members of `LoopSteps`.
 """
 
 import sys
@@ -19,16 +19,18 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
-from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.metrics import Metrics
 from xtts.trainer.engine.train_step import locked
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
+
+METRICS = Metrics(losses=(), weights=(), held_out=(), second_norm="second_gradient_norm")
 
 
 class MeanSpectrumSteps:
     """A table of spectra by token, whose mean is compared with the clip's: locked gradients per bucket, one update."""
 
     def __init__(self, spec: CacheSpec, training: TrainingConfig, buckets: list[TrainingBucket]) -> None:
-        self.training, self.step = training, tf.Variable(0, dtype=tf.int64)
+        self.metrics, self.training, self.step = METRICS, training, tf.Variable(0, dtype=tf.int64)
         self.table = keras.layers.Embedding(spec.vocabulary, spec.mel_channels)
         self.table.build()
         self._steps = {bucket.number: locked(self._gradients, bucket.signature) for bucket in buckets}
@@ -48,13 +50,13 @@ class MeanSpectrumSteps:
 
     @tf.function
     def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Update by what `gradients` gave: float32[len(TRAIN_METRICS)]; frames: of the batch, without padding."""
+        """Update by what `gradients` gave: float32[len(METRICS.step)]; frames: of the batch, without padding."""
         loss, *gradients = total
         for weight, gradient in zip(self.table.trainable_variables, gradients, strict=True):
             weight.assign_sub(rate * gradient)  # the loop sets the rate: warm-up, constant, decay
         self.step.assign_add(1)
         told = {"loss": loss, "learning_rate": rate, "useful_frames": tf.cast(frames, tf.float32)}
-        return tf.stack([told.get(name, tf.constant(0.0)) for name in TRAIN_METRICS])
+        return tf.stack([told.get(name, tf.constant(0.0)) for name in METRICS.step])
 
 
 def mean_over(values: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
@@ -71,7 +73,7 @@ def train(cache: Path, steps: int) -> list[float]:
     buckets = [bucket for bucket in training_buckets(cache, spec, config) if bucket.trains]
     position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(tf.zeros([len(buckets)], tf.int64)))
     loop = TrainingLoop(buckets, [MeanSpectrumSteps(spec, config.training, buckets)], position)
-    losses = loop.run(steps).metrics[:, TRAIN_METRICS.index("loss")]
+    losses = loop.run(steps).metrics[:, METRICS.step.index("loss")]
     return [float(loss) for loss in losses]
 
 

@@ -18,6 +18,7 @@ from xtts.shared.model_config import (
     PositiveFloat,
     PositiveInt,
     Seed,
+    VocoderConfig,
 )
 
 
@@ -234,4 +235,11 @@ class Config(ConfigSection):
     shards: ShardsConfig = ShardsConfig()
     split: SplitConfig = SplitConfig()
     model: ModelConfig
+    vocoder: VocoderConfig | None = None
+    """Set: the run trains a vocoder on a cache of crops, instead of the acoustic model."""
     training: TrainingConfig = TrainingConfig()
+
+    @property
+    def model_name(self) -> str:
+        """Name of what a run trains: the size of the acoustic model, or `vocoder`."""
+        return self.model.size if self.vocoder is None else "vocoder"

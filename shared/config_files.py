@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -17,6 +17,8 @@ Tree = dict[str, Any]
 Layer = tuple[str, Tree]
 """Where settings come from, and their sections; `data.filters` may be named as a section, too."""
 
+MODEL_SIZES = ("tiny", "small", "normal", "big")
+"""Files in configs/ that give `model` its fields."""
 OVERLAYS = "gpu/"
 """Folder in configs/ of what to lay over a size for one kind of GPU."""
 
@@ -55,7 +57,7 @@ def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401 - YAML is any valu
 
 
 def packaged_configs(folder: str = "") -> list[str]:
-    """Names that `--config NAME` knows without a path: the model sizes, or with folder "gpu/" the overlays in it."""
+    """Names that `--config NAME` knows without a path, or with folder "gpu/" the overlays in it."""
     entries = (resources.files("xtts.configs") / folder).iterdir()
     return sorted(folder + entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml"))
 
@@ -84,8 +86,8 @@ def read_config_file(name: str) -> Layer:
 
 
 def _model_fields(size: object, where: str) -> Tree:
-    if size not in packaged_configs():
-        raise LockstepError(where, found=f"model.size {size!r}", expected="one of " + ", ".join(packaged_configs()))
+    if size not in MODEL_SIZES:
+        raise LockstepError(where, found=f"model.size {size!r}", expected="one of " + ", ".join(MODEL_SIZES))
     fields: Tree = read_config_file(str(size))[1]["model"]
     return fields
 
@@ -102,11 +104,9 @@ def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
     """Every `section.key` of the configuration."""
     keys = []
     for name, field in model.model_fields.items():
-        inner = field.annotation
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            keys += known_keys(inner, f"{prefix}{name}.")
-        else:
-            keys.append(prefix + name)
+        kinds = get_args(field.annotation) or (field.annotation,)  # a section may be null
+        section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
+        keys += known_keys(section, f"{prefix}{name}.") if section else [prefix + name]
     return keys
 
 
@@ -193,5 +193,6 @@ def validate_config(layers: list[Layer]) -> Config:
 
 
 def dump_config(config: Config) -> str:
-    """The resolved configuration as YAML."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    """The resolved configuration as YAML, without sections that are null."""
+    sections = {name: fields for name, fields in config.model_dump(mode="json").items() if fields is not None}
+    return yaml.safe_dump(sections, sort_keys=False, allow_unicode=True)

@@ -13,7 +13,7 @@ import tensorflow  # noqa: F401 - here, so that no test is charged for it
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.shard_reader import read_shard
-from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.metrics import ACOUSTIC
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk
 
@@ -74,9 +74,19 @@ def test_log_to_wandb_sends_every_step_and_validation_once(monkeypatch):
     example["main"]()
     assert train.call_args.kwargs["settings"] == {"training.steps": 20}
     (hook,) = train.call_args.kwargs["hooks"]
-    metrics = np.arange(2 * len(TRAIN_METRICS), dtype=np.float32).reshape(2, -1)
+    metrics = np.arange(2 * len(ACOUSTIC.step), dtype=np.float32).reshape(2, -1)
     result = CallResult(metrics, np.ones([2, 3]), np.zeros(2, np.int32), np.zeros(2, np.int64), wall=6.0)
-    hook(Chunk(first_step=3, result=result, outside_seconds=0.0, traces=1, epoch=0, validation={"loss": 7.0}))
+    hook(
+        Chunk(
+            first_step=3,
+            result=result,
+            metrics=ACOUSTIC,
+            outside_seconds=0.0,
+            traces=1,
+            epoch=0,
+            validation={"loss": 7.0},
+        )
+    )
     assert [logged[step]["train/loss"] for step in (3, 4)] == metrics[:, 0].tolist()
     assert "validation/loss" not in logged[3]
     assert logged[4]["validation/loss"] == 7.0

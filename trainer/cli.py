@@ -98,11 +98,13 @@ def run(plan: "RunPlan", traced: "TracedSteps | None" = None) -> None:
 
     if not train(plan, console, traced) or (plan.cluster and not plan.cluster.is_rank_0):
         return
+    hear = f'hear it:     xtts-synth --ckpt {folder} "A sentence of your own." -o out.wav'
+    if plan.config.vocoder is not None:
+        hear = f"use it:      xtts-synth export --ckpt {folder} OUT, then xtts-synth --vocoder onnx:OUT/vocoder.onnx"
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
-        f"continue:    xtts-train --resume {folder} --steps N\n"
-        f'hear it:     xtts-synth --ckpt {folder} "A sentence of your own." -o out.wav',
+        f"continue:    xtts-train --resume {folder} --steps N\n{hear}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 

@@ -102,7 +102,9 @@ class _NoSteps:
     def __init__(self, training: Any) -> None:  # noqa: ANN401 - annotated without the import
         import tensorflow as tf
 
-        self.training, self.step = training, tf.Variable(0, dtype=tf.int64)
+        from xtts.trainer.engine.metrics import ACOUSTIC
+
+        self.metrics, self.training, self.step = ACOUSTIC, training, tf.Variable(0, dtype=tf.int64)
 
     def gradients(self, _: int, batch: "tuple[tf.Tensor, ...]") -> "list[tf.Tensor]":
         """Take the batch."""
@@ -112,9 +114,7 @@ class _NoSteps:
         """Count the frames."""
         import tensorflow as tf
 
-        from xtts.trainer.engine.metrics import TRAIN_METRICS
-
-        return tf.concat([tf.zeros([len(TRAIN_METRICS) - 1]), [tf.cast(frames, tf.float32)]], 0)
+        return tf.concat([tf.zeros([len(self.metrics.step) - 1]), [tf.cast(frames, tf.float32)]], 0)
 
 
 def take_from(dataset: "tf.data.Dataset") -> Take:

@@ -16,12 +16,13 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.metrics import ACOUSTIC
+from xtts.trainer.engine.objectives import AcousticObjective
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
 
-_FRAMES = TRAIN_METRICS.index("useful_frames")
+_FRAMES = ACOUSTIC.step.index("useful_frames")
 _WARM_UP_STEPS = 2
 _START = ("--steps", 20, "--set", "training.steps_per_call=1")
 """A call of one step is recorded at once, but that of the last step after a validation."""
@@ -35,7 +36,9 @@ class Runner:
         buckets = training_buckets(cache, self.spec, config)
         state = TrainState(config, self.spec)
         typical = typical_update(self.spec, batch_sizes(self.spec, config.training))
-        self.steps = Steps(state.model, state.optimizer, config.training, state.step, typical=typical)
+        self.steps = Steps(
+            AcousticObjective(state.model), state.optimizer, config.training, state.step, typical=typical
+        )
         began = time.perf_counter()
         self.steps.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
         self.loop = TrainingLoop(buckets, [self.steps], state.position)

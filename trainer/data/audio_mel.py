@@ -14,7 +14,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel import hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.trainer.data.batch import Batch, blank_batch
+from xtts.trainer.data.batch import AnyBatch, Batch, blank_batch
 
 _FULL_SCALE = 32768.0
 
@@ -48,13 +48,13 @@ def log_mel(samples: tf.Tensor, profile: MelProfile) -> tf.Tensor:
     return tf.math.log(tf.maximum(mel, profile.log_floor))
 
 
-def mel_in_step(spec: CacheSpec) -> Callable[[Batch], Batch]:
+def mel_in_step(spec: CacheSpec) -> Callable[[AnyBatch], AnyBatch]:
     """Function from a batch of samples, int16[B, S], to one of mels as the cache would store them.
 
     It leaves a batch that holds mels as it is. Frames after a clip's last are silence.
     """
 
-    def with_mel(batch: Batch) -> Batch:
+    def with_mel(batch: AnyBatch) -> AnyBatch:
         if batch.mel.dtype != tf.int16:
             return batch
         profile = spec.mel_profile

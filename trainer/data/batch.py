@@ -1,5 +1,6 @@
 """One batch, and the signature that all batches of a bucket share."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -25,10 +26,28 @@ class Batch(NamedTuple):
     language: tf.Tensor
     """int32[B]: index into the cache's languages."""
 
-    @property
-    def is_locked(self) -> bool:
-        """True for a signature whose dimensions are all known before the first batch."""
-        return all(part.shape.is_fully_defined() for part in self)
+
+class CropBatch(NamedTuple):
+    """B crops of T frames, which train a vocoder. As a signature it holds the `tf.TensorSpec` of each part instead."""
+
+    mel: tf.Tensor
+    """[B, T, M] of the stored type, natural-log magnitude."""
+    mel_length: tf.Tensor
+    """int32[B]: 0 for a padding row."""
+    waveform: tf.Tensor
+    """int16[B, T * hop]."""
+    log_hertz: tf.Tensor
+    """float32[B, T]: natural logarithm of the pitch in Hz, interpolated where unvoiced."""
+    voiced: tf.Tensor
+    """uint8[B, T]: 1 where voiced."""
+
+
+AnyBatch = Batch | CropBatch
+
+
+def is_locked(signature: AnyBatch) -> bool:
+    """Whether all dimensions of a signature are known before the first batch."""
+    return all(part.shape.is_fully_defined() for part in signature)
 
 
 def make_signature(tokens: int | None, frames: int | None, batch_size: int | None, *, mel: str, channels: int) -> Batch:
@@ -43,6 +62,22 @@ def make_signature(tokens: int | None, frames: int | None, batch_size: int | Non
     )
 
 
-def blank_batch(signature: Batch) -> Batch:
+def crop_signature(frames: int, batch_size: int | None, *, mel: str, channels: int, hop: int) -> CropBatch:
+    """The signature of B crops of T frames; None leaves B open. mel: the stored type."""
+    return CropBatch(
+        mel=tf.TensorSpec([batch_size, frames, channels], tf.as_dtype(mel), "mel"),
+        mel_length=tf.TensorSpec([batch_size], tf.int32, "mel_length"),
+        waveform=tf.TensorSpec([batch_size, frames * hop], tf.int16, "waveform"),
+        log_hertz=tf.TensorSpec([batch_size, frames], tf.float32, "log_hertz"),
+        voiced=tf.TensorSpec([batch_size, frames], tf.uint8, "voiced"),
+    )
+
+
+def with_tensors(batch: AnyBatch, tensors: Iterable[tf.Tensor]) -> AnyBatch:
+    """A batch of the same fields, or of those of a signature, with these tensors."""
+    return type(batch)(*tensors)
+
+
+def blank_batch(signature: AnyBatch) -> AnyBatch:
     """A batch of padding rows: it compiles a step and changes no weight."""
-    return Batch(*(tf.zeros(part.shape, part.dtype) for part in signature))
+    return with_tensors(signature, (tf.zeros(part.shape, part.dtype) for part in signature))

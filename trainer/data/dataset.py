@@ -8,7 +8,7 @@ import tensorflow as tf
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.system.machine import usable_cores
 from xtts.trainer.data.audio_mel import clip_reader
-from xtts.trainer.data.batch import Batch, blank_batch
+from xtts.trainer.data.batch import AnyBatch, Batch, CropBatch, blank_batch, is_locked
 from xtts.trainer.data.clip_order import BucketOrder, part_size
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 
@@ -22,9 +22,11 @@ def without_autograph(function: F) -> F:
     return cast(F, tf.autograph.experimental.do_not_convert(function))
 
 
-def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tensor], Batch]:
+def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tensor], AnyBatch]:
     """Function from serialized string[B] to a `Batch` of the bucket's shape."""
     spec, signature = bucket.spec, bucket.signature_of(batch_size)
+    if isinstance(signature, CropBatch):
+        return _crop_parser(signature)
     padded_length, number = signature.tokens.shape[1], tf.io.FixedLenFeature([], tf.int64)
     # Unpadded clips are padded with 0 to the longest of the batch.
     unpadded = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
@@ -46,6 +48,26 @@ def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tenso
         else:
             parsed["mel"] = padded_mels(parsed["mel"], parsed["mel_length"], spec)
         return Batch(*(tf.ensure_shape(tf.cast(parsed[part.name], part.dtype), part.shape) for part in signature))
+
+    return parse
+
+
+def _crop_parser(signature: CropBatch) -> Callable[[tf.Tensor], CropBatch]:
+    raw, number = tf.io.FixedLenFeature([], tf.string), tf.io.FixedLenFeature([], tf.int64)
+    features = {part.name: raw if part.shape.rank > 1 else number for part in signature}
+
+    @without_autograph
+    def parse(serialized: tf.Tensor) -> CropBatch:
+        parsed = tf.io.parse_example(serialized, features)
+        arrays = [
+            tf.io.decode_raw(parsed[part.name], part.dtype) if part.shape.rank > 1 else parsed[part.name]
+            for part in signature
+        ]
+        shapes = [tf.concat([tf.shape(serialized), part.shape[1:]], 0) for part in signature]
+        shaped = (tf.reshape(array, shape) for array, shape in zip(arrays, shapes, strict=True))
+        return CropBatch(
+            *(tf.ensure_shape(tf.cast(x, p.dtype), p.shape) for x, p in zip(shaped, signature, strict=True))
+        )
 
     return parse
 
@@ -167,7 +189,7 @@ def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None =
 
 def _read_audio(clips: tf.data.Dataset, bucket: TrainingBucket) -> tf.data.Dataset:
     """Serialized clips that name audio to `Batch`es without a batch dimension, on all cores and in order."""
-    read = without_autograph(clip_reader(bucket.spec, bucket.signature_of(1)))
+    read = without_autograph(clip_reader(bucket.spec, cast(Batch, bucket.signature_of(1))))
     return clips.map(read, num_parallel_calls=usable_cores(), deterministic=True)
 
 
@@ -179,7 +201,7 @@ def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
     records = bucket.validation_records
     shards = tf.data.Dataset.from_tensor_slices((bucket.files("validation"), tf.constant(records, tf.int64)))
     clips = shards.flat_map(without_autograph(lambda file, count: tf.data.TFRecordDataset(file).take(count)))
-    if not bucket.signature.is_locked:
+    if not is_locked(bucket.signature):
         batches = clips.batch(bucket.batch_size).map(parser(bucket, None))
         return _options(batches.prefetch(1), autotune=True)
     parse, missing = parser(bucket, 1), -sum(records) % bucket.batch_size

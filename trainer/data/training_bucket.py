@@ -12,7 +12,7 @@ import tensorflow as tf
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import reflected_samples
-from xtts.trainer.data.batch import Batch, make_signature
+from xtts.trainer.data.batch import AnyBatch, crop_signature, make_signature
 from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
 from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
 
@@ -47,19 +47,29 @@ class TrainingBucket:
         return self.spec.buckets[self.number]
 
     @cached_property
-    def signature(self) -> Batch:
+    def signature(self) -> AnyBatch:
         """The `tf.TensorSpec` of every part of a batch."""
         return self.signature_of(self.batch_size)
 
-    def signature_of(self, batch_size: int | None) -> Batch:
+    def signature_of(self, batch_size: int | None) -> AnyBatch:
         """The signature of batches of another size, None for any: locked, or open where clips are stored unpadded."""
         spec, stored = self.spec, self.stored
+        if spec.holds_crops:
+            hop = spec.mel_profile.hop_samples
+            return crop_signature(stored.frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels, hop=hop)
         tokens, frames = (stored.tokens, stored.frames) if spec.fixed_length else (None, None)
         signature = make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
         if not self.mel_on_device:
             return signature
         samples = [batch_size, reflected_samples(spec.mel_profile, stored.frames)]
         return signature._replace(mel=tf.TensorSpec(samples, tf.int16, "samples"))
+
+    @property
+    def described(self) -> str:
+        """The shape of a batch in words."""
+        if self.spec.holds_crops:
+            return f"{self.batch_size} crops of {self.stored.frames} frames"
+        return f"{self.batch_size} clips of {self.stored.tokens} tokens, {self.stored.frames} frames"
 
     @property
     def trains(self) -> bool:

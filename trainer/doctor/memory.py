@@ -8,7 +8,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.trainer.data.batch import Batch
+from xtts.trainer.data.batch import AnyBatch
 from xtts.trainer.data.batch_sizes import trained_buckets
 from xtts.trainer.doctor.environment import driver
 from xtts.trainer.doctor.results import Fact, Problem, Result
@@ -57,7 +57,7 @@ def _meminfo() -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 
 
-def step_bytes(steps: Steps, bucket: int, signature: Batch) -> int:
+def step_bytes(steps: Steps, bucket: int, signature: AnyBatch) -> int:
     """Bytes of a training step: XLA's buffers for the gradients (weights, batch, arena), plus the update's arrays.
 
     XLA compiles the gradients again for this: its cache keeps no buffer assignments.

@@ -16,7 +16,6 @@ from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket,
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.settings import Setup
 from xtts.trainer.engine.engine import TracedSteps, build_engine
-from xtts.trainer.engine.metrics import TRAIN_METRICS
 
 PROFILED = 10
 _OPENING_STEPS = 8
@@ -230,7 +229,7 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
         compile_seconds=compiled,
         seconds=np.concatenate([call.seconds for call in calls]),
         places=np.concatenate([call.buckets for call in calls]),
-        useful_frames=float(metrics[:, TRAIN_METRICS.index("useful_frames")].sum()),
+        useful_frames=float(metrics[:, workload.steps.metrics.step.index("useful_frames")].sum()),
         traces=workload.steps.guard.count("training"),
     )
 

@@ -14,6 +14,8 @@ from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.compiler import Compiler
+from xtts.trainer.engine.metrics import metrics_of
+from xtts.trainer.engine.objectives import objective_of
 from xtts.trainer.engine.process_group import ALONE, ProcessGroup
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import UPDATE, Steps
@@ -106,8 +108,8 @@ def _replica(
     """The model and the traced steps of one device; number: the replica among all."""
     state = TrainState(config, buckets[0].spec)
     steps = Steps(
-        state.model, state.optimizer, config.training, state.step, typical=_typical(buckets), replica=number,
-        replicas=group.size,
+        objective_of(state.model, metrics_of(config)), state.optimizer, config.training, state.step,
+        typical=_typical(buckets), replica=number, replicas=group.size,
     )  # fmt: skip
     steps.with_mel = mel_in_step(buckets[0].spec)
     own = buckets if group.size == 1 else [replace(b, batch_size=b.batch_size // group.size) for b in buckets]

@@ -1,9 +1,48 @@
-"""What the steps return, in order."""
+"""Names of the numbers that the steps of a model return, in order."""
 
-TRAIN_METRICS = (
-    "loss", "prior", "flow", "duration", "gradient_norm", "duration_gradient_norm", "learning_rate",
-    "skipped", "useful_frames",
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from xtts.shared.config import Config
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """The losses of a model, and what one training step returns."""
+
+    losses: tuple[str, ...]
+    weights: tuple[float, ...]
+    """Of the losses in their total."""
+    held_out: tuple[str, ...]
+    """The losses that validation computes: the first ones."""
+    second_norm: str
+    """Norm of the gradient of the weights that are clipped by themselves."""
+
+    @property
+    def step(self) -> tuple[str, ...]:
+        """What a training step returns, float32[len(step)]."""
+        return (
+            "loss", *self.losses, "gradient_norm", self.second_norm, "learning_rate", "skipped", "useful_frames",
+        )  # fmt: skip
+
+    def total(self, losses: Mapping[str, float]) -> float:
+        """The weighted sum of the losses of a validation."""
+        return sum(weight * losses[name] for name, weight in zip(self.held_out, self.weights, strict=False))
+
+
+ACOUSTIC = Metrics(
+    losses=("prior", "flow", "duration"), weights=(1.0, 1.0, 1.0), held_out=("prior", "flow", "duration"),
+    second_norm="duration_gradient_norm",
 )  # fmt: skip
-"""What one training step returns, float32[9], in this order."""
-LOSSES = ("prior", "flow", "duration")
-"""What a validation step sums over its clips."""
+VOCODER = Metrics(
+    losses=("spectrum", "mel", "pitch", "adversary", "features", "discriminators"),
+    weights=(3.0, 3.0, 1.0, 1.0, 2.0, 1.0), held_out=("spectrum", "mel", "pitch"),
+    second_norm="discriminator_gradient_norm",
+)  # fmt: skip
+
+
+def metrics_of(config: Config) -> Metrics:
+    """The metrics of the model that a configuration trains."""
+    if config.vocoder is not None:
+        return VOCODER
+    return replace(ACOUSTIC, weights=(1.0, 1.0, config.training.duration_loss_weight))

@@ -15,6 +15,7 @@ from xtts.trainer.engine.optimizer import AdamW, Muon
 from xtts.trainer.engine.training_loop import Position
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
+from xtts.trainer.model.vocoder import Vocoder
 
 
 def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
@@ -29,6 +30,13 @@ def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
     )
 
 
+def build_vocoder(config: Config, spec: CacheSpec) -> Vocoder:
+    """The vocoder of a configuration for the mels of a cache."""
+    assert config.vocoder is not None
+    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
+    return Vocoder(config.vocoder, spec.mel_profile, mean=mean, deviation=deviation, seed=config.training.seed)
+
+
 def dtype_policy(training: TrainingConfig) -> str:
     """Keras' name for a training precision: weights stay float32."""
     return "float32" if training.mixed_precision == "float32" else "mixed_bfloat16"
@@ -40,12 +48,12 @@ def decays(variable: tf.Variable) -> bool:
 
 
 def clip_group(variable: tf.Variable) -> int:
-    """Group in which a weight's gradient is clipped: 1 the duration predictor, 0 all others.
+    """Group in which a weight's gradient is clipped: 1 the duration predictor or the discriminators, 0 all others.
 
-    No gradient flows from the predictor into the rest, and the gradient of its deviance is unbounded. Under one global
-    norm it would scale the others to almost zero while durations are still far off.
+    No gradient flows from these into the rest, and that of the predictor's deviance is unbounded. Under one global norm
+    it would scale the others to almost zero while durations are still far off.
     """
-    return int("/duration_predictor/" in str(variable.path))
+    return int(any(name in str(variable.path) for name in ("/duration_predictor/", "/discriminator_")))
 
 
 _AT_THE_EDGE = ("/modulation/", "place_projection", "noisy_projection", "decoder/output_projection", "mean_projection")
@@ -74,7 +82,7 @@ class TrainState:
     """Model, optimizer, step counter and position of one run."""
 
     def __init__(self, config: Config, spec: CacheSpec) -> None:
-        self.model = build_model(config, spec)
+        self.model = build_vocoder(config, spec) if config.vocoder else build_model(config, spec)
         self.optimizer = make_optimizer(self.model.trainable_variables, config.training)
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
         with tf.device("CPU:0"):  # the host computes the order of the clips, on a GPU machine too

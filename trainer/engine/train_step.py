@@ -15,29 +15,11 @@ import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.batch import Batch
-from xtts.trainer.data.clip_order import fold
+from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.engine.compiler import on_blank_inputs
-from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.objectives import Objective
 from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.random_numbers import (
-    RandomInputs,
-    fold_seed,
-    logit_normal,
-    random_normal,
-    random_uniform,
-    spread_times,
-)
 
-VALIDATION_TIMES = 4
-"""Flow times at which a validation clip's loss is computed, stratified over [0, 1)."""
-
-_STEP, _VALIDATION = 10, 11
-"""Constants folded into the keys of training steps and validation; they follow those of clip_order.py."""
-_NOISE, _TIME, _DROPOUT = 0, 1, 2
-"""Uses of a training step's key."""
 UPDATE = "update"
 """Name of the step that updates the weights."""
 
@@ -63,7 +45,7 @@ class TraceGuard:
         """Traces of `training` or `validation` steps."""
         return sum(trace.startswith(kind) for trace in self.traces)
 
-    def note(self, name: str, batch: Batch) -> None:
+    def note(self, name: str, batch: AnyBatch) -> None:
         """Record a trace. A step's body calls this, and Python runs the body only while tracing."""
         found = ", ".join(f"{part.dtype.name}{part.shape.as_list()}" for part in batch)
         if self.locked:
@@ -76,62 +58,39 @@ class TraceGuard:
         self.traces.append(f"{name} ({found})")
 
 
-def present_clips(batch: Batch) -> tf.Tensor:
-    """float32[B]: 1 for a clip, 0 for a padding row."""
-    return tf.cast(batch.mel_length > 0, tf.float32)
-
-
-def random_inputs(
-    batch: Batch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0, present: tf.Tensor | None = None
-) -> RandomInputs:
-    """The random numbers of a training step, keyed by (seed, step).
-
-    replica: whose equal part of the step's clips the batch is, present: `present_clips` of the whole batch, None where
-    this is the whole.
-    """
-    size, shape = batch.mel.shape[0], batch.mel.shape[1:]
-    key, first = _seed_of(fold(seed, _STEP, step)), replica * size
-    rows = tf.range(first, first + size)
-    noise = random_normal(fold_seed(key, _NOISE), rows, *shape)
-    # Stratified times: one in each of n equal parts of [0, 1) for the n clips, so that they cover the path. Then more
-    # of them in its middle, where the field is hardest to know (Esser et al., 2403.03206, section 3.1).
-    present = present_clips(batch) if present is None else present
-    before = tf.cumsum(present, exclusive=True)[first : first + size]
-    part = before + random_uniform(fold_seed(key, _TIME), rows)
-    time = logit_normal(present[first : first + size] * part / tf.maximum(tf.reduce_sum(present), 1.0))
-    return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
-
-
 class Steps:
     """The training and validation steps of one replica of the model, by bucket.
+
+    Letters: K losses of a training step, V of validation and N numbers of a step, as `metrics` names them.
 
     Seed, learning rate and typical counts are variables, so that another schedule or corpus of the same shapes finds
     the same compiled step in XLA's cache.
     """
 
     def __init__(
-        self, model: AcousticModel, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
+        self, objective: Objective, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
         typical: tuple[float, float], replica: int = 0, replicas: int = 1,
     ) -> None:  # fmt: skip
         """typical: (useful frames, tokens) of an average update, see `typical_update`.
 
         replica, replicas: whose equal part of every batch the gradients are of.
         """
-        self.model, self.optimizer, self.training, self.step = model, optimizer, training, step
+        self.objective, self.optimizer, self.training, self.step = objective, optimizer, training, step
+        self.metrics = objective.metrics
         self._replica, self._replicas = replica, replicas
         self._parts = training.gradient_accumulation_steps // replicas
         self.typical = tf.Variable(self._typical_counts(typical), trainable=False)
-        """Counts of `LOSSES` in an average update, float32[len(LOSSES)], by which gradients are divided: a frame weighs
+        """Counts of `metrics.losses` in an average update, float32[K], by which gradients are divided: a frame weighs
         the same in a batch of few as in a batch of many."""
-        self.with_mel: Callable[[Batch], Batch] = lambda batch: batch
+        self.with_mel: Callable[[AnyBatch], AnyBatch] = lambda batch: batch
         """Computes the mel of a batch that holds samples, inside the step; set it before `trace`."""
         self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
         self.guard = TraceGuard()
         self.gradient_steps: dict[int, Callable[..., list[tf.Tensor]]] = {}
-        """`Batch` -> [losses float32[len(LOSSES)], gradient float32[P]]; of several replicas also of the whole batch:
-        counts float32[len(LOSSES)], by which the losses are divided, and `present_clips`."""
+        """A batch -> [losses float32[K], gradient float32[P]]; of several replicas also of the whole batch:
+        counts float32[K], by which the losses are divided, and `present_clips`."""
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
-        """`Batch`, number int32[] of its first clip in the split -> float32[len(LOSSES), 2], sums and counts."""
+        """A batch, number int32[] of its first clip in the split -> float32[V, 2], sums and counts."""
         self._apply: Callable[..., tf.Tensor] = lambda *inputs: self.update(*inputs)
         """What `apply` calls."""
         self.compile_calls: dict[str, Callable[[], None]] = {}
@@ -144,12 +103,12 @@ class Steps:
         self.seed.assign(training.seed)
 
     def _typical_counts(self, typical: tuple[float, float]) -> tf.Tensor:
-        """(frames, tokens) of an average update as counts of `LOSSES`: float32[len(LOSSES)]."""
-        counts = self.model.counts_of(*typical)
-        return tf.constant([counts[name] for name in LOSSES], tf.float32)
+        """(frames, tokens) of an average update as counts of `metrics.losses`: float32[K]."""
+        counts = self.objective.counts_of(*typical)
+        return tf.constant([counts[name] for name in self.metrics.losses], tf.float32)
 
     def trace(
-        self, training: Mapping[int, Batch], validation: Mapping[int, Batch] = MappingProxyType({}), *,
+        self, training: Mapping[int, AnyBatch], validation: Mapping[int, AnyBatch] = MappingProxyType({}), *,
         traced: Callable[[str, Callable[[], None]], None] = lambda name, call: None,
     ) -> None:  # fmt: skip
         """Trace the training and validation steps, and close the set of signatures.
@@ -174,7 +133,7 @@ class Steps:
             self._apply = cast(Callable[..., tf.Tensor], self.update.get_concrete_function())
             self.gradient_steps = {n: step.get_concrete_function() for n, step in self.gradient_steps.items()}  # type: ignore[attr-defined]
             self.validation_steps = {n: step.get_concrete_function() for n, step in self.validation_steps.items()}  # type: ignore[attr-defined]
-        if all(signature.is_locked for signature in (*training.values(), *validation.values())):
+        if all(is_locked(signature) for signature in (*training.values(), *validation.values())):
             self.guard.locked = True
 
     def _traced(self, name: str, step: Callable[..., object], note: Callable[[str, Callable[[], None]], None]) -> None:
@@ -187,148 +146,126 @@ class Steps:
         for call in self.compile_calls.values():
             call()
 
-    def counts(self, batch: Batch) -> tf.Tensor:
-        """What these rows add to the counts of `LOSSES` of the whole batch: float32[len(LOSSES)]."""
-        counts = self.model.loss_counts(*batch[2:5], micro_batches=self._parts, least=0.0)
-        return tf.stack([counts[name] for name in LOSSES])
+    def counts(self, batch: AnyBatch) -> tf.Tensor:
+        """What these rows add to the counts of `metrics.losses` of the whole batch: float32[K]."""
+        counts = self.objective.counts(batch, micro_batches=self._parts, least=0.0)
+        return tf.stack([counts[name] for name in self.metrics.losses])
 
-    def gradients(self, bucket: int, batch: Batch, *whole: tf.Tensor) -> list[tf.Tensor]:
+    def gradients(self, bucket: int, batch: AnyBatch, *whole: tf.Tensor) -> list[tf.Tensor]:
         """[losses, gradient] of this replica's rows; whole: counts and `present_clips` of all rows, for several."""
         return self.gradient_steps[bucket](*batch, *whole)
 
     def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
         """Update by the sums of `gradients` at a learning rate; frames: useful ones, int32[].
 
-        -> float32[len(TRAIN_METRICS)]
+        -> float32[N]
         """
         losses, gradient = total
         return self._apply(losses, frames, rate, gradient)
 
-    def train(self, bucket: int, batch: Batch, rate: tf.Tensor | float) -> tf.Tensor:
-        """One training step of a single replica on a batch of a bucket: float32[len(TRAIN_METRICS)]."""
+    def train(self, bucket: int, batch: AnyBatch, rate: tf.Tensor | float) -> tf.Tensor:
+        """One training step of a single replica on a batch of a bucket: float32[N]."""
         frames = tf.reduce_sum(batch.mel_length)
         return self.apply(frames, tf.convert_to_tensor(rate), self.gradients(bucket, batch))
 
     @cached_property
     def update(self) -> tf.types.experimental.PolymorphicFunction:
-        """Losses float32[len(LOSSES)], useful frames int32[], learning rate float32[], gradient float32[P].
+        """Losses float32[K], useful frames int32[], learning rate float32[], gradient float32[P].
 
-        -> float32[len(TRAIN_METRICS)]
+        -> float32[N]
         """
-        signature = [tf.TensorSpec([len(LOSSES)]), tf.TensorSpec([], tf.int32), tf.TensorSpec([])]
+        signature = [tf.TensorSpec([len(self.metrics.losses)]), tf.TensorSpec([], tf.int32), tf.TensorSpec([])]
         signature.append(tf.TensorSpec([self.optimizer.flat.size]))
         return tf.function(self._update, input_signature=signature, jit_compile=True, autograph=False)
 
-    def _gradient_step(self, bucket: int, signature: Batch) -> Callable[..., list[tf.Tensor]]:
+    def _gradient_step(self, bucket: int, signature: AnyBatch) -> Callable[..., list[tf.Tensor]]:
         def gradient_step(*inputs: tf.Tensor) -> list[tf.Tensor]:
             rows, whole = inputs[: len(signature)], inputs[len(signature) :]
-            batch = Batch(*rows)
+            batch = with_tensors(signature, rows)
             self.guard.note(training_step(bucket), batch)
             return list(self._accumulate(self.with_mel(batch), *whole))
 
-        if not signature.is_locked:
+        if not is_locked(signature):
             return relaxed(gradient_step)
-        counts = tf.TensorSpec([len(LOSSES)], tf.float32, "counts")
+        counts = tf.TensorSpec([len(self.metrics.losses)], tf.float32, "counts")
         present = tf.TensorSpec([signature.mel.shape[0] * self._replicas], tf.float32, "present")
         return locked(gradient_step, (*signature, *([counts, present] if self._replicas > 1 else [])))
 
-    def _validation_step(self, bucket: int, signature: Batch) -> Callable[..., tf.Tensor]:
+    def _validation_step(self, bucket: int, signature: AnyBatch) -> Callable[..., tf.Tensor]:
         def validation_losses(*inputs: tf.Tensor) -> tf.Tensor:
             *parts, first = inputs
-            batch = Batch(*parts)
+            batch = with_tensors(signature, parts)
             self.guard.note(validation_step(bucket), batch)
             batch = self.with_mel(batch)
-            sums = self._validation_sums(bucket, batch, first)
-            counts = self.model.loss_counts(*batch[2:5], least=0.0)
-            return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name]]) for name in LOSSES])
+            clips = first + tf.range(batch.mel.shape[0])
+            sums = self.objective.held_out_sums(batch, clips, self.seed, bucket)
+            counts = self.objective.counts(batch, least=0.0)
+            return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name]]) for name in self.metrics.held_out])
 
         number = tf.TensorSpec([], tf.int32, "first")
-        return locked(validation_losses, (*signature, number)) if signature.is_locked else relaxed(validation_losses)
-
-    def _validation_sums(self, bucket: int, batch: Batch, first: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Losses of each clip, float32[B]; a clip's random numbers depend only on its number in the split."""
-        mel = batch.mel
-        clips = first + tf.range(mel.shape[0])
-        conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
-        aligned = self.model.align_clips(*batch[:4], dropout_seed=None, conditioning=conditioning)
-        place, key = spread_times(clips), _seed_of(fold(self.seed, _VALIDATION, bucket))
-
-        def add(i: tf.Tensor, flow: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            noise = random_normal(tf.stack([key[0] + i, key[1]]), clips, *mel.shape[1:])
-            time = (tf.cast(i, tf.float32) + place) / VALIDATION_TIMES
-            return i + 1, flow + self.model.flow_loss(aligned, noise, time)
-
-        start = (tf.constant(0), tf.zeros_like(place))
-        _, flow = tf.while_loop(lambda i, _: i < VALIDATION_TIMES, add, start, maximum_iterations=VALIDATION_TIMES)
-        return {"prior": aligned.prior, "flow": flow / VALIDATION_TIMES, "duration": aligned.duration}
+        return locked(validation_losses, (*signature, number)) if is_locked(signature) else relaxed(validation_losses)
 
     def _gradients(
-        self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor]
+        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """(losses float32[len(LOSSES)], gradient float32[P]) of a micro-batch.
+        """(losses float32[K], gradient float32[P]) of a micro-batch.
 
         The losses are divided by the counts of the whole batch, the gradient is of sums divided by `typical`.
         """
         with tf.GradientTape() as tape:
-            conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
-            sums = self.model.loss_sums(*batch[:4], random=random, conditioning=conditioning)
-            summed = tf.stack([tf.reduce_sum(sums[name]) for name in LOSSES])
-            total = tf.reduce_sum(summed / self.typical * loss_weights(self.training))
-        losses = summed / tf.stack([counts[name] for name in LOSSES])
+            sums = self.objective.loss_sums(batch, random)
+            summed = tf.stack([tf.reduce_sum(sums[name]) for name in self.metrics.losses])
+            total = tf.reduce_sum(summed / self.typical * self.metrics.weights)
+        losses = summed / tf.stack([counts[name] for name in self.metrics.losses])
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return losses, self.optimizer.flat.flatten([tf.convert_to_tensor(gradient) for gradient in gradients])
 
     def _accumulate(
-        self, batch: Batch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
+        self, batch: AnyBatch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """(losses, gradient) that these rows add to those of the whole batch, in equal micro-batches.
 
         counts, present: as in `gradient_steps`; None where this is the whole.
         """
         if counts is None:
-            divisors = self.model.loss_counts(*batch[2:5], micro_batches=self._parts)
+            divisors = self.objective.counts(batch, micro_batches=self._parts)
         else:
-            divisors = dict(zip(LOSSES, tf.unstack(tf.maximum(counts, 1.0)), strict=True))
-        random = random_inputs(batch, self.seed, self.step, replica=self._replica, present=present)
+            divisors = dict(zip(self.metrics.losses, tf.unstack(tf.maximum(counts, 1.0)), strict=True))
+        random = self.objective.random_inputs(batch, self.seed, self.step, replica=self._replica, present=present)
         if self._replica:
-            random = random._replace(dropout=random.dropout + tf.constant([self._replica * self._parts, 0]))
+            random = (*random[:-1], random[-1] + tf.constant([self._replica * self._parts, 0]))
         return self._add_parts(batch, random, divisors, self._parts)
 
     def _add_parts(
-        self, batch: Batch, random: RandomInputs, counts: dict[str, tf.Tensor], parts: int
+        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: dict[str, tf.Tensor], parts: int
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """(losses, gradient) of the batch, computed in `parts` equal micro-batches, as `_gradients` divides them."""
         if parts == 1:
             return self._gradients(batch, random, counts)
-        first, second = tf.unstack(random.dropout)
-        whole = (*batch, random.noise, random.time)
+        first, second = tf.unstack(random[-1])
+        whole = (*batch, *random[:-1])
         split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in whole]
 
         def add(i: tf.Tensor, losses: tf.Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            *micro, noise, time = (part[i] for part in split)
-            inputs = RandomInputs(noise, time, tf.stack([first + i, second]))
-            more, more_gradient = self._gradients(Batch(*micro), inputs, counts)
+            rows = [part[i] for part in split]
+            inputs = (*rows[len(batch) :], tf.stack([first + i, second]))
+            more, more_gradient = self._gradients(with_tensors(batch, rows[: len(batch)]), inputs, counts)
             return i + 1, losses + more, gradient + more_gradient
 
-        start = (tf.constant(0), tf.zeros([len(LOSSES)]), tf.zeros([self.optimizer.flat.size]))
+        start = (tf.constant(0), tf.zeros([len(self.metrics.losses)]), tf.zeros([self.optimizer.flat.size]))
         _, losses, gradient = tf.while_loop(lambda i, *_: i < parts, add, start, maximum_iterations=parts)
         return losses, gradient
 
     def _update(self, losses: tf.Tensor, frames: tf.Tensor, rate: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
         """Clip, then update; a batch of padding rows or a non-finite loss or norm changes no weight."""
         clipped, norms = self.optimizer.clip(gradient, self.training.clip_norm)
-        total = tf.reduce_sum(losses * loss_weights(self.training))
+        total = tf.reduce_sum(losses * self.metrics.weights)
         finite = tf.reduce_all(tf.math.is_finite(norms)) & tf.math.is_finite(total)
         self.optimizer.apply(clipped, rate, accept=finite & (frames > 0))
         self.step.assign_add(tf.cast(frames > 0, tf.int64))
         skipped = tf.cast(~finite, tf.float32)
         metrics = [total, *tf.unstack(losses), *tf.unstack(norms), rate, skipped, tf.cast(frames, tf.float32)]
         return tf.stack(metrics)
-
-
-def _seed_of(key: tf.Tensor) -> tf.Tensor:
-    """int32[2] of a key int64[2]."""
-    return tf.cast(key & 0x7FFFFFFF, tf.int32)
 
 
 def locked(body: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
@@ -341,8 +278,3 @@ def locked(body: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -
 def relaxed(body: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
     """`body` traced and compiled for every new shape: what Lockstep avoids, kept as the baseline."""
     return cast(Callable[..., tf.Tensor], tf.function(body, jit_compile=True, autograph=False))
-
-
-def loss_weights(training: TrainingConfig) -> tuple[float, ...]:
-    """The weights of `LOSSES` in the total."""
-    return (1.0, 1.0, training.duration_loss_weight)

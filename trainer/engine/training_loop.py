@@ -14,15 +14,16 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.data.batch import Batch
+from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.dynamic_baseline import MemoryMaps
-from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
+from xtts.trainer.engine.metrics import Metrics
+from xtts.trainer.engine.objectives import present_clips
 from xtts.trainer.engine.optimizer import learning_rate
 from xtts.trainer.engine.process_group import ALONE, ProcessGroup
-from xtts.trainer.engine.train_step import Steps, present_clips
+from xtts.trainer.engine.train_step import Steps
 
 HOST = "CPU:0"
 """Device of the loop itself: draws, batches, clocks, its variables and its results."""
@@ -33,7 +34,7 @@ class CallResult(NamedTuple):
     """Result of one host call: n steps, fewer than requested if `stop` was set."""
 
     metrics: np.ndarray
-    """float32[n, len(TRAIN_METRICS)]."""
+    """float32[n, N]: the numbers of each step, as `Metrics.step` names them."""
     seconds: np.ndarray
     """float64[n, 3]: seconds between the arrival of the last step's metrics and that of this one's, in three parts: the
     loop's own work, the wait for the batch, the step. Work and waiting that a running step hides are no part of it."""
@@ -70,12 +71,13 @@ class Position:
 
 
 class LoopSteps(Protocol):
-    """The interface of the steps that the loop runs; `Steps` implements it for the acoustic model.
+    """The interface of the steps that the loop runs; `Steps` implements it.
 
     A step is two `tf.function`s, between which the loop adds up what the first one gives over all replicas. Whatever
     changes a variable has to be inside them: the loop's own graph orders nothing by itself.
     """
 
+    metrics: Metrics
     training: TrainingConfig
     """The section `training`, which sets the learning-rate schedule."""
 
@@ -83,13 +85,13 @@ class LoopSteps(Protocol):
     def step(self) -> tf.Variable:
         """int64[]: updates so far; each step adds one."""
 
-    def gradients(self, bucket: int, batch: Batch, *whole: tf.Tensor) -> list[tf.Tensor]:
+    def gradients(self, bucket: int, batch: AnyBatch, *whole: tf.Tensor) -> list[tf.Tensor]:
         """What a batch of a bucket's signature gives, inside the loop's graph; whole: see `Steps`, empty for one."""
 
     def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
         """Update by the sums of `gradients` at a learning rate float32[]; frames: useful ones, int32[].
 
-        -> float32[len(TRAIN_METRICS)]
+        -> float32[len(metrics.step)]
         """
 
 
@@ -134,7 +136,7 @@ class TrainingLoop:
         """steps: of each replica of this process; of several replicas they are `Steps`."""
         self.buckets = [bucket for bucket in buckets if bucket.trains]
         """Buckets with training clips; a place is an index into this list."""
-        self.locked = all(bucket.signature.is_locked for bucket in buckets)
+        self.locked = all(is_locked(bucket.signature) for bucket in buckets)
         self.position, self.host_calls, self._steps, self._group = position, 0, steps, group
         with tf.device(HOST):
             self.stop = tf.Variable(False, trainable=False)
@@ -241,16 +243,18 @@ class TrainingLoop:
         taken = tf.one_hot(place, len(self.buckets), dtype=tf.int64) * tf.constant(self._batch_sizes, tf.int64)
         return place, consumed[place], epoch, consumed + taken
 
-    def _read(self, place: int) -> list[Batch]:
+    def _read(self, place: int) -> list[AnyBatch]:
         """The rows of the bucket's next batch, for each replica of this process."""
         batch = self._iterators[place].get_next()
         if len(self._steps) == 1:
             return [batch]
         rows = self._rows(self.buckets[place])
-        return [Batch(*(part[i * rows : (i + 1) * rows] for part in batch)) for i in range(len(self._steps))]
+        return [
+            with_tensors(batch, [part[i * rows : (i + 1) * rows] for part in batch]) for i in range(len(self._steps))
+        ]
 
     def _step(
-        self, place: tf.Tensor, rate: tf.Tensor, number: int, batch: Batch
+        self, place: tf.Tensor, rate: tf.Tensor, number: int, batch: AnyBatch
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
         """One step on one replica: (metrics, frames, stop, present, launched), the middle ones as in `_agree`.
 
@@ -272,16 +276,17 @@ class TrainingLoop:
                 launched = tf.identity(place)
         return metrics, frames, stop, present, launched
 
-    def _in_shape(self, bucket: TrainingBucket, batch: Batch) -> Batch:
+    def _in_shape(self, bucket: TrainingBucket, batch: AnyBatch) -> AnyBatch:
         """The rows with the shape that left the first `switch_case` unknown."""
         signature = bucket.signature_of(self._rows(bucket) if self.locked else None)
-        return Batch(*(tf.ensure_shape(part, spec.shape) for part, spec in zip(batch, signature, strict=True)))
+        parts = zip(batch, signature, strict=True)
+        return with_tensors(batch, [tf.ensure_shape(part, spec.shape) for part, spec in parts])
 
-    def _agree(self, place: tf.Tensor, number: int, batch: Batch) -> tuple[tf.Tensor, ...]:
+    def _agree(self, place: tf.Tensor, number: int, batch: AnyBatch) -> tuple[tf.Tensor, ...]:
         """Of the whole batch: (useful frames int32[], clips present float32[most of a batch], stop bool[]).
 
         A single replica has it. Several add up their parts, see that all drew the same bucket, and also give the counts
-        of `LOSSES`, float32[len(LOSSES)].
+        of the losses, float32[K].
         """
         frames = tf.reduce_sum(batch.mel_length)
         rows = tf.gather(tf.constant([self._rows(bucket) for bucket in self.buckets]), place)
@@ -297,7 +302,7 @@ class TrainingLoop:
             stop = tf.cast(self.stop.read_value(), tf.float32)
         alone = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis], present]
         (sums,) = self._group.sum([tf.concat(alone, axis=0)])
-        stop, places, counts, frames, present = tf.split(sums, [1, len(self.buckets), len(LOSSES), 1, self._most])
+        stop, places, counts, frames, present = tf.split(sums, [1, len(self.buckets), counts.shape[0], 1, self._most])
         with tf.control_dependencies([check_places(places, drawn * self._group.size)]):
             return tf.cast(frames[0], tf.int32), tf.identity(present), stop[0] > 0.0, tf.identity(counts)
 
@@ -336,7 +341,7 @@ class TrainingLoop:
 
     def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The compiled loop over `count` batches: (stop, the parts of a `CallResult`)."""
-        kinds = [(tf.float32, [len(TRAIN_METRICS)]), (tf.float64, [3]), (tf.int32, []), (tf.int64, [])]
+        kinds = [(tf.float32, [len(self._steps[0].metrics.step)]), (tf.float64, [3]), (tf.int32, []), (tf.int64, [])]
         kinds += [(tf.bool, [self._most])] if self._names_audio else []
         with tf.device(HOST):
             now, (batches, updates, epoch, *consumed) = tf.timestamp(), tf.unstack(self._whole.read_value())

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 import tensorflow as tf
 
+from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.dynamic_baseline import MemoryMaps
-from xtts.trainer.engine.metrics import LOSSES
 from xtts.trainer.engine.process_group import ALONE, ProcessGroup
 from xtts.trainer.engine.train_step import Steps
 
@@ -72,7 +72,7 @@ class ValidationLoop:
         ]
         self._maps: MemoryMaps | None = None
         self._run: Callable[[], tuple[tf.Tensor, ...]] = self._sums
-        if all(bucket.signature.is_locked for bucket in buckets):
+        if all(is_locked(bucket.signature) for bucket in buckets):
             self._run = tf.function(self._sums, input_signature=[])
         else:  # in Python, batch by batch
             self._maps = MemoryMaps()
@@ -91,13 +91,14 @@ class ValidationLoop:
         if done < len(self.batches):
             return None
         self.unread = list(_flagged(self.batches, padded)) if self._names_audio else []
-        losses = {name: float(sums[i, 0] / sums[i, 1]) if sums[i, 1] else math.nan for i, name in enumerate(LOSSES)}
+        means = (float(total / count) if count else math.nan for total, count in sums)
+        losses = dict(zip(self._steps[0].metrics.held_out, means, strict=True))
         return losses, [batch for batch, good in zip(self.batches, finite, strict=True) if not good]
 
     def _sums(self) -> tuple[tf.Tensor, ...]:
         """Of all replicas: (sums and counts of the finite batches, which are finite, padding rows, batches done).
 
-        float64[len(LOSSES), 2], bool[n], bool[n, most clips of a batch], int32[].
+        float64[V, 2], bool[n], bool[n, most clips of a batch], int32[].
         """
         sums, flags, done = self._group.run(self._share)[0]
         return sums, flags[:, 0] > 0.0, flags[:, 1:] > 0.0, tf.cast(done, tf.int32)
@@ -107,7 +108,7 @@ class ValidationLoop:
 
         number: the replica in this process. The flags of each batch are: finite, then its rows without a clip.
         """
-        total, done = tf.zeros([len(LOSSES), 2], tf.float64), tf.constant(0)
+        total, done = tf.zeros([len(self._steps[0].metrics.held_out), 2], tf.float64), tf.constant(0)
         places = self._numbers[number]
         flags = tf.TensorArray(tf.bool, len(places), element_shape=[1 + self._most])
         for starts, iterator, step in self._parts[number]:

@@ -20,8 +20,6 @@ from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.model.layers import LayerNorm, Seeds, axis_size, glorot
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
 
-LOSSES = ("spectrum", "mel", "pitch", "adversary", "features", "discriminators")
-LOSS_WEIGHTS = (3.0, 3.0, 1.0, 1.0, 2.0, 1.0)
 EDGE_FRAMES = 4
 """Frames at each end of a crop that no loss counts: the network and the windows reach beyond the crop there."""
 LOWEST_HZ, HIGHEST_HZ = 60.0, 550.0
@@ -187,20 +185,30 @@ class Vocoder(keras.Model):  # type: ignore[misc]
         pulses, noise = (level * tf.exp(tf.clip_by_value(gain, *_LOG_GAINS)) for gain in (pulses, self.noise_output(x)))
         return pulses, phase, noise
 
-    def loss_sums(self, crops: Crops, clips: tf.Tensor, seed: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Losses of each crop by name in `LOSSES`: float32[B]; clips: int32[B], a number for each crop of the step.
+    @property
+    def parameter_count(self) -> int:
+        """Number of trainable values of what speaks, without the discriminators."""
+        return sum(math.prod(weight.shape) for weight in self.generator_weights)
 
-        seed: int32[2], of the noise on the mels, the noise and the first pulse.
+    @property
+    def generator_weights(self) -> list[tf.Variable]:
+        """What speaks: the weights without those of the discriminators."""
+        return [weight for weight in self.trainable_variables if "/discriminator_" not in weight.path]
+
+    def losses(
+        self, crops: Crops, numbers: tf.Tensor, seed: tf.Tensor, *, with_noise: bool = True
+    ) -> dict[str, tf.Tensor]:
+        """Losses of each crop, float32[B], by name: those of `engine/metrics.py`.
+
+        numbers: int32[B], of the crops in the step; seed: int32[2], of the noise on the mels, the noise and the first
+        pulse; with_noise: add noise to half of the mels.
         """
-        frames, samples = crops.mel.shape[1], crops.samples.shape[1]
-        level = random_uniform(fold_seed(seed, 0), clips) * _MOST_NOISE
-        level = tf.where(random_uniform(fold_seed(seed, 1), clips) < 0.5, level, 0.0)[:, tf.newaxis, tf.newaxis]
-        noise = random_normal(fold_seed(seed, 2), clips, frames, crops.mel.shape[2])
-        mel = tf.maximum(crops.mel + level * noise, self.profile.silence)
-        phase = random_uniform(fold_seed(seed, 3), clips)
+        samples = crops.samples.shape[1]
+        mel = self._with_noise(crops.mel, numbers, seed) if with_noise else crops.mel
+        phase = random_uniform(fold_seed(seed, 3), numbers)
         spectra = [
             self.stft(pulse_train(crops.log_hertz, self.profile, phase)),
-            self.stft(random_normal(fold_seed(seed, 4), clips, samples, 1)[..., 0]),
+            self.stft(random_normal(fold_seed(seed, 4), numbers, samples, 1)[..., 0]),
         ]
         spoken = self.filter_spectra(spectra, *self.gains(mel, crops.log_hertz, crops.voiced))
         log_hertz, voicing = self.pitch(mel)
@@ -217,6 +225,12 @@ class Vocoder(keras.Model):  # type: ignore[misc]
             "pitch": pitch_error + tf.reduce_mean(voicing_loss, axis=1),
             **self._adversarial_losses(*cropped),
         }
+
+    def _with_noise(self, mel: tf.Tensor, numbers: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        level = random_uniform(fold_seed(seed, 0), numbers) * _MOST_NOISE
+        level = tf.where(random_uniform(fold_seed(seed, 1), numbers) < 0.5, level, 0.0)[:, tf.newaxis, tf.newaxis]
+        noise = random_normal(fold_seed(seed, 2), numbers, *mel.shape[1:])
+        return tf.maximum(mel + level * noise, self.profile.silence)
 
     def _adversarial_losses(self, spoken: tf.Tensor, recorded: tf.Tensor) -> dict[str, tf.Tensor]:
         """Least-squares losses of generator and discriminators, and feature matching (HiFi-GAN, 2010.05646)."""

@@ -6,8 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,17 +18,14 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.failures import first_line
-from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
+from xtts.trainer.engine.metrics import Metrics
 from xtts.trainer.engine.training_loop import CallResult
-from xtts.trainer.evaluation.figures import Figures
-from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
 from xtts.trainer.reporting.run_folder import RunFolder
-from xtts.trainer.reporting.spoken_samples import Sample, Samples
+from xtts.trainer.reporting.samples import Samples, Shown
 from xtts.trainer.reporting.tag_descriptions import DESCRIPTIONS
 from xtts.trainer.system.device import memory_used, utilisation_reader
 
@@ -44,6 +42,8 @@ class Chunk:
     first_step: int
     """Number of the first step, from 1."""
     result: CallResult
+    metrics: Metrics
+    """What the numbers of a step are called."""
     outside_seconds: float
     """Time without steps before the call (validation, samples, checkpoints), plus the overhead of the call."""
     traces: int
@@ -70,7 +70,7 @@ class Chunk:
         return [
             {
                 "step": self.first_step + i,
-                **{name: float(value) for name, value in zip(TRAIN_METRICS, values, strict=True)},
+                **{name: float(value) for name, value in zip(self.metrics.step, values, strict=True)},
                 **{name: float(column[i]) for name, column in columns.items()},
                 "traces": self.traces,
                 **({} if self.result.unread is None else {"unread_clips": float(self.result.unread[i].sum())}),
@@ -80,7 +80,7 @@ class Chunk:
 
     def column(self, name: str) -> np.ndarray:
         """float32[n]: one metric of every step."""
-        return self.result.metrics[:, TRAIN_METRICS.index(name)]
+        return self.result.metrics[:, self.metrics.step.index(name)]
 
 
 class Panel:
@@ -89,8 +89,8 @@ class Panel:
     `buckets` is the size of the closed set of shapes, 0 if it is open.
     """
 
-    def __init__(self, console: Console, *, total_steps: int, buckets: int) -> None:
-        self.total_steps, self.buckets = total_steps, buckets
+    def __init__(self, console: Console, metrics: Metrics, *, total_steps: int, buckets: int) -> None:
+        self.metrics, self.total_steps, self.buckets = metrics, total_steps, buckets
         self._seconds: deque[float] = deque(maxlen=_WINDOW)
         self._utilisation = utilisation_reader()
         self._live = Live(console=console, refresh_per_second=4, transient=True)
@@ -117,7 +117,7 @@ class Panel:
             f"[bold]step {step:,} of {self.total_steps:,}[/]", f"epoch {epoch}",
             ProgressBar(total=self.total_steps, completed=step, width=20), f"{left} left",
         )  # fmt: skip
-        losses = "  ".join(f"{name} {mean[name]:.4f}" for name in ("loss", *LOSSES) if mean[name])
+        losses = "  ".join(f"{name} {mean[name]:.4f}" for name in ("loss", *self.metrics.losses) if mean[name])
         rates = (
             f"lr {lines[-1]['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  step p50 {half:.0f} ms  "
             f"p95 {most:.0f} ms  {mean['useful_frames_per_second']:,.0f} useful frames/s"
@@ -132,13 +132,15 @@ class Panel:
 class Reporter:
     """Writes what happens to metrics.jsonl, TensorBoard and the terminal."""
 
-    def __init__(self, run: RunFolder, console: Console, *, total_steps: int, log_every: int, buckets: int) -> None:
-        self.console, self.total_steps, self.log_every = console, total_steps, log_every
+    def __init__(
+        self, run: RunFolder, console: Console, metrics: Metrics, *, total_steps: int, log_every: int, buckets: int
+    ) -> None:
+        self.console, self.metrics, self.total_steps, self.log_every = console, metrics, total_steps, log_every
         self._metrics = open(run.metrics_file, "a", encoding="utf-8")
         self._tensorboard = tf.summary.create_file_writer(str(run.tensorboard))
         self._kept: list[Chunk] = []
         self._pending: list[dict[str, float]] = []
-        self._panel = Panel(console, total_steps=total_steps, buckets=buckets) if console.is_terminal else None
+        self._panel = Panel(console, metrics, total_steps=total_steps, buckets=buckets) if console.is_terminal else None
 
     def end_at(self, step: int) -> None:
         """Expect the run to end at another step."""
@@ -194,9 +196,9 @@ class Reporter:
         step = int(last["step"])
         with self._curves(step):
             for name, value in mean.items():
-                if name != "step" and (value or name not in LOSSES):
+                if name != "step" and (value or name not in self.metrics.losses):
                     _scalar(f"train/{name}", value)
-        parts = "  ".join(f"{name} {mean[name]:.3f}" for name in LOSSES if mean[name])
+        parts = "  ".join(f"{name} {mean[name]:.3f}" for name in self.metrics.losses if mean[name])
         self._pending = []
         losses = f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {parts}"
         if self._panel:
@@ -223,47 +225,27 @@ class Reporter:
         self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
 
     def recordings(self, samples: Samples) -> None:
-        """Add the sentences and their vocoded recordings: the best that synthesis can sound like."""
+        """Add the sentences and their recordings, before the first step."""
         with self._curves(0):
-            for clip in samples.clips[: samples.shown]:
-                tf.summary.text(f"text/{clip.clip_id}", samples.text(clip), description=DESCRIPTIONS["text"])
-                self._sound("recording", clip.clip_id, clip.mel, samples.profile)
+            for tag, shown in samples.recordings():
+                _summarise(tag, shown, samples.profile)
 
-    def samples(self, step: int, samples: Samples, spoken: list[Sample], *, began: float) -> None:
+    def samples(self, step: int, samples: Samples, spoken: list[Any], *, began: float) -> None:
         """Record the fixed sentences at one step; began: `time.perf_counter()` before they were spoken."""
         self.flush()
-        if not all(np.isfinite(sample.mel).all() for sample in spoken):
+        if not samples.finite(spoken):
             self.say(f"samples at step {step}: none, the model speaks numbers that are not finite")
             return
-        figures = samples.figures(spoken)
-        named = asdict(figures) if figures else {}
+        figures, said = samples.measure(spoken)
         with self._curves(step):
-            for name, value in named.items():
+            for name, value in figures.items():
                 _scalar(f"evaluation/{name}", value)
-            for sample in spoken[: samples.shown]:
-                self._show(sample, samples)
+            for tag, shown in samples.show(spoken):
+                _summarise(tag, shown, samples.profile)
             self._tensorboard.flush()
         seconds = time.perf_counter() - began
-        self._write([{"split": "evaluation", "step": step, **named, "sentences": len(spoken), "seconds": seconds}])
-        said = in_words(figures, len(spoken)) if figures else "audio and pictures are in TensorBoard"
+        self._write([{"split": "evaluation", "step": step, **figures, "sentences": len(spoken), "seconds": seconds}])
         self.console.print(f"[bold]samples[/bold] at step {step}: {said} ({seconds:.1f} s)", highlight=False)
-
-    def _show(self, sample: Sample, samples: Samples) -> None:
-        clip, profile, text = sample.clip, samples.profile, samples.text(sample.clip)
-        pictures = {
-            "mel": draw_pair(clip.mel, sample.mel, profile, text),
-            "alignment": draw_alignment(sample.durations, clip.mel, profile, samples.symbols(clip), text),
-        }
-        for name, figure in pictures.items():
-            image = tf.io.decode_png(png_bytes(figure), channels=3)[tf.newaxis]
-            tf.summary.image(f"{name}/{clip.clip_id}", image, description=DESCRIPTIONS[name])
-        self._sound("speech", clip.clip_id, sample.mel, profile)
-
-    def _sound(self, name: str, clip_id: str, mel: np.ndarray, profile: MelProfile) -> None:
-        tf.summary.audio(
-            f"{name}/{clip_id}", reconstruct(mel, profile)[np.newaxis, :, np.newaxis], profile.sample_rate,
-            encoding="wav", description=DESCRIPTIONS[name],
-        )  # fmt: skip
 
     def say(self, line: str) -> None:
         """Print a plain line, after the steps that were kept."""
@@ -294,14 +276,17 @@ def _scalar(tag: str, value: float) -> None:
     tf.summary.scalar(tag, value, description=DESCRIPTIONS[tag])
 
 
-def in_words(figures: Figures, sentences: int) -> str:
-    """Mean figures over some sentences, in one line."""
-    return (
-        f"{sentences} sentences: relative MCD {figures.relative_mcd:.3f}  "
-        f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
-        f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
-        f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
-    )
+def _summarise(tag: str, shown: Shown, profile: MelProfile) -> None:
+    """Write a text, samples float32[S] or a picture to TensorBoard."""
+    description = DESCRIPTIONS[tag.partition("/")[0]]
+    if isinstance(shown, str):
+        tf.summary.text(tag, shown, description=description)
+    elif isinstance(shown, np.ndarray):
+        sound, rate = shown[np.newaxis, :, np.newaxis], profile.sample_rate
+        tf.summary.audio(tag, sound, rate, encoding="wav", description=description)
+    else:
+        image = tf.io.decode_png(png_bytes(shown), channels=3)[tf.newaxis]
+        tf.summary.image(tag, image, description=description)
 
 
 def means(lines: list[dict[str, float]]) -> dict[str, float]:

@@ -3,13 +3,15 @@
 This does not affect training: the sentences are held in memory, and the noise has its own key.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
+from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
@@ -17,15 +19,15 @@ from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.evaluation.figures import Figures, Recordings
 from xtts.trainer.evaluation.held_out_clips import HeldOutClip, another_recording, shard_clips
+from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.reference_encoder import crop_reference
+from xtts.trainer.reporting.samples import Shown
 
 DEFAULT_OPTIONS = SynthesisOptions()
 """The defaults of `xtts-synth`."""
-SAMPLES = "samples"
-"""Name of the step that speaks them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +57,7 @@ def fixed_sentences(cache: Path, spec: CacheSpec, count: int, most: int | None =
     return number, sorted(clips, key=lambda clip: clip.clip_id)[:count]
 
 
-class Samples:
+class SpokenSamples:
     """Speaks the same sentences each time, in one batch of one locked shape, compiled once."""
 
     def __init__(self, model: AcousticModel, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
@@ -99,9 +101,35 @@ class Samples:
             for clip, mel, asked, aligned in zip(self.clips, mels, frames, durations, strict=True)
         ]  # fmt: skip
 
+    def recordings(self) -> Iterator[tuple[str, Shown]]:
+        """The sentences and their vocoded recordings: the best that synthesis can sound like."""
+        for clip in self.clips[: self.shown]:
+            yield f"text/{clip.clip_id}", self.text(clip)
+            yield f"recording/{clip.clip_id}", reconstruct(clip.mel, self.profile)
+
+    def finite(self, samples: list[Sample]) -> bool:
+        """Whether all numbers of the speech are finite."""
+        return all(bool(np.isfinite(sample.mel).all()) for sample in samples)
+
+    def show(self, samples: list[Sample]) -> Iterator[tuple[str, Shown]]:
+        """Pictures and sounds of the first sentences."""
+        for sample in samples[: self.shown]:
+            clip, profile, text = sample.clip, self.profile, self.text(sample.clip)
+            yield f"mel/{clip.clip_id}", draw_pair(clip.mel, sample.mel, profile, text)
+            alignment = draw_alignment(sample.durations, clip.mel, profile, self.symbols(clip), text)
+            yield f"alignment/{clip.clip_id}", alignment
+            yield f"speech/{clip.clip_id}", reconstruct(sample.mel, profile)
+
+    def measure(self, samples: list[Sample]) -> tuple[dict[str, float], str]:
+        """(figures against the recordings by name, a line that says them)."""
+        figures = self.figures(samples)
+        if figures is None:
+            return {}, "audio and pictures are in TensorBoard"
+        return asdict(figures), in_words(figures, len(samples))
+
     def figures(self, samples: list[Sample]) -> Figures | None:
         """Figures against their recordings; None for a single sentence, or where the speech is not finite."""
-        if len(self.clips) < 2 or not all(np.isfinite(one.mel).all() for one in samples):
+        if len(self.clips) < 2 or not self.finite(samples):
             return None
         figures, _ = self._recordings.compare([one.mel for one in samples], [one.frames for one in samples])
         return figures
@@ -132,6 +160,16 @@ class Samples:
             conditioning=conditioning,
         )
         return mel, frames, durations
+
+
+def in_words(figures: Figures, sentences: int) -> str:
+    """Mean figures over some sentences, in one line."""
+    return (
+        f"{sentences} sentences: relative MCD {figures.relative_mcd:.3f}  "
+        f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
+        f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
+        f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
+    )
 
 
 def _batch(clips: list[HeldOutClip], signature: Batch, silence: float) -> Batch:

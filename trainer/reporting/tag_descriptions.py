@@ -4,13 +4,24 @@ _PRIOR = "half the squared error of the mel predicted from the text alone, per m
 _FLOW = "the squared error of the decoder's vector field, per mel value; the one to watch."
 _DURATION = "the deviance of the predicted token durations, per token."
 
+_SPECTRUM = "the difference of the spectra of speech and recording at five resolutions."
+_MEL = "the mean absolute difference of the log-mels of speech and recording."
+_PITCH = "the errors of the pitch (log Hz) and of the voicing that are read off the mel."
+
 DESCRIPTIONS = {
     "train/loss": "The weighted sum of the losses, mean over the steps since the last point.",
     "train/prior": f"On training batches: {_PRIOR}",
     "train/flow": f"On training batches: {_FLOW}",
     "train/duration": f"On training batches: {_DURATION}",
-    "train/gradient_norm": "The norm of the gradient before clipping, without the duration predictor.",
+    "train/spectrum": f"On training batches: {_SPECTRUM}",
+    "train/mel": f"On training batches: {_MEL}",
+    "train/pitch": f"On training batches: {_PITCH}",
+    "train/adversary": "How far the discriminators are from taking the speech for a recording.",
+    "train/features": "The relative difference of what the discriminators see in speech and in recordings.",
+    "train/discriminators": "The squared error of the discriminators on speech and recordings; 0.5 is by chance.",
+    "train/gradient_norm": "The norm of the gradient before clipping, without duration predictor or discriminators.",
     "train/duration_gradient_norm": "The norm of the duration predictor's gradient before clipping.",
+    "train/discriminator_gradient_norm": "The norm of the discriminators' gradient before clipping.",
     "train/learning_rate": "The learning rate: it warms up, stays, and decays at the end of the run.",
     "train/skipped": "The share of updates skipped because a loss or gradient was not finite; 0 is good.",
     "train/useful_frames": "Mel frames of speech in a batch, without the padding.",
@@ -24,6 +35,9 @@ DESCRIPTIONS = {
     "validation/prior": f"On the validation split: {_PRIOR}",
     "validation/flow": f"On the validation split: {_FLOW}",
     "validation/duration": f"On the validation split: {_DURATION}",
+    "validation/spectrum": f"On the validation split: {_SPECTRUM}",
+    "validation/mel": f"On the validation split: {_MEL}",
+    "validation/pitch": f"On the validation split: {_PITCH}",
     "evaluation/relative_mcd": "The cepstral distance of the samples to their recordings, divided by that of the "
     "nearest recording of another sentence; lower is better, 1 is no closer than another sentence.",
     "evaluation/frechet_distance": "The Fréchet distance between the mel patches of all samples and of all their "
@@ -36,6 +50,7 @@ DESCRIPTIONS = {
     "evaluation/mcd_db": "The mel-cepstral distance of the samples to their recordings after time warping, in dB; "
     "lower is better.",
     "evaluation/retrieval_at_1": "The share of samples whose nearest recording is their own; 1 is best.",
+    "evaluation/mel_error": "The mean absolute difference of the log-mels of samples and recordings; lower is better.",
     "text": "The sentence that is spoken, decoded from its tokens.",
     "recording": "The mel of the recording through the vocoder: the best that the samples can sound like.",
     "speech": "The sentence as the averaged weights speak it at this step.",

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from xtts.trainer.engine.metrics import LOSSES
-
 RISING_VALIDATIONS, RISE = 3, 1.02
 """A held-out loss rises once its lowest value is so many validations old, and it has grown by this factor since."""
 REMEDY = (
@@ -44,7 +42,9 @@ class _Lowest(NamedTuple):
 class Overfitting:
     """Losses that rise on held-out clips while they fall in training, each of them named once."""
 
-    def __init__(self) -> None:
+    def __init__(self, losses: Sequence[str]) -> None:
+        """losses: names of those that validation computes."""
+        self._losses = losses
         self._lowest: dict[str, _Lowest] = {}
         self._named: set[str] = set()
 
@@ -75,16 +75,17 @@ class Overfitting:
         for row in rows:
             if row["split"] not in ("train", "validation"):
                 continue
-            losses = [math.nan if row[name] is None else row[name] for name in LOSSES]
+            losses = [math.nan if row[name] is None else row[name] for name in self._losses]
             if row["split"] == "train":
                 trained.append(losses)
             elif trained:
-                yield from self.note(row["step"], dict(zip(LOSSES, losses, strict=True)), mean_losses(trained))
+                held_out = dict(zip(self._losses, losses, strict=True))
+                yield from self.note(row["step"], held_out, mean_losses(self._losses, trained))
                 trained = []
 
 
-def mean_losses(steps: Sequence[Sequence[float]]) -> dict[str, float]:
-    """Means of `LOSSES` over the steps in which all of them were numbers; NaN without any."""
+def mean_losses(names: Sequence[str], steps: Sequence[Sequence[float]]) -> dict[str, float]:
+    """Mean of each named loss over the steps in which all of them were numbers; NaN without any."""
     finite = [losses for losses in steps if all(map(math.isfinite, losses))]
     return {name: sum(losses[i] for losses in finite) / len(finite) if finite else math.nan
-            for i, name in enumerate(LOSSES)}  # fmt: skip
+            for i, name in enumerate(names)}  # fmt: skip

@@ -13,7 +13,6 @@ import numpy as np
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.shared.model_config import ModelConfig
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.engine.schedule import decay_start
 
@@ -33,7 +32,7 @@ optimizer has other moments."""
 
 def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
     """Settings that must match to resume a checkpoint; those of `model.` and `cache.` also to use its weights."""
-    tree, settings = config.model_dump(mode="json"), model_settings(config.model)
+    tree, settings = config.model_dump(mode="json"), model_settings(config)
     for key in _RESUME_KEYS:
         section, field = key.split(".")
         settings[key] = tree[section][field]
@@ -43,8 +42,11 @@ def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
     return {"settings": settings, "cache": spec.identity, "cache_fingerprint": spec.fingerprint}
 
 
-def model_settings(model: ModelConfig) -> dict[str, Any]:
-    """The settings of a model, `model.KEY` to value."""
+def model_settings(config: Config) -> dict[str, Any]:
+    """The settings of the model that a configuration trains, `model.KEY` or `vocoder.KEY` to value."""
+    if config.vocoder is not None:
+        return {f"vocoder.{key}": value for key, value in config.vocoder.model_dump(mode="json").items()}
+    model = config.model
     tree = model.model_dump(mode="json")
     # The sizes of a reference encoder that is off have no effect.
     idle = () if model.voice_latents else [key for key in tree if key.startswith("voice_")]
@@ -164,13 +166,17 @@ def list_runs() -> list[Path]:
 
 
 def newest_run() -> Path:
-    """The run that was trained last; `LockstepError` if there is none."""
-    if not (runs := list_runs()):
+    """The run of a voice that was trained last; `LockstepError` if there is none."""
+    if not (runs := [run for run in list_runs() if not _is_vocoder(run)]):
         raise LockstepError(
             "--ckpt", found=f"missing, and no run in {RUNS}/ has a checkpoint",
             expected="a run folder, one checkpoint or an exported folder", fix="train one: make train, or xtts-train",
         )  # fmt: skip
     return runs[0]
+
+
+def _is_vocoder(run: Path) -> bool:
+    return any(key.startswith("vocoder.") for key in read_meta(find_checkpoint(run))["settings"])
 
 
 def best_checkpoint(path: Path) -> Path:
@@ -225,7 +231,7 @@ def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[
     settings: those that the weights were made with.
     """
     for key, saved, wanted in _differences(settings, identity):
-        if (key.startswith("model.") and key not in _TRAINING_ONLY) or key == PROFILE_SETTING:
+        if (key.startswith(("model.", "vocoder.")) and key not in _TRAINING_ONLY) or key == PROFILE_SETTING:
             fix = "" if key == PROFILE_SETTING else "train the model that they fit: give --config the run's config.yaml"
             raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted), fix=fix)
 

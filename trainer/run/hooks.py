@@ -20,12 +20,10 @@ from collections.abc import Callable
 import numpy as np
 
 from xtts.trainer.engine.failures import compile_fix, explained
-from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
 from xtts.trainer.engine.schedule import decay_start
-from xtts.trainer.engine.train_step import loss_weights
 from xtts.trainer.reporting.bad_clips import UnreadClips, clip_names
 from xtts.trainer.reporting.reporter import Chunk
-from xtts.trainer.reporting.spoken_samples import SAMPLES
+from xtts.trainer.reporting.samples import SAMPLES
 from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
 from xtts.trainer.run.session import Session
 
@@ -71,7 +69,7 @@ class Validate:
     """Validates with the averaged weights, keeps the best, and watches which losses rise."""
 
     def __init__(self, run: Session, unread: UnreadClips) -> None:
-        self._run, self._unread, self.overfitting = run, unread, Overfitting()
+        self._run, self._unread, self.overfitting = run, unread, Overfitting(run.metrics.held_out)
         self._trained: list[np.ndarray] = []
         """Metrics of the steps since the last validation."""
 
@@ -100,13 +98,12 @@ class Validate:
                 f"{where}: {len(bad)} of {len(loop.batches)} batches not finite, left out; clips of the first: "
                 f"{', '.join(clips)}"
             )
-        weights = zip(LOSSES, loss_weights(run.training), strict=True)
-        total = sum(weight * losses[name] for name, weight in weights)
+        total = run.metrics.total(losses)
         run.reporter.validation(run.step, losses, total, skipped=len(bad))
         rows, self._trained = self._trained, []
         if rows:  # none where a resumed run makes up for a validation
-            columns = [TRAIN_METRICS.index(name) for name in LOSSES]
-            trained = mean_losses(np.concatenate(rows)[:, columns].tolist())
+            columns = [run.metrics.step.index(name) for name in run.metrics.held_out]
+            trained = mean_losses(run.metrics.held_out, np.concatenate(rows)[:, columns].tolist())
             for line in self.overfitting.note(run.step, losses, trained):
                 run.reporter.say(f"overfitting: {line}; {REMEDY}")
         if run.best.note(run.step, total):

@@ -103,8 +103,9 @@ def make_plan(
     given = cache or (source.cache_now() if source else None) or Path(DEFAULT_CACHE)
     copy, cache, lock, spec = _open(given, resolved.data)
     resolved = follow_text(resolved, spec.features)
+    _check_model(resolved, spec, copy.url if copy else cache)
     check_features(resolved, spec, copy.url if copy else cache)
-    folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model.size}-{spec.identity[:8]}")
+    folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model_name}-{spec.identity[:8]}")
     named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
     if resume == "":
         checkpoint = newest(folder)
@@ -202,6 +203,18 @@ def find_run(out: Path | None, resume: str | None) -> tuple[Path | None, RunFold
 def newest(folder: RunFolder) -> Path | None:
     """The newest checkpoint of a run folder, or None."""
     return next(reversed(list_checkpoints(folder.checkpoints)), None)
+
+
+def _check_model(config: Config, spec: CacheSpec, cache: Location) -> None:
+    """Raise `LockstepError` where a vocoder would be trained on whole clips, or an acoustic model on crops."""
+    if config.vocoder is None and spec.holds_crops:
+        raise LockstepError(str(cache), found="crops, which train a vocoder", fix="train with --config vocoder")
+    if config.vocoder is not None and not spec.holds_crops:
+        fix = build_command(cache, config="vocoder")
+        raise LockstepError(str(cache), found="whole clips", expected="crops, which train a vocoder", fix=fix)
+    if config.vocoder is not None and config.training.mixed_precision != "float32":
+        found = f"{config.training.mixed_precision}, in which no vocoder was tried"
+        raise LockstepError("training.mixed_precision", found=found, expected="float32")
 
 
 def check_features(config: Config, spec: CacheSpec, cache: Location) -> None:

@@ -10,12 +10,16 @@ from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiler
 from xtts.trainer.engine.engine import TracedSteps, build_engine
 from xtts.trainer.engine.failures import explained
+from xtts.trainer.engine.metrics import metrics_of
 from xtts.trainer.engine.process_group import ProcessGroup
 from xtts.trainer.engine.schedule import decay_start
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.evaluation.voice_description import voice_of
+from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.reporting.reporter import Reporter, SilentReporter
-from xtts.trainer.reporting.spoken_samples import SAMPLES, Samples
+from xtts.trainer.reporting.samples import SAMPLES, Samples
+from xtts.trainer.reporting.spoken_samples import SpokenSamples
+from xtts.trainer.reporting.vocoder_samples import VocoderSamples
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
     describe,
@@ -40,6 +44,7 @@ class Session:
         self, plan: RunPlan, console: Console, compiler: Compiler, group: ProcessGroup, steps: TracedSteps | None
     ) -> None:
         self.plan, self.training, self.group, self.compiler = plan, plan.config.training, group, compiler
+        self.metrics = metrics_of(plan.config)
         self.shared_names = ""
         """What a run from the weights of another took of its tables."""
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
@@ -59,7 +64,10 @@ class Session:
             if progress["schedule"] != schedule_of(self.training):
                 self.best.since = 0  # patience begins anew where more steps are asked for
         sampling = self.training if group.is_rank_0 else self.training.model_copy(update={"samples_every": None})
-        self.samples = Samples(self.state.model, plan.cache, plan.spec, sampling)
+        model, about = self.state.model, (plan.cache, plan.spec, sampling)
+        self.samples: Samples = (
+            VocoderSamples(model, *about) if isinstance(model, Vocoder) else SpokenSamples(model, *about)
+        )
         if not self.samples.empty:
             compiler.submit(SAMPLES, self.samples.speak)
         self.step = int(self.state.step.numpy())
@@ -75,6 +83,8 @@ class Session:
             state.restore(load_arrays(self.plan.resume))
         elif self.plan.init_from:
             stored = open_model(self.plan.init_from)
+            if isinstance(state.model, Vocoder):
+                return state.restore_weights(stored.averages())
             before, now = stored.voice, voice_of(self.plan.cache, self.plan.spec)
             initial = {weight.path: weight.numpy() for weight in state.model.trainable_variables}
             state.restore_weights(take_rows(stored.averages(), initial, before, now))
@@ -89,7 +99,8 @@ class Session:
         plan.folder.forget_after(self.step if plan.resume else -1)
         buckets = len(self.loop.closed_set)
         return Reporter(
-            plan.folder, console, total_steps=training.steps, log_every=training.log_every, buckets=buckets
+            plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
+            buckets=buckets,
         )  # fmt: skip
 
     def _pass_on_signals(self) -> None:

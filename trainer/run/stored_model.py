@@ -4,10 +4,10 @@ The tables of a model have a row for each symbol, speaker and language, which ma
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from xtts.trainer.run.model_folder import (
     read_voice,
     read_weights,
 )
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ class StoredModel:
         """The settings of `describe` that decide whether weights fit."""
         if self.run:
             return dict(read_meta(self.checkpoint)["settings"])
-        return {**model_settings(self.config().model), PROFILE_SETTING: self.voice.profile}
+        return {**model_settings(self.config()), PROFILE_SETTING: self.voice.profile}
 
     def weights_digest(self) -> str:
         """SHA-256 of the file of weights, of a run as it was saved."""
@@ -75,6 +78,19 @@ class StoredModel:
             return str(read_meta(self.checkpoint)["sha256"])
         with open(self.checkpoint / WEIGHTS_FILE, "rb") as weights:
             return hashlib.file_digest(weights, "sha256").hexdigest()
+
+    def restore(self, weights: Iterable["tf.Variable"]) -> None:
+        """Give the weights their averages; `LockstepError` where one is missing or has another shape."""
+        arrays = self.averages()
+        for weight in weights:
+            stored = arrays.get(weight.path)
+            if stored is None or stored.shape != tuple(weight.shape):
+                found = "is missing" if stored is None else f"has the shape {stored.shape}"
+                raise LockstepError(
+                    str(self.checkpoint), found=f"weight {weight.path} {found}", expected=str(tuple(weight.shape)),
+                    fix="speak with the version of Lockstep that trained it",
+                )  # fmt: skip
+            weight.assign(stored)
 
     def averages(self) -> dict[str, np.ndarray]:
         """Averaged weights by weight path; `LockstepError` if they are damaged, or there is an ONNX graph instead."""

@@ -22,7 +22,7 @@ from xtts.trainer.engine.schedule import decay_start, decaying_from, next_mark
 from xtts.trainer.engine.train_step import UPDATE, training_step, validation_step
 from xtts.trainer.reporting.bad_clips import SkippedUpdates, UnreadClips
 from xtts.trainer.reporting.reporter import Chunk
-from xtts.trainer.reporting.spoken_samples import SAMPLES
+from xtts.trainer.reporting.samples import SAMPLES
 from xtts.trainer.run.checkpoint import set_aside_newer
 from xtts.trainer.run.hooks import Hook, Validate, save, speak, stop
 from xtts.trainer.run.run_plan import RunPlan
@@ -94,9 +94,7 @@ class Trainer(Session):
             self.reporter.say(DYNAMIC_WARNING)
             return self.graph.submit(lambda: None)
         self._compiling = {
-            training_step(bucket.number): f"bucket {bucket.number:02d}: {bucket.batch_size} clips of "
-            f"{bucket.stored.tokens} tokens, {bucket.stored.frames} frames"
-            for bucket in buckets
+            training_step(bucket.number): f"bucket {bucket.number:02d}: {bucket.described}" for bucket in buckets
         }
         if not self.samples.empty:
             self._compiling[SAMPLES] = f"samples: {self.samples.described}"
@@ -178,6 +176,7 @@ class Trainer(Session):
         return Chunk(
             first_step=first,
             result=result,
+            metrics=self.metrics,
             outside_seconds=outside + result.wall - float(result.seconds.sum()),
             traces=self.steps.guard.count("training"),
             epoch=int(self.state.position.epoch.numpy()),
@@ -233,7 +232,7 @@ def train(plan: RunPlan, console: Console, steps: TracedSteps | None = None, hoo
 def _train(trainer: Trainer) -> bool:
     plan, folder, steps = trainer.plan, trainer.plan.folder.path, trainer.training.steps
     trainer.reporter.say(
-        f"{folder}: model {plan.config.model.size}, {trainer.state.model.parameter_count:,} parameters, "
+        f"{folder}: model {plan.config.model_name}, {trainer.state.model.parameter_count:,} parameters, "
         f"{plan.spec.statistics.clips} clips in {trainer.shapes} shapes; step {trainer.step} of {steps}"
     )
     trainer.reporter.say(f"device: {device_name()}{trainer.group.described}")

@@ -232,10 +232,11 @@ _FORMAT_OPTIONS = {
 )
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording that an onnx graph imitates, for models with voice latents.")  # fmt: skip
+@click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="Vocoder to put beside the voice, which then uses it.")
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: str | None,
            evaluation: Path | None, about: Path | None, float16: bool, language: str | None,
-           speaker_wav: tuple[Path, ...], **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis
-    """Export a voice into the folder OUT, for other programs or to pass it on."""
+           speaker_wav: tuple[Path, ...], vocoder: Path | None, **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis
+    """Export a voice, or a vocoder, into the folder OUT, for other programs or to pass it on."""
     with reported():
         _refuse_options_of_other_formats(formats)
         options = _taken(given)
@@ -245,7 +246,7 @@ def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: 
 
         card = CardOptions(license=license_name, evaluation=evaluation, about=about, float16=float16)
         onnx = OnnxOptions(language=language, speaker_wav=speaker_wav, float16=float16)
-        run(checkpoint, out, options, formats=formats, card=card, onnx=onnx)
+        run(checkpoint, out, options, formats=formats, card=card, onnx=onnx, vocoder=vocoder)
 
 
 def _refuse_options_of_other_formats(chosen: tuple[str, ...]) -> None:

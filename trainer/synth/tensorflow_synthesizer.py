@@ -21,22 +21,14 @@ Generated = dict[str, tf.Tensor]
 
 def load_model(source: Source) -> AcousticModel:
     """The model with a checkpoint's averaged weights, always in float32."""
-    voice, arrays = source.voice, source.averages()
+    voice = source.voice
     profile, symbols = voice.mel_profile, len(voice.tokenizer.symbols)
     model = AcousticModel(
         source.model,
         Vocabularies(symbols, speakers=max(len(voice.speakers), 1), languages=len(voice.languages)),
         MelScale(profile.mel_channels, voice.mel_mean, voice.mel_deviation, profile.silence),
     )
-    for weight in model.trainable_variables:
-        stored = arrays.get(weight.path)
-        if stored is None or stored.shape != tuple(weight.shape):
-            found = "is missing" if stored is None else f"has the shape {stored.shape}"
-            raise LockstepError(
-                str(source.checkpoint), found=f"weight {weight.path} {found}", expected=str(tuple(weight.shape)),
-                fix="speak with the version of Lockstep that trained it",
-            )  # fmt: skip
-        weight.assign(stored)
+    source.restore(model.trainable_variables)
     return model
 
 

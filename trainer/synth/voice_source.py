@@ -80,7 +80,11 @@ class Source(StoredModel):
 def open_source(path: Path) -> Source:
     """The voice of an exported folder, a run folder or one checkpoint; `LockstepError` if something is missing."""
     stored = open_model(path)
-    return Source(checkpoint=stored.checkpoint, run=stored.run, voice=stored.voice, model=stored.config().model)
+    config = stored.config()
+    if config.vocoder is not None:
+        fix = f"xtts-synth export --ckpt {path} OUT, then speak with --vocoder onnx:OUT/vocoder.onnx"
+        raise LockstepError(str(path), found="a vocoder, which speaks mels", expected="a voice", fix=fix)
+    return Source(checkpoint=stored.checkpoint, run=stored.run, voice=stored.voice, model=config.model)
 
 
 def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:

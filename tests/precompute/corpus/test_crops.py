@@ -21,10 +21,9 @@ def tone(seconds):
 @pytest.fixture
 def corpus(tmp_path):
     """A tone of 100 frames, a noise of 20 and a file that is no audio."""
-    folder = write_files(tmp_path / "corpus", {
-        "metadata.csv": "tone|a tone of so many letters that no crop has a frame for each\nshort|a noise\nbroken|nothing\n", "wavs/short.wav": sound(20.5 * HOP / RATE),
-        "wavs/broken.wav": "no audio",
-    })  # fmt: skip
+    listing = "tone|a tone of so many letters that no crop has a frame for each\nshort|a noise\nbroken|nothing\n"
+    sounds = {"wavs/short.wav": sound(20.5 * HOP / RATE), "wavs/broken.wav": "no audio"}
+    folder = write_files(tmp_path / "corpus", {"metadata.csv": listing, **sounds})
     soundfile.write(folder / "wavs" / "tone.wav", tone(100.2 * HOP / RATE), RATE, subtype="PCM_16")
     return folder
 

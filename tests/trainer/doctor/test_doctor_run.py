@@ -8,14 +8,14 @@ from click.testing import CliRunner
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor.checks import overfitting
 from xtts.trainer.doctor.cli import main
-from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.metrics import ACOUSTIC
 
 
 def write_run(folder, held_out):
     """A run whose training losses fall, with these held-out duration losses every two steps."""
     rows = []
     for number, loss in enumerate(held_out, 1):
-        same = dict.fromkeys(LOSSES, 1.0 / number)
+        same = dict.fromkeys(ACOUSTIC.losses, 1.0 / number)
         rows += [{"split": "train", "step": 2 * number - 1 + i, **same} for i in range(2)]
         rows.append({"split": "validation", "step": 2 * number, **same, "duration": loss})
     (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -13,8 +13,8 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.engine import dynamic_baseline as dynamic
+from xtts.trainer.engine.objectives import AcousticObjective
 from xtts.trainer.engine.train_state import build_model
-from xtts.trainer.engine.train_step import random_inputs
 from xtts.trainer.engine.validation_loop import ValidationLoop
 from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.trainer import train
@@ -52,7 +52,7 @@ def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(cach
     assert sum(len(batch.mel_length) for batch in held_out) == specs[0].buckets[0].clips("validation")
     assert all(batch.mel.shape[1] == max(batch.mel_length.numpy()) for batch in held_out)
     model = build_model(make_plan(tmp_path, *UNPADDED, cache=caches[0]).config, specs[0])
-    noise, time, *_ = random_inputs(theirs[0], 0, tf.constant(0, tf.int64))
+    noise, time, *_ = AcousticObjective.random_inputs(theirs[0], 0, tf.constant(0, tf.int64))
     losses = [
         model.loss_sums(*batch[:4], random=RandomInputs(noise[:, : batch.mel.shape[1]], time, None))
         for batch in (ours[0], theirs[0])

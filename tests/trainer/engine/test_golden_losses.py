@@ -16,7 +16,8 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.metrics import ACOUSTIC
+from xtts.trainer.engine.objectives import AcousticObjective
 from xtts.trainer.engine.optimizer import learning_rate
 from xtts.trainer.engine.train_state import make_optimizer
 from xtts.trainer.engine.train_step import Steps
@@ -78,7 +79,7 @@ def golden_steps(*assignments, count=STEPS, compiled=True):
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
     clips = Batch(*map(tf.constant, batch()))
     typical = int(tf.reduce_sum(clips.mel_length)), int(tf.reduce_sum(clips.token_length))
-    steps = Steps(model, optimizer, config.training, step, typical=typical)
+    steps = Steps(AcousticObjective(model), optimizer, config.training, step, typical=typical)
     if compiled:
         steps.trace({0: Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in clips))})
     rows = []
@@ -89,7 +90,7 @@ def golden_steps(*assignments, count=STEPS, compiled=True):
         else:  # the same bodies, op by op: a twentieth of the time to compile them
             losses, gradient = steps._accumulate(clips)
             values = steps._update(losses, tf.reduce_sum(clips.mel_length), rate, gradient)
-        metrics = dict(zip(TRAIN_METRICS, values.numpy().tolist(), strict=True))
+        metrics = dict(zip(ACOUSTIC.step, values.numpy().tolist(), strict=True))
         rows.append([metrics[name] for name in COLUMNS])
     averages = optimizer.flat.split(optimizer.averages.read_value())
     norms = [sum(float(tf.norm(value)) for value in group) for group in (optimizer.weights, averages)]

@@ -12,11 +12,12 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.failures import RunEnded, explained
-from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.metrics import ACOUSTIC
+from xtts.trainer.engine.objectives import AcousticObjective, present_clips
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.process_group import ALONE, ProcessGroup, check_parts, join_group
 from xtts.trainer.engine.rendezvous import Cluster
-from xtts.trainer.engine.train_step import Steps, present_clips, random_inputs
+from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.validation_loop import held_out, validation_parts
 
 
@@ -65,11 +66,13 @@ def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows(lengths):
     lengths = tf.constant(lengths)
     present = tf.cast(lengths > 0, tf.float32)
     step = tf.constant(11, tf.int64)
-    whole = random_inputs(Batch(tf.zeros([6, 4]), tf.zeros([6, 8, 2]), None, lengths, None, None), 5, step)
+    whole = AcousticObjective.random_inputs(
+        Batch(tf.zeros([6, 4]), tf.zeros([6, 8, 2]), None, lengths, None, None), 5, step
+    )
     for device in range(3):
         rows = slice(2 * device, 2 * device + 2)
         batch = Batch(tf.zeros([2, 4]), tf.zeros([2, 8, 2]), None, lengths[rows], None, None)
-        part = random_inputs(batch, 5, step, replica=device, present=present)
+        part = AcousticObjective.random_inputs(batch, 5, step, replica=device, present=present)
         np.testing.assert_array_equal(part.noise, whole.noise[rows])
         np.testing.assert_array_equal(part.time, whole.time[rows])
         np.testing.assert_array_equal(part.dropout, whole.dropout)
@@ -82,13 +85,15 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     optimizer = AdamW(model.trainable_variables, chosen, lambda _: True)
     batch = Batch(*(tf.constant(part[1:3]) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
     typical = (40.0, 9.0)
-    losses, gradient = Steps(model, optimizer, chosen, step, typical=typical)._accumulate(batch)
+    about = AcousticObjective(model), optimizer, chosen, step
+    losses, gradient = Steps(*about, typical=typical)._accumulate(batch)
     steps = [
-        Steps(model, optimizer, chosen, step, typical=typical, replica=i, replicas=devices) for i in range(devices)
+        Steps(AcousticObjective(model), optimizer, chosen, step, typical=typical, replica=i, replicas=devices)
+        for i in range(devices)
     ]
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
     counts = sum(one.counts(share) for one, share in zip(steps, shares, strict=True))
-    assert counts[LOSSES.index("prior")] == MEL_LENGTH[1] * model.mel_channels
+    assert counts[ACOUSTIC.losses.index("prior")] == MEL_LENGTH[1] * model.mel_channels
     parts = [one._accumulate(share, counts, present_clips(batch)) for one, share in zip(steps, shares, strict=True)]
     np.testing.assert_allclose(sum(own for own, _ in parts), losses, rtol=1e-5)
     np.testing.assert_allclose(sum(own for _, own in parts), gradient, rtol=1e-3, atol=1e-6)

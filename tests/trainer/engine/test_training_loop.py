@@ -10,12 +10,12 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.metrics import LOSSES, TRAIN_METRICS
+from xtts.trainer.engine.metrics import ACOUSTIC
+from xtts.trainer.engine.objectives import AcousticObjective
 from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
 from xtts.trainer.engine.validation_loop import ValidationLoop
-from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.reporting.bad_clips import clip_names
 from xtts.trainer.run.best_validation import Best
 
@@ -31,10 +31,12 @@ def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number
     assert trainer.steps.guard.count("training") == buckets
     compiled = [*trainer.steps.gradient_steps.values(), trainer.steps.update]
     assert all(step.experimental_get_tracing_count() == 1 for step in compiled)
-    assert result.metrics.shape == (30, len(TRAIN_METRICS))
+    assert result.metrics.shape == (30, len(ACOUSTIC.step))
     assert np.isfinite(result.metrics).all()
     assert set(result.buckets) == {0, 1}
-    np.testing.assert_allclose(result.metrics[:, 0], result.metrics[:, 1 : 1 + len(LOSSES)].sum(axis=1), rtol=1e-5)
+    np.testing.assert_allclose(
+        result.metrics[:, 0], result.metrics[:, 1 : 1 + len(ACOUSTIC.losses)].sum(axis=1), rtol=1e-5
+    )
 
 
 def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
@@ -77,7 +79,7 @@ class FailingSteps:
     """What the loop asks of steps; the third gradients fail, as they do when another process has ended."""
 
     def __init__(self, training):
-        self.training, self.step = training, tf.Variable(0, dtype=tf.int64)
+        self.metrics, self.training, self.step = ACOUSTIC, training, tf.Variable(0, dtype=tf.int64)
 
     @tf.function
     def gradients(self, bucket, batch):
@@ -88,7 +90,7 @@ class FailingSteps:
     def apply(self, frames, rate, total):
         with tf.control_dependencies(total):  # as of the real update, nothing is there before the gradients
             self.step.assign_add(1)
-            return tf.one_hot(TRAIN_METRICS.index("useful_frames"), len(TRAIN_METRICS)) * tf.cast(frames, tf.float32)
+            return tf.one_hot(ACOUSTIC.step.index("useful_frames"), len(ACOUSTIC.step)) * tf.cast(frames, tf.float32)
 
 
 def test_a_step_that_fails_leaves_the_position_of_the_one_before(make_plan, tmp_path):
@@ -111,12 +113,12 @@ def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer):
     batch = trainer.loop._iterators[0].get_next()
     before = trainer.state.arrays()
     metrics = step_in_a_graph(*batch._replace(mel=batch.mel * np.nan)).numpy()
-    assert metrics[TRAIN_METRICS.index("skipped")] == 1
+    assert metrics[ACOUSTIC.step.index("skipped")] == 1
     after = trainer.state.arrays()
     assert after["step"] == before["step"] + 1
     assert all(np.array_equal(before[name], after[name]) for name in before if name != "step")
     good = step_in_a_graph(*batch).numpy()
-    assert good[TRAIN_METRICS.index("skipped")] == 0
+    assert good[ACOUSTIC.step.index("skipped")] == 0
     assert trainer.state.arrays()["updates"] == before["updates"] + 1
 
 
@@ -130,10 +132,10 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     losses, bad = poisoned.run()
     assert len(bad) == 1 < len(poisoned.batches)
     assert clip in clip_names(trainer.plan.cache, trainer.plan.spec, "validation", bad[:1])[0]
-    assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in LOSSES)
+    assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in ACOUSTIC.losses)
     count = len(poisoned.batches)
     none = tf.fill([count], value=False)
-    poisoned._run = lambda: (tf.zeros([len(LOSSES), 2]), none, none[:, tf.newaxis], tf.constant(count))
+    poisoned._run = lambda: (tf.zeros([len(ACOUSTIC.losses), 2]), none, none[:, tf.newaxis], tf.constant(count))
     losses, bad = poisoned.run()
     assert bad == poisoned.batches
     assert not Best(step=3, loss=1.5).note(6, losses["prior"]), "nothing finite is no better loss"
@@ -146,7 +148,9 @@ def test_accumulated_gradients_equal_those_of_the_large_batch():
     for micro in (1, 4):
         training = load_config("tiny").training.model_copy(update={"gradient_accumulation_steps": micro})
         optimizer = AdamW(model.trainable_variables, training, lambda _: True)
-        steps = Steps(model, optimizer, training, tf.Variable(3, dtype=tf.int64), typical=(94.0, 21.0))
+        steps = Steps(
+            AcousticObjective(model), optimizer, training, tf.Variable(3, dtype=tf.int64), typical=(94.0, 21.0)
+        )
         outcomes.append(steps._accumulate(batch))
     (losses, gradient), (expected, whole) = outcomes
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
@@ -158,8 +162,8 @@ def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_sever
     random, model = np.random.default_rng(5), small_model(dropout=0.0, duration_dropout=0.0)
     training = load_config("tiny").training
     steps = Steps(
-        model, AdamW(model.trainable_variables, training, lambda _: True), training, tf.Variable(0, dtype=tf.int64),
-        typical=(50.0, 10.0),
+        AcousticObjective(model), AdamW(model.trainable_variables, training, lambda _: True), training,
+        tf.Variable(0, dtype=tf.int64), typical=(50.0, 10.0),
     )  # fmt: skip
     lengths = [(2, 6)] * 8 + [(3, 9)] * 8 + [(10, 40)] * 2
     stored = [
@@ -181,7 +185,7 @@ def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_sever
         batch = Batch(ids, mel, *sizes, *np.zeros([2, len(rows)], np.int32))
         times = tf.constant([stored[row][3] for row in rows], tf.float32)
         counts = model.loss_counts(*batch[2:5])
-        return steps._add_parts(batch, RandomInputs(noise, times, None), counts, 1)[1].numpy()
+        return steps._add_parts(batch, (noise, times, None), counts, 1)[1].numpy()
 
     one = gradient(range(18), 10, 40)
     several = gradient(range(8), 2, 8) + gradient(range(8, 16), 4, 12) + gradient([16, 17], 10, 40)

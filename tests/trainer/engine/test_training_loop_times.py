@@ -13,7 +13,7 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine import training_loop as loop_module
-from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.metrics import ACOUSTIC
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
 from xtts.trainer.reporting.reporter import Chunk, means
 
@@ -31,7 +31,7 @@ class SleepingSteps:
     """What the loop asks of steps (`LoopSteps`): each takes its time, and trains nothing."""
 
     def __init__(self, training, seconds):
-        self.training, self._seconds = training, seconds
+        self.metrics, self.training, self._seconds = ACOUSTIC, training, seconds
         self.step = tf.Variable(0, dtype=tf.int64)
 
     def gradients(self, bucket, batch):
@@ -42,7 +42,7 @@ class SleepingSteps:
     def apply(self, frames, rate, total):
         with tf.control_dependencies(total):
             self.step.assign_add(1)
-            return tf.one_hot(TRAIN_METRICS.index("useful_frames"), len(TRAIN_METRICS)) * tf.cast(frames, tf.float32)
+            return tf.one_hot(ACOUSTIC.step.index("useful_frames"), len(ACOUSTIC.step)) * tf.cast(frames, tf.float32)
 
 
 def sleep_before(batch, seconds):
@@ -74,9 +74,8 @@ def loop_of(make_plan, tmp_path, monkeypatch):
 
 
 def rows_of(result, **options):
-    return Chunk(
-        **{"first_step": 1, "result": result, "outside_seconds": 0.0, "traces": 2, "epoch": 0, **options}
-    ).rows()
+    about = {"first_step": 1, "result": result, "metrics": ACOUSTIC, "outside_seconds": 0.0, "traces": 2, "epoch": 0}
+    return Chunk(**{**about, **options}).rows()
 
 
 def test_a_slow_pipeline_is_reported_with_its_share(loop_of):

@@ -9,8 +9,9 @@ from scipy.stats import norm
 
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.engine import train_step
-from xtts.trainer.engine.metrics import LOSSES
-from xtts.trainer.engine.train_step import Steps, random_inputs
+from xtts.trainer.engine.metrics import ACOUSTIC
+from xtts.trainer.engine.objectives import AcousticObjective
+from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.validation_loop import ValidationLoop
 
 
@@ -20,18 +21,19 @@ def test_the_loss_is_the_same_for_every_batch_size(trainer, monkeypatch):
     plan, state = trainer.plan, trainer.state
     clips = {n: bucket.clips("validation") for n, bucket in enumerate(plan.spec.buckets)}
     assert max(clips.values()) > 1
-    trained = [trainer.validation.run()[0][name] for name in LOSSES]
+    trained = [trainer.validation.run()[0][name] for name in ACOUSTIC.losses]
     size = max(clips.values()) + 3  # filled up with padding rows
     assert size != trainer.training.batch_size
     buckets = [one_bucket(plan.cache, n, batch_size=size) for n in clips if clips[n]]
-    steps = Steps(state.model, state.optimizer, trainer.training, state.step, typical=(1.0, 1.0))
+    objective = AcousticObjective(state.model)
+    steps = Steps(objective, state.optimizer, trainer.training, state.step, typical=(1.0, 1.0))
     steps.trace({}, {bucket.number: bucket.signature for bucket in buckets})
     steps.guard.locked = False
     loop = ValidationLoop(buckets, [steps], trainer.loop.stop)
     loop._run = loop._sums
     losses, bad = loop.run()
     assert not bad
-    np.testing.assert_allclose([losses[name] for name in LOSSES], trained, rtol=1e-5)
+    np.testing.assert_allclose([losses[name] for name in ACOUSTIC.losses], trained, rtol=1e-5)
 
 
 def test_a_stopped_validation_gives_nothing(trainer, monkeypatch):
@@ -48,6 +50,8 @@ def test_training_times_are_stratified_over_the_clips_that_are_there(present):
     count = sum(present)
     for step in range(20):
         batch = Batch(tf.zeros([4, 4]), tf.zeros([4, 8, 2], tf.float16), None, lengths, None, None)
-        time = random_inputs(batch, 5, tf.constant(step, tf.int64)).time.numpy()[np.array(present) > 0]
+        time = AcousticObjective.random_inputs(batch, 5, tf.constant(step, tf.int64)).time.numpy()[
+            np.array(present) > 0
+        ]
         quantiles = norm.cdf(logit(time))  # logit-normal: more times in the middle of the path
         assert sorted(np.floor(quantiles * count)) == list(range(count))

@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import VocoderConfig
-from xtts.trainer.model.vocoder import LOSSES, Crops, Vocoder, constant_noise, pulse_train
+from xtts.trainer.engine.metrics import VOCODER
+from xtts.trainer.model.vocoder import Crops, Vocoder, constant_noise, pulse_train
 
 PROFILE = mel_profile("hifigan")
 HOP, RATE, FRAMES = PROFILE.hop_samples, PROFILE.sample_rate, 24
@@ -28,8 +29,8 @@ def crops(vocoder):
 
 
 def losses(vocoder, crops, seed=5):
-    sums = vocoder.loss_sums(crops, tf.range(2), tf.constant([seed, 0]))
-    return {name: tf.reduce_sum(sums[name]) for name in LOSSES}
+    sums = vocoder.losses(crops, tf.range(2), tf.constant([seed, 0]))
+    return {name: tf.reduce_sum(sums[name]) for name in VOCODER.losses}
 
 
 def test_pulses_follow_the_pitch_without_a_jump_of_phase_and_have_power_1():
@@ -59,7 +60,7 @@ def test_noise_is_standard_normal_white_and_the_same_each_time():
 def test_generator_and_discriminators_learn_from_losses_of_their_own(vocoder, crops):
     with tf.GradientTape(persistent=True) as tape:
         found = losses(vocoder, crops)
-    for name in LOSSES:
+    for name in VOCODER.losses:
         gradients = tape.gradient(found[name], vocoder.trainable_variables)
         moved = {
             "/discriminator_" in weight.path

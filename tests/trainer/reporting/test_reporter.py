@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.metrics import ACOUSTIC
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk, Reporter
 from xtts.trainer.reporting.run_folder import RunFolder
@@ -14,12 +14,12 @@ from xtts.trainer.reporting.run_folder import RunFolder
 
 def chunk(step):
     """One step of a long run."""
-    metrics = np.full([1, len(TRAIN_METRICS)], 1.2345)
-    metrics[0, TRAIN_METRICS.index("skipped")] = 0
-    metrics[0, TRAIN_METRICS.index("useful_frames")] = 35_621
+    metrics = np.full([1, len(ACOUSTIC.step)], 1.2345)
+    metrics[0, ACOUSTIC.step.index("skipped")] = 0
+    metrics[0, ACOUSTIC.step.index("useful_frames")] = 35_621
     offsets, seconds = np.array([0]), np.array([[0.05, 0.1, 0.85]])
     result = CallResult(metrics=metrics, seconds=seconds, buckets=np.array([0]), offsets=offsets, wall=1.0)
-    return Chunk(first_step=step, result=result, outside_seconds=0.1, traces=12, epoch=1234)
+    return Chunk(first_step=step, result=result, metrics=ACOUSTIC, outside_seconds=0.1, traces=12, epoch=1234)
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def terminal():
 
 @pytest.fixture
 def reporter(terminal, tmp_path):
-    made = Reporter(RunFolder(tmp_path), terminal, total_steps=250_000, log_every=10, buckets=12)
+    made = Reporter(RunFolder(tmp_path), terminal, ACOUSTIC, total_steps=250_000, log_every=10, buckets=12)
     yield made
     made.close()
 

@@ -15,7 +15,7 @@ from xtts.shared.audio.pitch import track_pitch
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.evaluation.figures import Figures
-from xtts.trainer.reporting.spoken_samples import Sample, Samples, fixed_sentences
+from xtts.trainer.reporting.spoken_samples import Sample, SpokenSamples, fixed_sentences
 from xtts.trainer.run.hooks import speak
 
 
@@ -92,7 +92,7 @@ def make_samples(make_plan, tmp_path):
 
     def make(*assignments, spec=None):
         plan = make_plan(tmp_path / "run", "training.samples_every=4", *assignments)
-        return Samples(build_model(plan.config, plan.spec), plan.cache, spec or plan.spec, plan.config.training)
+        return SpokenSamples(build_model(plan.config, plan.spec), plan.cache, spec or plan.spec, plan.config.training)
 
     return make
 

@@ -1,11 +1,11 @@
 """Held-out losses that rise while those of the training fall are named, once; nothing else is."""
 
-from xtts.trainer.engine.metrics import LOSSES
+from xtts.trainer.engine.metrics import ACOUSTIC
 from xtts.trainer.run.best_validation import Overfitting, mean_losses
 
 
 def lines(held_out, trained):
-    watch = Overfitting()
+    watch = Overfitting(ACOUSTIC.losses)
     return [
         line
         for step, (one, other) in enumerate(zip(held_out, trained, strict=True))
@@ -26,11 +26,15 @@ def test_losses_that_are_no_numbers_say_nothing_and_hide_nothing():
     nan = float("nan")
     assert lines([0.9, 0.60, nan, 0.62, 0.63, 0.7, 0.8], [0.9, 0.6, 0.5, nan, 0.3, 0.2, 0.1])
     rows = [
-        {"split": "train", "step": 1, **dict.fromkeys(LOSSES)},
-        {"split": "train", "step": 2, **dict.fromkeys(LOSSES, 1.0)},
+        {"split": "train", "step": 1, **dict.fromkeys(ACOUSTIC.losses)},
+        {"split": "train", "step": 2, **dict.fromkeys(ACOUSTIC.losses, 1.0)},
     ]
-    assert not list(Overfitting().replay([*rows, {"split": "validation", "step": 2, **dict.fromkeys(LOSSES)}]))
-    assert mean_losses([[1.0] * 4, [nan] * 4, [3.0] * 4])["flow"] == 2.0
+    assert not list(
+        Overfitting(ACOUSTIC.losses).replay(
+            [*rows, {"split": "validation", "step": 2, **dict.fromkeys(ACOUSTIC.losses)}]
+        )
+    )
+    assert mean_losses(ACOUSTIC.losses, [[1.0] * 4, [nan] * 4, [3.0] * 4])["flow"] == 2.0
 
 
 def test_noise_is_not_named_nor_a_run_that_diverges():

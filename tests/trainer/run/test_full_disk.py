@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.metrics import TRAIN_METRICS
+from xtts.trainer.engine.metrics import ACOUSTIC
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk, Reporter
 from xtts.trainer.reporting.run_folder import RunFolder
@@ -35,9 +35,9 @@ def folder(tmp_path):
 
 
 def rows(steps):
-    metrics = np.ones([steps, len(TRAIN_METRICS)], np.float32)
+    metrics = np.ones([steps, len(ACOUSTIC.step)], np.float32)
     result = CallResult(metrics, np.ones([steps, 3]), np.zeros(steps, np.int32), np.zeros(steps, np.int64), 3.0 * steps)
-    return Chunk(first_step=1, result=result, outside_seconds=0.0, traces=1, epoch=0)
+    return Chunk(first_step=1, result=result, metrics=ACOUSTIC, outside_seconds=0.0, traces=1, epoch=0)
 
 
 @pytest.mark.parametrize("size", [0, 1000, 20_000])
@@ -53,7 +53,7 @@ def test_a_save_that_is_cut_keeps_the_older_checkpoint(tmp_path, size):
 @pytest.mark.parametrize("steps", [4, 20])  # that fit the buffer of the file, and are written again when it is closed
 @pytest.mark.parametrize("size", [0, 700])
 def test_metrics_that_cannot_be_written_stop_the_run_in_one_line(folder, size, steps):
-    reporter = Reporter(folder, Console(quiet=True), total_steps=99, log_every=10, buckets=1)
+    reporter = Reporter(folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10, buckets=1)
     with largest_file(size):
         with pytest.raises(LockstepError, match=r"metrics.jsonl: cannot be written \(File too large\); free the disk"):
             reporter.steps(rows(steps))
@@ -73,7 +73,7 @@ def test_a_continued_run_keeps_its_metrics_if_they_cannot_be_rewritten(folder):
 
 
 def test_curves_that_cannot_be_written_stop_the_run_in_one_line(folder, monkeypatch):
-    reporter = Reporter(folder, Console(quiet=True), total_steps=99, log_every=10, buckets=1)
+    reporter = Reporter(folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10, buckets=1)
     monkeypatch.setattr(reporter, "_write", lambda lines: None)  # its metrics still fit
     with largest_file(0):
         with pytest.raises(LockstepError, match=r"events.out.*: cannot be written \(File too large\); free the disk"):

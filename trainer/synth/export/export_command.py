@@ -12,11 +12,13 @@ import click
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.run.stored_model import StoredModel, open_model
 from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
 from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import check_folder
-from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.synth.vocoder.vocoder import VOCODER_FILE, make_vocoder
+from xtts.trainer.synth.voice_source import Source, open_source
 
 PROFILE_FILE = "profile.json"
 SAVED_MODEL, SAFETENSORS, ONNX = "saved-model", "safetensors", "onnx"
@@ -24,12 +26,14 @@ SAVED_MODEL, SAFETENSORS, ONNX = "saved-model", "safetensors", "onnx"
 
 def export(
     checkpoint: Path, out: Path, options: SynthesisOptions, *, formats: Sequence[str], card: CardOptions,
-    onnx: OnnxOptions,
+    onnx: OnnxOptions, vocoder: Path | None = None,
 ) -> None:  # fmt: skip
-    """Write `out/` atomically: what the formats write, `tokenizer.json` and `profile.json`.
+    """Write `out/` atomically: what the formats write, the vocoder, `tokenizer.json` and `profile.json`.
+
+    A run of a vocoder is written as `vocoder.onnx` alone.
 
     options: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; card: for
-    safetensors, onnx: for ONNX.
+    safetensors, onnx: for ONNX; vocoder: an ONNX file, None for that of an exported folder.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
@@ -37,23 +41,61 @@ def export(
     check_folder(out, "OUT")
     if out.exists():
         raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
-    source, partial = open_source(checkpoint), out.with_name(f".{out.name}.{os.getpid()}.partial")
-    writers: dict[str, Callable[[], str]] = {  # the card comes last: it names the other files
-        SAVED_MODEL: lambda: save_model(source, partial, options=options),
-        ONNX: lambda: save_onnx(source, partial, synthesis=options, options=onnx),
-        SAFETENSORS: lambda: write_card_folder(source, partial, out, options=card),
-    }
+    partial, stored = out.with_name(f".{out.name}.{os.getpid()}.partial"), open_model(checkpoint)
     try:
         partial.mkdir()
-        described = [save() for kind, save in writers.items() if kind in formats]
-        tokenizer = json.dumps(source.voice.symbol_table.to_json(), indent=1, ensure_ascii=False) + "\n"
-        (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
-        profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
-        (partial / PROFILE_FILE).write_text(profile, encoding="utf-8")
+        if stored.config().vocoder is not None:
+            described = [save_vocoder(stored, partial / VOCODER_FILE)]
+        else:
+            source = open_source(checkpoint)
+            _copy_vocoder(source, vocoder, partial)
+            described = _write_voice(source, partial, out, options, formats=formats, card=card, onnx=onnx)
         partial.rename(out)
     except OSError as error:
         raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     for each in described:
-        click.echo(f"{out}: {source.checkpoint} as {each}")
+        click.echo(f"{out}: {stored.checkpoint} as {each}")
+
+
+def _write_voice(
+    source: Source, partial: Path, out: Path, options: SynthesisOptions, *, formats: Sequence[str], card: CardOptions,
+    onnx: OnnxOptions,
+) -> list[str]:  # fmt: skip
+    """Write all files of a voice but its vocoder; returns what each format is."""
+    writers: dict[str, Callable[[], str]] = {  # the card comes last: it names the other files
+        SAVED_MODEL: lambda: save_model(source, partial, options=options),
+        ONNX: lambda: save_onnx(source, partial, synthesis=options, options=onnx),
+        SAFETENSORS: lambda: write_card_folder(source, partial, out, options=card),
+    }
+    described = [save() for kind, save in writers.items() if kind in formats]
+    tokenizer = json.dumps(source.voice.symbol_table.to_json(), indent=1, ensure_ascii=False) + "\n"
+    (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
+    profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
+    (partial / PROFILE_FILE).write_text(profile, encoding="utf-8")
+    return described
+
+
+def _copy_vocoder(source: Source, vocoder: Path | None, partial: Path) -> None:
+    """Copy a vocoder, or else that of an exported folder, beside the voice; `LockstepError` where it does not fit."""
+    if vocoder is not None:
+        make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)
+    own = vocoder or source.checkpoint / VOCODER_FILE
+    if own.is_file():
+        shutil.copyfile(own, partial / VOCODER_FILE)
+
+
+def save_vocoder(stored: StoredModel, path: Path) -> str:
+    """Write the averaged weights of a vocoder's run as an ONNX file; returns what it is."""
+    from xtts.trainer.model.vocoder import Vocoder
+    from xtts.trainer.synth.export.onnx_graph import vocoder_graph
+
+    config, voice = stored.config(), stored.voice
+    assert config.vocoder is not None
+    vocoder = Vocoder(config.vocoder, voice.mel_profile, mean=voice.mel_mean, deviation=voice.mel_deviation)
+    stored.restore(vocoder.generator_weights)
+    path.write_bytes(vocoder_graph(vocoder).SerializeToString())
+    return (
+        f"{path.name}, a vocoder of {path.stat().st_size / 1e6:.1f} MB: --vocoder onnx:FILE, or export --vocoder FILE"
+    )

@@ -1,0 +1,85 @@
+"""`xtts-train --config vocoder` on crops of the tiny corpus: the trainer's second model."""
+
+import numpy as np
+import pytest
+from cache_files import build_cache
+
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.trainer.run.checkpoint import load_arrays
+from xtts.trainer.run.run_plan import make_plan
+from xtts.trainer.synth import cli as synth_cli
+from xtts.trainer.synth.vocoder.vocoder import make_vocoder
+
+SMALL = ["audio.crop_frames=32", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2", "vocoder.discriminator_width=8"]
+STEPS = [*SMALL, "training.steps=6", "training.validate_every=3", "training.checkpoint_every=3",
+         "training.samples_every=6", "training.sample_sentences=2", "training.samples_heard=1"]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def crop_cache(tmp_path_factory, tiny_corpus):
+    cache = tmp_path_factory.mktemp("crops") / "crops"
+    settings = ["audio.crop_frames=32", "shapes.buckets=1", "split.validation_fraction=0.1"]
+    build_cache(tiny_corpus, cache, load_config("vocoder", assignments=settings))
+    return cache
+
+
+@pytest.fixture(scope="session")
+def vocoder_run(tmp_path_factory, run_train, crop_cache):
+    """(folder, screen) of an uninterrupted run."""
+    folder = tmp_path_factory.mktemp("vocoder") / "whole"
+    code, screen, error = run_train(folder, *STEPS, cache=crop_cache, more=["--config", "vocoder"])
+    assert code == 0, error
+    return folder, screen
+
+
+def test_a_stopped_run_goes_on_to_the_bit(vocoder_run, tmp_path, run_train, crop_cache, read_steps):
+    folder, _ = vocoder_run
+    more = ["--config", "vocoder", "--resume", folder / "checkpoints" / "step-3"]
+    code, _, error = run_train(tmp_path / "part", *STEPS, cache=crop_cache, more=more)
+    assert code == 0, error
+    assert read_steps(tmp_path / "part") == read_steps(folder)[3:]
+    ours, theirs = (load_arrays(run / "checkpoints" / "step-6") for run in (tmp_path / "part", folder))
+    for name, values in theirs.items():
+        np.testing.assert_array_equal(ours[name], values, err_msg=name)
+
+
+def test_generator_and_discriminators_move_and_are_validated(vocoder_run, read_steps):
+    folder, screen = vocoder_run
+    first, last = (load_arrays(folder / "checkpoints" / f"step-{step}") for step in (3, 6))
+    weights = [name for name in first if name.startswith("weights/")]
+    assert {"/discriminator_" in name for name in weights} == {True, False}
+    assert all((first[name] != last[name]).any() for name in weights)
+    assert {"spectrum", "adversary", "discriminators", "discriminator_gradient_norm"} < read_steps(folder)[0].keys()
+    (_, validation) = read_steps(folder, "validation")
+    assert validation["loss"] == pytest.approx(
+        3 * validation["spectrum"] + 3 * validation["mel"] + validation["pitch"], rel=1e-5
+    )
+    (samples,) = read_steps(folder, "evaluation")
+    assert samples["mel_error"] > 0
+    assert "crops of 32 frames" in screen
+    assert f"use it: xtts-synth export --ckpt {folder}" in " ".join(screen.split())
+
+
+def test_its_export_is_a_vocoder_and_no_voice(vocoder_run, call, tmp_path):
+    folder, _ = vocoder_run
+    code, _, error = call(synth_cli.main, "export", "--ckpt", folder, tmp_path / "out")
+    assert code == 0, error
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["vocoder.onnx"]
+    spoken = make_vocoder(f"onnx:{tmp_path / 'out' / 'vocoder.onnx'}", mel_profile("hifigan"), print)
+    sound = spoken(np.random.default_rng(0).normal(-4.0, 1.0, [40, 80]).astype(np.float32))
+    assert (sound.shape, bool(np.isfinite(sound).all())) == ((40 * 256,), True)
+    code, _, error = call(synth_cli.main, "--ckpt", folder, "Hello.")
+    assert code == 2
+    assert "a vocoder, which speaks mels" in error
+
+
+@pytest.mark.parametrize(("config", "message"), [
+    ("tiny", "crops, which train a vocoder; train with --config vocoder"),
+    ("vocoder", "whole clips, expected crops"),
+])  # fmt: skip
+def test_each_model_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, config, message):
+    cache = crop_cache if config == "tiny" else tiny_cache
+    with pytest.raises(LockstepError, match=message):
+        make_plan([config], [], {}, cache=cache, out=tmp_path / "run", resume=None, init_from=None)

@@ -1,0 +1,183 @@
+"""What each model is trained for: its losses of a batch, and the random numbers that they need."""
+
+from typing import NamedTuple, Protocol, cast
+
+import tensorflow as tf
+
+from xtts.trainer.data.batch import AnyBatch, Batch, CropBatch
+from xtts.trainer.data.clip_order import fold
+from xtts.trainer.engine.metrics import ACOUSTIC, Metrics
+from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.random_numbers import (
+    RandomInputs,
+    fold_seed,
+    logit_normal,
+    random_normal,
+    random_uniform,
+    spread_times,
+)
+from xtts.trainer.model.vocoder import Crops, Vocoder
+
+VALIDATION_TIMES = 4
+"""Flow times at which a validation clip's loss is computed, stratified over [0, 1)."""
+_STEP, _VALIDATION = 10, 11
+"""Constants folded into the keys of training steps and validation; they follow those of clip_order.py."""
+_NOISE, _TIME, _DROPOUT = 0, 1, 2
+"""Uses of a training step's key."""
+
+
+class Objective(Protocol):
+    """What the steps know of a model. Sums are by name in `metrics.losses`."""
+
+    metrics: Metrics
+
+    def random_inputs(
+        self, batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0,
+        present: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, ...]:  # fmt: skip
+        """The random numbers of a training step, keyed by (seed, step): a row for each clip, and last a seed int32[2].
+
+        replica: whose equal part of the step's clips the batch is, present: `present_clips` of the whole batch, None
+        where this is the whole.
+        """
+
+    def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
+        """Losses of each clip, summed over what `counts` counts: float32[B] each."""
+
+    def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
+        """Number of values in each sum over a batch: float32[] each; as `AcousticModel.loss_counts` says."""
+
+    def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
+        """Number of values in each sum over so many useful frames and tokens."""
+
+    def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
+        """As `loss_sums`, of `metrics.held_out`; clips: int32[B], numbers in the split, on which they depend."""
+
+
+def present_clips(batch: AnyBatch) -> tf.Tensor:
+    """float32[B]: 1 for a clip, 0 for a padding row."""
+    return tf.cast(batch.mel_length > 0, tf.float32)
+
+
+def _key(seed: tf.Tensor | int, use: int, number: tf.Tensor | int) -> tf.Tensor:
+    """The key of one training step, or of one bucket's validation: int32[2]."""
+    return tf.cast(fold(seed, use, number) & 0x7FFFFFFF, tf.int32)
+
+
+class AcousticObjective:
+    """The acoustic model: prior, flow and durations."""
+
+    def __init__(self, model: AcousticModel, metrics: Metrics = ACOUSTIC) -> None:
+        self.model, self.metrics = model, metrics
+
+    @staticmethod
+    def random_inputs(
+        batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0, present: tf.Tensor | None = None
+    ) -> RandomInputs:
+        """See `Objective`."""
+        size, shape = batch.mel.shape[0], batch.mel.shape[1:]
+        key, first = _key(seed, _STEP, step), replica * size
+        rows = tf.range(first, first + size)
+        noise = random_normal(fold_seed(key, _NOISE), rows, *shape)
+        # Stratified times: one in each of n equal parts of [0, 1) for the n clips, so that they cover the path. Then
+        # more of them in its middle, where the field is hardest to know (Esser et al., 2403.03206, section 3.1).
+        present = present_clips(batch) if present is None else present
+        before = tf.cumsum(present, exclusive=True)[first : first + size]
+        part = before + random_uniform(fold_seed(key, _TIME), rows)
+        time = logit_normal(present[first : first + size] * part / tf.maximum(tf.reduce_sum(present), 1.0))
+        return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
+
+    def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
+        """See `Objective`."""
+        clips = cast(Batch, batch)
+        conditioning = Conditioning(speaker=clips.speaker, language=clips.language)
+        return self.model.loss_sums(*clips[:4], random=RandomInputs(*random), conditioning=conditioning)
+
+    def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
+        """See `Objective`."""
+        clips = cast(Batch, batch)
+        lengths = clips.token_length, clips.mel_length, clips.speaker
+        return self.model.loss_counts(*lengths, micro_batches=micro_batches, least=least)
+
+    def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
+        """See `Objective`."""
+        return self.model.counts_of(frames, tokens)
+
+    def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
+        """See `Objective`."""
+        rows, mel = cast(Batch, batch), batch.mel
+        conditioning = Conditioning(speaker=rows.speaker, language=rows.language)
+        aligned = self.model.align_clips(*rows[:4], dropout_seed=None, conditioning=conditioning)
+        place, key = spread_times(clips), _key(seed, _VALIDATION, bucket)
+
+        def add(i: tf.Tensor, flow: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            noise = random_normal(tf.stack([key[0] + i, key[1]]), clips, *mel.shape[1:])
+            time = (tf.cast(i, tf.float32) + place) / VALIDATION_TIMES
+            return i + 1, flow + self.model.flow_loss(aligned, noise, time)
+
+        start = (tf.constant(0), tf.zeros_like(place))
+        _, flow = tf.while_loop(lambda i, _: i < VALIDATION_TIMES, add, start, maximum_iterations=VALIDATION_TIMES)
+        return {"prior": aligned.prior, "flow": flow / VALIDATION_TIMES, "duration": aligned.duration}
+
+
+class CropInputs(NamedTuple):
+    """The random numbers of a vocoder's training step."""
+
+    numbers: tf.Tensor
+    """int32[B], of the crops in the step."""
+    seed: tf.Tensor
+    """int32[2]."""
+
+
+class VocoderObjective:
+    """The vocoder and its discriminators; a crop counts by its useful frames."""
+
+    def __init__(self, model: Vocoder, metrics: Metrics) -> None:
+        self.model, self.metrics = model, metrics
+
+    @staticmethod
+    def random_inputs(
+        batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0, present: tf.Tensor | None = None
+    ) -> CropInputs:
+        """See `Objective`."""
+        size = batch.mel.shape[0]
+        return CropInputs(tf.range(replica * size, (replica + 1) * size), _key(seed, _STEP, step))
+
+    def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
+        """See `Objective`."""
+        return self._sums(batch, self.model.losses(crops_of(batch), *random))
+
+    def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
+        """See `Objective`."""
+        frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
+        return dict.fromkeys(self.metrics.losses, tf.maximum(frames, least))
+
+    def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
+        """See `Objective`."""
+        return dict.fromkeys(self.metrics.losses, frames)
+
+    def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
+        """See `Objective`."""
+        losses = self.model.losses(crops_of(batch), clips, _key(seed, _VALIDATION, bucket), with_noise=False)
+        return self._sums(batch, {name: losses[name] for name in self.metrics.held_out})
+
+    def _sums(self, batch: AnyBatch, losses: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        frames = tf.cast(batch.mel_length, tf.float32)
+        return {name: loss * frames for name, loss in losses.items()}
+
+
+def crops_of(batch: AnyBatch) -> Crops:
+    """The crops of a batch in the types of the losses."""
+    rows = cast(CropBatch, batch)
+    return Crops(
+        tf.cast(rows.waveform, tf.float32) / 32_768.0, tf.cast(rows.mel, tf.float32), rows.log_hertz,
+        tf.cast(rows.voiced, tf.float32),
+    )  # fmt: skip
+
+
+def objective_of(model: AcousticModel | Vocoder, metrics: Metrics) -> Objective:
+    """The objective of a model."""
+    if isinstance(model, Vocoder):
+        return VocoderObjective(model, metrics)
+    return AcousticObjective(model, metrics)

@@ -1,0 +1,43 @@
+"""What a run speaks at an interval, to follow how its model sounds: an interface for both models."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
+
+import numpy as np
+
+from xtts.shared.audio.mel_profiles import MelProfile
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SAMPLES = "samples"
+"""Name of the step that speaks them."""
+Shown: TypeAlias = Union[str, np.ndarray, "Figure"]
+"""For TensorBoard: a text, samples float32[S] or a picture."""
+
+
+class Samples(Protocol):
+    """Fixed held-out sentences, spoken in one locked shape that is compiled once."""
+
+    profile: MelProfile
+    described: str
+    """Their number and shape, in words."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether samples are off or the cache holds no validation clips."""
+
+    def speak(self) -> list[Any]:
+        """Speak all sentences with the current weights; the first call compiles."""
+
+    def finite(self, spoken: list[Any]) -> bool:
+        """Whether all numbers of the speech are finite."""
+
+    def measure(self, spoken: list[Any]) -> tuple[dict[str, float], str]:
+        """(figures against the recordings by name, a line that says them)."""
+
+    def recordings(self) -> Iterator[tuple[str, Shown]]:
+        """The first sentences and their recordings, by tag."""
+
+    def show(self, spoken: list[Any]) -> Iterator[tuple[str, Shown]]:
+        """Pictures and sounds of the first sentences, by tag."""
