@@ -295,7 +295,7 @@ class Vocoder(keras.Model):  # type: ignore[misc]
         """Samples float32[B, S] of the filtered spectra of pulses and noise, complex64[B, T, F] each."""
         scale = 1.0 / float(np.linalg.norm(self.window))
         turned = tf.complex(pulses * tf.cos(phase), pulses * tf.sin(phase))
-        spectrum = (turned * spectra[0] + tf.cast(noise, tf.complex64) * spectra[1]) * scale
+        spectrum = (turned * spectra[0] + tf.complex(noise, tf.zeros_like(noise)) * spectra[1]) * scale
         frames = tf.signal.irfft(spectrum) * self.window
         return self.overlap_add(frames)
 
