@@ -1,4 +1,4 @@
-"""The command-line options that describe a configuration, the same for every command that takes one."""
+"""Command-line options that describe a configuration, the same for every command that takes one."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
@@ -19,7 +19,7 @@ _FLAGS: dict[str, str] = {
     "model_size": "model.size",
     "pad_to_fixed_length": "shapes.pad_to_fixed_length",
 }
-"""Familiar spellings from older trainers, and the key each one sets."""
+"""Option names that users of older trainers know, and the key that each one sets."""
 
 _OPTIONS = (
     click.option("--config", metavar="FILE", multiple=True,
@@ -43,12 +43,12 @@ _OPTIONS = (
 
 
 def config_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a click command: it receives `config`, `assignments` and `flags`, to be handed to `resolve`."""
+    """Decorate a click command so that it receives `config`, `assignments` and `flags`, the arguments of `resolve`."""
 
     @wraps(command)
     def with_flags(*args: Any, **options: Any) -> None:  # noqa: ANN401 - click passes whatever was declared
-        given = {name: options.pop(name) for name in _FLAGS}
-        flags = {_FLAGS[name]: value for name, value in given.items() if value is not None}
+        values = {key: options.pop(name) for name, key in _FLAGS.items()}
+        flags = {key: value for key, value in values.items() if value is not None}
         command(*args, flags=flags, **options)
 
     decorated: Callable[..., None] = with_flags
@@ -58,12 +58,12 @@ def config_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def config_names(config: str | PathLike[str] | Sequence[str | PathLike[str]]) -> tuple[str, ...]:
-    """What `--config` would be given, from one name or path or several of them."""
+    """Return the values of `--config` for one name or path, or for several."""
     return tuple(fspath(name) for name in ((config,) if isinstance(config, str | PathLike) else config))
 
 
 def resolve(config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object]) -> "Config":
-    """Load the configuration that the options describe: first file, overlay files, flags, then assignments."""
+    """Load the configuration that the options describe: the first file, overlay files, flags, then assignments."""
     from xtts.shared.config_files import load_config
 
     base, *overlays = config or (DEFAULT_CONFIG,)

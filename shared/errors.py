@@ -1,4 +1,4 @@
-"""The one error a user sees: where, expected, found, fix."""
+"""`LockstepError`, the one error a user sees: where, what was found, what was expected, what to do."""
 
 import shlex
 import sys
@@ -11,10 +11,9 @@ import click
 
 
 class LockstepError(Exception):
-    """A mistake in what was given to Lockstep, shown as `where: found, expected; fix`.
+    """A mistake in the user's input, shown as `where: found, expected ...; fix`.
 
-    Commands print it as one line without a traceback and exit with `exit_code`
-    (1 unsound, 2 unusable call).
+    Commands print it as one line without a traceback and exit with `exit_code` (1: unsound data, 2: unusable call).
     """
 
     def __init__(self, where: str, *, found: str, expected: str = "", fix: str = "", exit_code: int = 2) -> None:
@@ -28,7 +27,7 @@ class LockstepError(Exception):
         self.exit_code = exit_code
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle by keyword, so that the error crosses from a worker process."""
+        """Pickle by keyword, so that a worker process can raise the error in its parent."""
         rebuild = partial(
             LockstepError, self.where, found=self.found, expected=self.expected, fix=self.fix, exit_code=self.exit_code
         )
@@ -36,16 +35,16 @@ class LockstepError(Exception):
 
 
 def repair_command(cache: object) -> str:
-    """The fix of a cache, a path or a URL, with broken files; only its corpus knows what they held."""
+    """Return the fix for a cache (path or URL) with damaged files: a command that rebuilds them from its corpus."""
     return f"run xtts-precompute verify --cache {shlex.quote(str(cache))} --against <its corpus> --repair"
 
 
 def build_command(
     cache: object, *, fresh: bool = False, corpus: str = "<its corpus>", config: str = "<its own>"
 ) -> str:
-    """The fix of a cache that its corpus has left behind, or with `fresh` of one that nothing can be taken from.
+    """Return the fix for a cache that is older than its corpus or, with `fresh`, cannot be updated: a build command.
 
-    `corpus` and `config` stand where the user has to fill in.
+    The defaults of `corpus` and `config` are for the user to fill in.
     """
     option = " --fresh" if fresh else ""
     return f"run xtts-precompute build{option} --cache {shlex.quote(str(cache))} --data {corpus} --config {config}"
@@ -58,7 +57,7 @@ def warn(line: str) -> None:
 
 @contextmanager
 def reported() -> Iterator[None]:
-    """Turn a `LockstepError` or Ctrl-C inside a command into one line on stderr and the right exit code.
+    """Turn a `LockstepError` or Ctrl-C in a command into one line on stderr and the right exit code.
 
     Characters that stdout cannot encode are printed as escapes.
     """

@@ -8,49 +8,49 @@ from xtts.shared.errors import LockstepError
 
 _CODE = re.compile("(?!und|mul|mis|zxx)[a-z]{2,3}")
 
-_OTHERS = """
+_OTHER_CODES = """
 aa ab ae ak an as av ay ba bi bm bo br bs ce ch co cr cu cv dv dz ee ff fj fo fy gd gl gn gv ha ho ht hz ia ie ig ii
 ik io iu jv kg ki kj kl kr ks ku kv kw ky la lb lg li ln lu mg mh mi mn mo na nd ng nn nr nv ny oc oj om or os pi ps
 qu rm rn rw sa sc sd se sg sh sm sn so ss st su tg ti tk tl tn to ts tt tw ug ve vo wa wo xh yi yo za zu
 """
-"""Codes of two letters that are not in the table."""
+"""Two-letter codes of ISO 639-1 that are not in the table."""
 
 MANDARIN = ("cmn", "zh")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """What is known of one language."""
+    """A language's name, scripts and voice."""
 
     code: str
     name: str
-    """In English; the code where the language is not in the table."""
+    """English name; the code if the language is not in the table."""
     scripts: tuple[str, ...]
-    """First words of the Unicode names of its letters; empty where unknown."""
+    """First words of the Unicode names of its letters, such as CYRILLIC; empty if unknown."""
     voice: str
-    """Of espeak-ng; empty where it has none that reads words with all tones and vowels."""
+    """espeak-ng voice; empty if none reads words with all tones and vowels."""
 
 
-def _read(row: str) -> tuple[Language, list[str]]:
-    """(language, its other codes) of a row of `languages.tsv`."""
+def _parse_row(row: str) -> tuple[Language, list[str]]:
+    """Parse a row of `languages.tsv` into (language, its other codes)."""
     code, others, name, scripts, voice = row.split("\t")
     return Language(code=code, name=name, scripts=tuple(scripts.split("+")), voice=voice.strip("-")), others.split()
 
 
-_ROWS = [_read(row) for row in (Path(__file__).with_name("languages.tsv")).read_text("utf-8").splitlines()[1:]]
+_ROWS = [_parse_row(row) for row in Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()[1:]]
 LANGUAGES = {language.code: language for language, _ in _ROWS}
-_CODE_OF = {other: language.code for language, others in _ROWS for other in others}
+_MAIN_CODES = {other: language.code for language, others in _ROWS for other in others}
 
 
 def find_language(code: str) -> Language:
-    """The language of an ISO 639 code of two or three small letters; one that is not in the table gets generic rules.
+    """Return the language of an ISO 639 code of two or three lower-case letters, in the table or with generic rules.
 
-    A `LockstepError` for anything else, two letters that ISO 639-1 does not assign, and codes of no single language.
+    Raises `LockstepError` for anything else: two letters that ISO 639-1 does not assign, a code of no single language.
     """
-    code = _CODE_OF.get(code, code)
+    code = _MAIN_CODES.get(code, code)
     if code in LANGUAGES:
         return LANGUAGES[code]
-    if not _CODE.fullmatch(code) or (len(code) == 2 and code not in _OTHERS.split()):
+    if not _CODE.fullmatch(code) or (len(code) == 2 and code not in _OTHER_CODES.split()):
         expected = "an ISO 639 code of two or three small letters, such as en, de, fa or cmn"
         raise LockstepError("text.language", found=repr(code), expected=expected)
     return Language(code=code, name=code, scripts=(), voice=code)

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used, so that `--help` loads nothing heavy (PEP 562)."""
+"""Names of a package that are imported on first use, so that `--help` loads nothing heavy (PEP 562)."""
 
 import importlib
 from collections.abc import Callable, Collection
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def lazy_names(package: str, names: Collection[str]) -> Callable[[str], Any]:
-    """The `__getattr__` of `package`: each of `names` comes from its module `library`."""
+    """Return the `__getattr__` of `package`, which imports each of `names` from its module `library`."""
 
     def load(name: str) -> Any:  # noqa: ANN401 - each name has its own type, given to type checkers by the package
         if name not in names:

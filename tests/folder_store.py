@@ -26,6 +26,6 @@ def bucket(request, tmp_path, monkeypatch) -> StoreUrl:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
     if request.param == "server":
         return StoreUrl(request.getfixturevalue("object_server").bucket())
-    opened = property(lambda store: (FolderStore(), store.url.place.replace("s3:/", str(tmp_path))))
+    opened = property(lambda store: (FolderStore(), store.url.base.replace("s3:/", str(tmp_path))))
     monkeypatch.setattr(ObjectStore, "_opened", opened)
     return location("s3://bucket")

@@ -11,7 +11,7 @@ from xtts.shared.storage.failures import called
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
 from xtts.shared.storage.urls import Location, StoreUrl, location
 from xtts.shared.system import atomic_files
-from xtts.shared.system.folder_lock import in_turn, without_readers
+from xtts.shared.system.folder_lock import blocking_lock, without_readers
 from xtts.shared.system.machine import user_cache
 
 _COPY_LOCK = ".copying"
@@ -30,7 +30,7 @@ class CacheCopy:
         """Bring `cache.json`, the index and the tokenizer; a `LockstepError` where there is no finished cache."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with in_turn(self.folder / _COPY_LOCK), self.named():
+            with blocking_lock(self.folder / _COPY_LOCK), self.named():
                 spec = self._read_spec()
                 self._bring(spec.index_file, spec.index_sha256)
                 self._bring(spec.tokenizer_file, spec.tokenizer_sha256)
@@ -64,7 +64,7 @@ class CacheCopy:
     def fetch(self, shards: Iterable[Shard]) -> None:
         """Copy those of these shards that are not here, each checked by its digest; two processes take turns."""
         try:
-            with in_turn(self.folder / _COPY_LOCK), ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+            with blocking_lock(self.folder / _COPY_LOCK), ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
                 list(pool.map(self._copy, shards))
         except OSError as error:
             raise self._disk_error(error) from None

@@ -1,1 +1,1 @@
-"""Object stores: URLs, and the few things that are done with the objects below one."""
+"""Object stores: URLs, and reading and writing the objects below one."""

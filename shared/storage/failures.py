@@ -1,4 +1,4 @@
-"""What goes wrong with object stores: tried again where that may help, and then said in one line."""
+"""Errors of object stores: another attempt where that may help, then one line that says what is wrong."""
 
 import errno
 import time
@@ -13,13 +13,13 @@ from xtts.shared.storage.urls import StoreUrl
 Result = TypeVar("Result")
 
 PAUSES = (0.5, 2.0)
-"""Seconds before the second and the third attempt; Arrow's own attempts at a silent server take 6 s each time."""
+"""Seconds before the second and the third attempt; Arrow retries a silent server for 6 s in each."""
 
 _CREDENTIALS = (
     "give credentials of this store in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
     "GOOGLE_APPLICATION_CREDENTIALS, or AZURE_STORAGE_... ), and the right to list, read and write there"
 )
-_FOREVER = (
+_PERMANENT = (
     (("NO_SUCH_BUCKET", "NoSuchBucket", "ContainerNotFound"), "no such bucket", "look at its name, and at the region"),
     (("INVALID_ACCESS_KEY_ID", "InvalidAccessKeyId"), "the store does not know these credentials", _CREDENTIALS),
     (("SIGNATURE_DOES_NOT_MATCH", "SignatureDoesNotMatch"), "the secret key is another one", _CREDENTIALS),
@@ -27,17 +27,17 @@ _FOREVER = (
      "access denied: no credentials, or without the right to do this", _CREDENTIALS),
     (("No such host", "HTTP status 301", "PERMANENT_REDIRECT"), "the bucket is in another region", "set AWS_REGION"),
 )  # fmt: skip
-"""(parts of Arrow's message, what is found, what helps): another attempt does not."""
-_OF_THIS_MACHINE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE)
-"""Errors of the local disk; those of a store have no number."""
-_SILENT = ("NETWORK_CONNECTION", "Could not resolve", "Could not connect", "UNAVAILABLE", "timed out")
+"""(fragments of Arrow's message, problem, fix) of errors that another attempt cannot cure."""
+_LOCAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE)
+"""Error numbers of the local disk; errors of a store have none."""
+_NO_ANSWER = ("NETWORK_CONNECTION", "Could not resolve", "Could not connect", "UNAVAILABLE", "timed out")
 
 
-def attempted(where: StoreUrl, action: Callable[[], Result]) -> Result:
-    """The action's result, at the third attempt at the latest.
+def with_retries(url: StoreUrl, action: Callable[[], Result]) -> Result:
+    """Return the action's result, after at most three attempts.
 
-    Raises FileNotFoundError where there is no such object, OSError where the local disk is full or broken,
-    `LockstepError` where the store refuses, does not answer or fails.
+    Raises FileNotFoundError if there is no such object, OSError if the local disk is full or broken,
+    `LockstepError` if the store refuses, does not answer or fails.
     """
     for pause in (*PAUSES, None):
         try:
@@ -45,38 +45,38 @@ def attempted(where: StoreUrl, action: Callable[[], Result]) -> Result:
         except FileNotFoundError:
             raise
         except OSError as error:
-            if error.errno in _OF_THIS_MACHINE:
+            if error.errno in _LOCAL_ERRORS:
                 raise
-            if pause is None or _known(error):
-                raise explained(where, error) from None
+            if pause is None or _permanent_problem(error):
+                raise _store_error(url, error) from None
             time.sleep(pause)
         except (ValueError, NotImplementedError) as error:
-            raise explained(where, error) from None
+            raise _store_error(url, error) from None
     raise AssertionError
 
 
 @contextmanager
 def called(folder: Path, name: str) -> Iterator[None]:
-    """Errors about a local folder call it by this name: that of the store it stands for."""
+    """Replace a local folder by `name`, the URL it stands for, in the errors raised inside."""
     try:
         yield
     except LockstepError as error:
-        where, found, fix = (part.replace(str(folder), name) for part in (error.where, error.found, error.fix))
+        where, found, fix = (text.replace(str(folder), name) for text in (error.where, error.found, error.fix))
         raise LockstepError(where, found=found, expected=error.expected, fix=fix, exit_code=error.exit_code) from None
 
 
-def _known(error: Exception) -> tuple[str, str] | None:
-    found = ((what, fix) for parts, what, fix in _FOREVER if any(part in str(error) for part in parts))
-    return next(found, None)
+def _permanent_problem(error: Exception) -> tuple[str, str] | None:
+    """Return (problem, fix) of an error that another attempt cannot cure, else None."""
+    matches = ((problem, fix) for texts, problem, fix in _PERMANENT if any(text in str(error) for text in texts))
+    return next(matches, None)
 
 
-def explained(where: StoreUrl, error: Exception) -> LockstepError:
-    """What Arrow says of a store, in a line."""
-    known = _known(error)
-    if known:
-        return LockstepError(str(where), found=known[0], fix=known[1])
+def _store_error(url: StoreUrl, error: Exception) -> LockstepError:
+    """Turn Arrow's error into one for users."""
+    if problem := _permanent_problem(error):
+        return LockstepError(str(url), found=problem[0], fix=problem[1])
     detail = str(error).partition("\n")[0][:200]
-    if any(part in str(error) for part in _SILENT):
+    if any(text in str(error) for text in _NO_ANSWER):
         fix = "look at the network and, for a store of your own, at AWS_ENDPOINT_URL; then run the same command again"
-        return LockstepError(str(where), found=f"the store does not answer ({detail})", fix=fix, exit_code=1)
-    return LockstepError(str(where), found=f"the store fails ({detail})", fix="run the same command again", exit_code=1)
+        return LockstepError(str(url), found=f"the store does not answer ({detail})", fix=fix, exit_code=1)
+    return LockstepError(str(url), found=f"the store fails ({detail})", fix="run the same command again", exit_code=1)

@@ -1,1 +1,1 @@
-"""Files and memory: atomic writes, the lock of a folder, malloc, peak memory."""
+"""Files and memory: atomic writes, locks of a folder, malloc, peak memory."""

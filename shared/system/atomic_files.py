@@ -1,4 +1,4 @@
-"""Writing so that a crash or a power cut leaves the old file or the new one, never a part."""
+"""Atomic writes: a crash or a power cut leaves the old file or the new one, never a fragment."""
 
 import os
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def sync_file(path: Path) -> None:
-    """Wait until the bytes of a file are on the disk."""
+    """Wait until a file's bytes are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -16,14 +16,14 @@ def sync_file(path: Path) -> None:
 
 
 def move(source: Path, target: Path) -> None:
-    """Put a synced file in its place, durably."""
+    """Move a synced file to its final path, durably."""
     move_all([(source, target)])
 
 
-def move_all(places: Iterable[tuple[Path, Path]]) -> None:
-    """Put synced files in their places, durably together: every folder is synced once, after the last."""
+def move_all(moves: Iterable[tuple[Path, Path]]) -> None:
+    """Move synced files to their final paths, durably: every folder is synced once, after the last move."""
     folders = dict[Path, None]()
-    for source, target in places:
+    for source, target in moves:
         new = list(takewhile(lambda folder: not folder.exists(), target.parents))
         if new:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -34,12 +34,12 @@ def move_all(places: Iterable[tuple[Path, Path]]) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a whole small file beside its place, sync it and rename it; an OSError leaves nothing beside it."""
-    beside = path.with_name(path.name + ".part")
+    """Write a small file atomically: under another name, synced, then renamed; an OSError leaves no file."""
+    temp = path.with_name(path.name + ".part")
     try:
-        beside.write_bytes(data)
-        sync_file(beside)
-        move(beside, path)
+        temp.write_bytes(data)
+        sync_file(temp)
+        move(temp, path)
     except OSError:
-        beside.unlink(missing_ok=True)
+        temp.unlink(missing_ok=True)
         raise

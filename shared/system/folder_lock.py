@@ -1,7 +1,7 @@
-"""Who may change a folder and who reads it: locks on two empty files in it, which end with their process.
+"""Locks of a folder for one writer and many readers: on two empty files in it, released when their process ends.
 
-The files are opened for writing and stay: NFS gives an exclusive lock only on a file opened so, and to delete a lock
-file is to let two processes hold it.
+The files are opened for writing and never removed: NFS grants an exclusive lock only on such a file, and if a lock file
+is removed, two processes can hold it.
 """
 
 import errno
@@ -18,12 +18,12 @@ from xtts.shared.errors import LockstepError
 WRITER_FILE, READERS_FILE = ".lock", ".readers"
 LOCK_FILES = (WRITER_FILE, READERS_FILE)
 _HELD = (errno.EAGAIN, errno.EACCES)
-"""What `flock` says of a lock that another process holds; NFS says the second."""
+"""Error numbers of `flock` if another process holds the lock; the second is that of NFS."""
 
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Be the one process that changes a folder; a `LockstepError` where another is, or where nothing can be locked."""
+    """Hold the writer's lock of a folder; `LockstepError` if another process does, or the file system has no locks."""
     fcntl, path = _fcntl(folder), folder / WRITER_FILE
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -47,10 +47,10 @@ def exclusive(folder: Path) -> Iterator[None]:
 
 
 class ReadLock:
-    """Keeps the files of a folder that a build would remove, until `release`, the end of a `with`, or of the object.
+    """Keeps builds from removing files of a folder, until `release`, the end of a `with`, or garbage collection.
 
-    Any number of processes may hold one. Where nothing can be locked, or the folder may not be written to and has no
-    file to lock yet, there is none: readers go on without it.
+    Any number of processes may hold one. Without locks in the file system, or in a read-only folder without a lock
+    file, readers go on without it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,7 +58,7 @@ class ReadLock:
         self._release = None if descriptor is None else weakref.finalize(self, os.close, descriptor)
 
     def release(self) -> None:
-        """Let it go; once is enough."""
+        """Release the lock; later calls do nothing."""
         if self._release is not None:
             self._release()
 
@@ -71,16 +71,16 @@ class ReadLock:
 
 @contextmanager
 def without_readers(folder: Path) -> Iterator[bool]:
-    """Whether no `ReadLock` is held on a folder; if so, none is given until the end."""
+    """Yield whether no `ReadLock` is held on a folder; if so, none can be taken inside."""
     fcntl = _fcntl(folder)
     try:
         descriptor = os.open(folder / READERS_FILE, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError:
-        yield False  # nobody can tell
+        yield False  # unknown
         return
     try:
         free = False
-        with suppress(OSError):  # another holds it, or nothing can lock
+        with suppress(OSError):  # held, or no locks in this file system
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             free = True
         yield free
@@ -89,8 +89,8 @@ def without_readers(folder: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def in_turn(path: Path) -> Iterator[None]:
-    """Wait for a lock on an empty file and hold it for a moment, as each of several processes does in its turn."""
+def blocking_lock(path: Path) -> Iterator[None]:
+    """Wait for an exclusive lock on an empty file, and hold it inside: processes take turns."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         _fcntl(path.parent).flock(descriptor, _fcntl(path.parent).LOCK_EX)
@@ -100,7 +100,7 @@ def in_turn(path: Path) -> Iterator[None]:
 
 
 def _shared_lock(folder: Path) -> int | None:
-    """A descriptor that holds the lock; None where there can be none."""
+    """Return a descriptor that holds the readers' lock; None if it cannot be taken."""
     path = folder / READERS_FILE
     for flags in (os.O_RDONLY | os.O_CREAT, os.O_RDONLY):
         try:

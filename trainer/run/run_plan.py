@@ -64,7 +64,7 @@ class RunPlan:
     @property
     def recorded_cache(self) -> str:
         """What the run folder says of where its cache is."""
-        return self.copy.url.whole if self.copy else str(self.cache.resolve())
+        return self.copy.url.full if self.copy else str(self.cache.resolve())
 
     @property
     def named_cache(self) -> Path | StoreUrl:

@@ -165,7 +165,7 @@ def test_a_damaged_object_is_found(url, tiny_cache):
 
 def test_views_of_a_remote_cache_copy_what_they_show(url, machine, tiny_cache):
     upload(tiny_cache, url)
-    shown = CliRunner().invoke(main, ["stats", "--cache", url.whole], catch_exceptions=False)
+    shown = CliRunner().invoke(main, ["stats", "--cache", url.full], catch_exceptions=False)
     assert shown.output == CliRunner().invoke(main, ["stats", "--cache", str(tiny_cache)]).output
     clips = CachedClips(url)
     row = clips.row("tone-0003")
@@ -175,6 +175,6 @@ def test_views_of_a_remote_cache_copy_what_they_show(url, machine, tiny_cache):
 
 def test_what_cannot_be_done_is_said(url, machine, tiny_corpus):
     with pytest.raises(LockstepError, match=r"^--engine ray: --cache s3://.*, expected a folder"):
-        library_build(tiny_corpus, url.whole, engine="ray")
+        library_build(tiny_corpus, url.full, engine="ray")
     with pytest.raises(LockstepError, match=rf"^{url}/cache.json: no objects, expected a cache; run xtts-pre"):
         verify_cache(url, threads=1)

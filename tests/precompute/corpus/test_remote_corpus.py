@@ -21,22 +21,22 @@ def url(bucket, tiny_corpus):
 
 def test_the_shards_are_those_of_the_corpus_in_a_folder(url, tmp_path, tiny_corpus, tiny_cache, tiny_config):
     cache = tmp_path / "cache"
-    report = build(url.whole, cache, tiny_config)
+    report = build(url.full, cache, tiny_config)
     assert report.spec.shards(*SPLITS) == load_spec(tiny_cache).shards(*SPLITS)
     folder = url.local_folder("corpora")
     wav = folder / "wavs" / "tone-0000.wav"
     assert wav.read_bytes() == (tiny_corpus / "wavs" / "tone-0000.wav").read_bytes(), "a copy of the object"
-    assert not build(url.whole, cache, tiny_config).changed
+    assert not build(url.full, cache, tiny_config).changed
     store = ObjectStore(url)
     store.write("wavs/tone-0000.wav", store.read("wavs/tone-0001.wav"))
     store.remove(["wavs/tone-0002.wav"])
-    report = build(f"{url.whole}/metadata.csv", cache, tiny_config)
+    report = build(f"{url.full}/metadata.csv", cache, tiny_config)
     assert (report.changed, dict(report.rejected)) == (True, {"missing audio": 1})
 
 
 def folder_of(url):
     """The local folder of a corpus."""
-    ((folder, found),) = with_folders(parse_data(f"lj={url.whole}"))[1].items()
+    ((folder, found),) = with_folders(parse_data(f"lj={url.full}"))[1].items()
     assert found == url
     return folder
 
@@ -50,7 +50,7 @@ def test_names_of_objects_do_not_leave_the_folder(url):
 
 def test_a_url_without_objects_is_refused(url, tmp_path, tiny_config):
     with pytest.raises(LockstepError, match=r"nothing-here: no objects, expected a corpus"):
-        build(f"{url.whole}/nothing-here", tmp_path / "cache", tiny_config)
+        build(f"{url.full}/nothing-here", tmp_path / "cache", tiny_config)
     assert not (tmp_path / "cache").exists()
 
 

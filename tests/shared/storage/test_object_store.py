@@ -1,4 +1,4 @@
-"""URLs, and what is done with objects: in a local folder by the same calls, and against a server on this machine."""
+"""URLs and object stores: against a local folder by the same calls, and against a server on this machine."""
 
 import hashlib
 import os
@@ -30,14 +30,14 @@ def store(request, tmp_path):
         ("s3://KEY:SECRET@bucket/cache", "s3://bucket/cache: credentials in the URL"),
     ],
 )
-def test_a_url_that_cannot_be_used_is_refused_without_its_secrets(text, found):
+def test_an_unusable_url_is_refused_without_showing_secrets(text, found):
     with pytest.raises(LockstepError, match="expected") as error:
         location(text)
     assert str(error.value).startswith(found)
     assert "SECRET" not in str(error.value).replace("AWS_SECRET_ACCESS_KEY", "")
 
 
-def test_options_go_to_arrow_and_not_into_messages(monkeypatch):
+def test_options_go_to_arrow_but_not_into_messages(monkeypatch):
     assert location("features") == Path("features")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
     url = location("s3://bucket/a/b?endpoint_override=http://127.0.0.1:9")
@@ -48,19 +48,19 @@ def test_options_go_to_arrow_and_not_into_messages(monkeypatch):
     assert "retry_limit_seconds=30" in location("gs://bucket/a").for_arrow()
 
 
-def test_objects_are_written_listed_read_and_removed(store, tmp_path):
+def test_objects_can_be_written_listed_read_and_removed(store, tmp_path):
     assert store.list() == {}
     data = os.urandom(100_000)
     (tmp_path / "shard").write_bytes(data)
     store.upload(tmp_path / "shard", "train/shard")
     store.write("cache.json", b"{}")
-    assert {name: found.bytes for name, found in store.list().items()} == {"train/shard": 100_000, "cache.json": 2}
+    assert {name: info.bytes for name, info in store.list().items()} == {"train/shard": 100_000, "cache.json": 2}
     assert pickle.loads(pickle.dumps(store)).read("train/shard") == data
     store.remove(["train/shard", "gone"])
     assert set(store.list()) == {"cache.json"}
 
 
-def test_a_download_is_whole_and_as_expected_or_not_there(store, tmp_path):
+def test_a_download_is_complete_and_correct_or_leaves_no_file(store, tmp_path):
     store.write("shard", b"abc")
     right = hashlib.sha256(b"abc").hexdigest()
     store.download("shard", tmp_path / "a" / "shard", sha256=right)
@@ -81,7 +81,7 @@ def test_a_missing_bucket_is_named(object_server):
         store.write("cache.json", b"")
 
 
-def test_what_fails_for_a_moment_is_tried_again(store, tmp_path, monkeypatch):
+def test_a_brief_failure_is_retried(store, tmp_path, monkeypatch):
     monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
     store.write("shard", b"abc")
     system, calls = store._opened[0], []
@@ -107,7 +107,7 @@ def test_what_fails_for_a_moment_is_tried_again(store, tmp_path, monkeypatch):
         ("AWS Error NETWORK_CONNECTION: curlCode: 7", "the store does not answer", "AWS_ENDPOINT_URL", 3),
     ],
 )
-def test_what_stays_so_is_said_at_once(monkeypatch, message, found, fix, attempts):
+def test_a_permanent_failure_is_reported_at_once(monkeypatch, message, found, fix, attempts):
     monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
     calls = []
 
@@ -116,7 +116,7 @@ def test_what_stays_so_is_said_at_once(monkeypatch, message, found, fix, attempt
         raise OSError(message)
 
     with pytest.raises(LockstepError) as error:
-        failures.attempted(StoreUrl("s3://bucket/x"), fail)
+        failures.with_retries(StoreUrl("s3://bucket/x"), fail)
     assert str(error.value).startswith(f"s3://bucket/x: {found}")
     assert fix in str(error.value)
     assert len(calls) == attempts

@@ -44,7 +44,7 @@ def test_a_run_is_resumed_on_another_machine(micro, url, tmp_path):
     folder, here = tmp_path / "remote", f"data.stage={tmp_path / 'stage'}"
     expected = run(micro, folder, url, here)
     assert len(expected) == 12 + 2
-    assert json.loads((folder / "run.json").read_text())["cache"] == url.whole
+    assert json.loads((folder / "run.json").read_text())["cache"] == url.full
     elsewhere = f"data.stage={tmp_path / 'elsewhere'}"
     assert run(micro, folder, None, elsewhere, resume=str(folder / "checkpoints" / "step-8")) == expected
     staged = {path.name for path in (tmp_path / "elsewhere").rglob("*.tfrecord")}
@@ -59,6 +59,6 @@ def test_other_settings_are_refused_by_the_name_of_the_store(micro, url, tmp_pat
 
 
 def test_the_doctor_examines_a_whole_copy(micro, url, tmp_path):
-    setup = load_setup(["tiny"], [*micro, ONE_SHAPE, f"data.stage={tmp_path}"], {}, url.whole)
+    setup = load_setup(["tiny"], [*micro, ONE_SHAPE, f"data.stage={tmp_path}"], {}, url.full)
     assert setup.spec.identity == load_spec(setup.cache).identity
     assert all((setup.cache / shard.file).exists() for shard in setup.spec.shards("train", "validation"))
