@@ -22,18 +22,19 @@ Merges = tuple[tuple[str, str], ...]
 
 _IN_WORDS = rf"\p{{L}}\p{{M}}{JOINERS}{TONES}\u00b7'"
 _WORDS = f" ?[{_IN_WORDS}]+|[^{_IN_WORDS}]"
-_RAREST_PAIR = 2  # a pair seen once is a misprint
+_LEAST_PAIR_COUNT = 2  # a pair seen once is a misprint
 
 
 def train_merges(texts: Iterable[str], letters: tuple[str, ...], *, symbols: int) -> tuple[tuple[str, ...], Merges]:
-    """The new symbols, in the order they were learned, and the merges that make them; `letters` and they are `symbols`.
+    """Return the symbols that are new beside `letters`, in the order they were learned, and the merges that make them.
 
-    `texts` hold nothing but `letters`. The result depends on how often words occur, not on the order of the texts.
+    symbols: how many to have in the end, `letters` included. `texts` hold nothing but `letters`. The result depends on
+    how often words occur, not on the order of the texts.
     """
     engine = _engine()
     trainer = _library().trainers.BpeTrainer(
         vocab_size=symbols, initial_alphabet=list(letters), limit_alphabet=len(letters),
-        min_frequency=_RAREST_PAIR, special_tokens=[], show_progress=False,
+        min_frequency=_LEAST_PAIR_COUNT, special_tokens=[], show_progress=False,
     )  # fmt: skip
     engine.train_from_iterator(texts, trainer)
     model = json.loads(engine.to_str())["model"]
@@ -42,15 +43,15 @@ def train_merges(texts: Iterable[str], letters: tuple[str, ...], *, symbols: int
 
 
 def encode_words(text: str, symbols: tuple[str, ...], merges: Merges) -> list[int]:
-    """Ids of a text that holds only characters of `symbols`."""
+    """Return the ids of a text that holds only characters of `symbols`."""
     return list(_loaded(symbols, merges).encode(text).ids)
 
 
 def check_merges(symbols: tuple[str, ...], merges: Merges) -> None:
-    """Raise a `ValueError` when a merge makes a symbol that is not there, or of one that is not."""
-    known = set(symbols)
+    """Raise a `ValueError` if a merge takes or makes a symbol that is not in `symbols`."""
+    table = set(symbols)
     for left, right in merges:
-        if not {left, right, left + right} <= known:
+        if not {left, right, left + right} <= table:
             raise ValueError(f"merge {left!r} {right!r} of unknown symbols")
 
 

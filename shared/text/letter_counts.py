@@ -1,4 +1,4 @@
-"""What a corpus' letters are, and which have no token: counted clip by clip, judged before anything is written."""
+"""Letters of a corpus, and those without a token: counted clip by clip, checked before anything is written."""
 
 import math
 import unicodedata
@@ -9,14 +9,14 @@ from typing import Literal
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
-from xtts.shared.text.alphabet import BY_READING, composed, fold_english, small_letters
+from xtts.shared.text.alphabet import BY_READING, compose_jamo, fold_english, lower_case
 from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
 
 RARE = 3
-"""A letter seen fewer times is listed: it may be a misprint, and no model learns a sound from so few."""
+"""A letter seen fewer times is listed: it may be a misprint, and no model learns its sound from so few."""
 _NAMED, _LISTED = 5, 20
-"""Characters in an error, in a list."""
+"""Most characters in an error, and in a list."""
 _OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus is in another language"
 
 _IPA_LETTERS = "".join(map(chr, range(0x250, 0x2E0)))
@@ -27,65 +27,66 @@ Fate = Literal["left out", "folded", "rare"]
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterCount:
-    """One character of a corpus that a person has to hear of."""
+    """A character of a corpus that users should look at."""
 
     character: str
     name: str
-    """Of Unicode."""
+    """Unicode name."""
     count: int
     example: str
-    """Id of a clip that has it."""
+    """Id of a clip with it."""
     fate: Fate
     """`left out` has no token; `folded` lost its accent (English); `rare` has one, but is hardly ever seen."""
     is_letter: bool
 
     @property
     def shown(self) -> str:
-        """`a 1,203x in clip X`; what cannot be printed by its number."""
+        """Such as `a 1,203x in clip X`; by its code point if it cannot be printed."""
         character = self.character if self.character.isprintable() else f"U+{ord(self.character):04X}"
         return f"{character} {self.count:,}x in clip {self.example}"
 
 
 @dataclass
 class LetterCounts:
-    """Counts over the clips of one language."""
+    """Counts of characters over the clips of one language."""
 
     language: str = "en"
     letters: Counter[str] = field(default_factory=Counter)
-    """Every letter of the corpus, small, with or without a token."""
+    """Every letter of the corpus in lower case, with or without a token."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Characters without a token, letters or not."""
     folded: Counter[str] = field(default_factory=Counter)
-    """Letters with a token that is not theirs: accents that English loses."""
+    """Letters with the token of another: accents that English loses."""
     examples: dict[str, str] = field(default_factory=dict)
-    """Of each letter a clip that has it: the first in the alphabet of ids."""
+    """For each character the smallest id of a clip with it."""
 
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
-        """Count one clip; `left_out` are the characters that `Tokenizer.encode` did not know (`Tokens.unknown`)."""
-        whole, text = text, GIVEN.sub(" ", text)
-        if text.isascii() and not left_out:  # as nearly every English text: no letter to look at alone
+        """Count one clip; `left_out`: its characters without a token, as in `Tokens.unknown`."""
+        original, text = text, GIVEN.sub(" ", text)
+        if text.isascii() and not left_out:  # nearly every English text: no letter needs a closer look
             plain = Counter(filter(str.isalpha, text.lower()))
             self.letters.update(plain)
             self._keep_examples(clip_id, plain)
             return
-        small, seen = small_letters(text, self.language), set(left_out)
-        letters = Counter(c for c in small if is_letter(c))
+        lowered, missing = lower_case(text, self.language), set(left_out)
+        letters = Counter(c for c in lowered if is_letter(c))
         self.letters.update(letters)
-        noted = set[str]()
+        accented = set[str]()
         if self.language == "en":
             for letter in [c for c in letters if not unicodedata.normalize("NFKC", c).isascii()]:
-                lost = letter in seen or bool(seen.intersection(fold_english(letter)))
+                lost = letter in missing or bool(missing.intersection(fold_english(letter)))
                 (self.left_out if lost else self.folded)[letter] += letters[letter]
-                noted.add(letter)
-            seen -= {c for letter in noted for c in (letter, *fold_english(letter))}
-        for c in seen:
-            self.left_out[c] += small.count(c) or composed(small).count(c) or whole.count(c) or 1
-        self._keep_examples(clip_id, noted | seen | letters.keys())
+                accented.add(letter)
+            missing -= {c for letter in accented for c in (letter, *fold_english(letter))}
+        for c in missing:
+            self.left_out[c] += lowered.count(c) or compose_jamo(lowered).count(c) or original.count(c) or 1
+        self._keep_examples(clip_id, accented | missing | letters.keys())
 
     def merge(self, other: "LetterCounts") -> None:
-        """Add the counts over other clips of the same language."""
-        for mine, its in ((self.letters, other.letters), (self.left_out, other.left_out), (self.folded, other.folded)):
-            mine.update(its)
+        """Add the counts of other clips in the same language."""
+        self.letters.update(other.letters)
+        self.left_out.update(other.left_out)
+        self.folded.update(other.folded)
         for character, clip_id in other.examples.items():
             self._keep_examples(clip_id, [character])
 
@@ -94,14 +95,16 @@ class LetterCounts:
             self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
 
     @property
-    def share(self) -> float:
+    def lost_share(self) -> float:
         """Share of the letters that are left out or folded, 0 to 1."""
-        return sum(one.count for one in self.characters() if one.is_letter and one.fate != "rare") / max(
-            1, self.letters.total()
-        )
+        return sum(letter.count for letter in self.lost_letters()) / max(1, self.letters.total())
+
+    def lost_letters(self) -> list[CharacterCount]:
+        """Return the letters that are left out or folded."""
+        return [row for row in self.characters() if row.is_letter and row.fate != "rare"]
 
     def characters(self) -> list[CharacterCount]:
-        """What `build`, `stats` and `report` tell: the most frequent first, rare letters last."""
+        """Return what `build`, `stats` and `report` show: by fate, the most frequent first, rare letters last."""
         lost = self.left_out.keys() | self.folded.keys()
         few = {} if self.language in ("en", *BY_READING) else {c: n for c, n in self.letters.items() if n < RARE}
         rare = Counter({c: n for c, n in few.items() if c not in lost})
@@ -116,9 +119,9 @@ class LetterCounts:
 
 
 def count_letters(texts: Iterable[tuple[str, str, str, str]], language: str) -> list[LetterCounts]:
-    """Counts of each language, by code; `language` is that of the texts that do not name theirs.
+    """Count the characters of each language, sorted by code; `language`: the default of texts that do not name theirs.
 
-    texts: (clip id, text, its language or nothing, characters left out) of every clip.
+    texts: (clip id, text, its language or "", characters left out) of every clip.
     """
     counts = dict[str, LetterCounts]()
     for clip_id, text, code, left_out in texts:
@@ -129,40 +132,39 @@ def count_letters(texts: Iterable[tuple[str, str, str, str]], language: str) -> 
     return [counts[code] for code in sorted(counts)]
 
 
-def letter_lines(counts: Iterable[LetterCounts]) -> list[str]:
-    """What to print of them: a line for each character that a person should look at, the most frequent first."""
+def letter_lines(languages: Iterable[LetterCounts]) -> list[str]:
+    """Return lines to print: one for each character that users should look at."""
     lines = list[str]()
-    for one in counts:
-        found = one.characters()
-        if not found:
-            continue
-        lines.append(f"characters of language {one.language} to look at ({one.share:.2%} of its letters are lost):")
-        for character in found[:_LISTED]:
-            shown = character.character if character.character.isprintable() else ""
-            what = "seen rarely" if character.fate == "rare" else character.fate
-            lines.append(f"  {shown} {character.name}: {character.count:,}x {what}, as in {character.example}".rstrip())
-        if len(found) > _LISTED:
-            lines.append(f"  and {len(found) - _LISTED} more")
+    for counts in languages:
+        rows, share = counts.characters(), counts.lost_share
+        if rows:
+            lines.append(f"characters of language {counts.language} to look at ({share:.2%} of its letters are lost):")
+        for row in rows[:_LISTED]:
+            printed = row.character if row.character.isprintable() else ""
+            fate = "seen rarely" if row.fate == "rare" else row.fate
+            lines.append(f"  {printed} {row.name}: {row.count:,}x {fate}, as in {row.example}".rstrip())
+        if len(rows) > _LISTED:
+            lines.append(f"  and {len(rows) - _LISTED} more")
     return lines
 
 
-def check_letters(counts: LetterCounts, most: float, *, kind: str = "characters") -> None:
-    """Raise a `LockstepError` when a corpus is not in its language, or loses more than `most` of its letters.
+def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "characters") -> None:
+    """Raise a `LockstepError` if a corpus is not in its language, or loses more than `max_share` of its letters.
 
-    counts: of all clips of one language. most, kind: `text.max_unknown_share` and `text.tokenizer`.
+    counts: of all clips in one language. max_share, kind: `text.max_unknown_share` and `text.tokenizer`.
     """
     _check_script(counts)
-    if counts.share <= most:
+    if counts.lost_share <= max_share:
         return
-    lost = [one for one in counts.characters() if one.is_letter and one.fate != "rare"]
+    lost = counts.lost_letters()
     scripts = Counter[str]()
-    for one in lost:
-        scripts[script_of(one.character)] += one.count
-    named = ", ".join(one.shown for one in lost[:_NAMED]) + (", ..." if len(lost) > _NAMED else "")
-    script = script_name(max(scripts, key=lambda one: (scripts[one], one)))
+    for letter in lost:
+        scripts[script_of(letter.character)] += letter.count
+    named = ", ".join(letter.shown for letter in lost[:_NAMED]) + (", ..." if len(lost) > _NAMED else "")
+    script = script_name(max(scripts, key=lambda script: (scripts[script], script)))
     raise LockstepError(
-        "text.language", found=f"{counts.share:.2%} of the letters {_reason(counts, kind)} ({script}: {named})",
-        expected=f"at most {most:.2%} with text.language={counts.language}", fix=_fix(counts, kind), exit_code=1,
+        "text.language", found=f"{counts.lost_share:.2%} of the letters {_reason(counts, kind)} ({script}: {named})",
+        expected=f"at most {max_share:.2%} with text.language={counts.language}", fix=_fix(counts, kind), exit_code=1,
     )  # fmt: skip
 
 
@@ -183,7 +185,7 @@ def _check_script(counts: LetterCounts) -> None:
 
 
 def _fix(counts: LetterCounts, kind: str) -> str:
-    tolerate = f"--set text.max_unknown_share={math.ceil(counts.share * 1000) / 1000:g} to lose them"
+    tolerate = f"--set text.max_unknown_share={math.ceil(counts.lost_share * 1000) / 1000:g} to lose them"
     lost = counts.left_out + counts.folded
     if 2 * sum(lost[c] for c in _IPA_LETTERS) > lost.total():
         return f"write phonemes as [[...]] and build with --set text.tokenizer=phonemes, or {tolerate}"

@@ -58,7 +58,7 @@ def number_words(text: str, language: str) -> str:
     return re.sub(r"\d+", lambda found: spaced(found, _number(found[0], "", language, single=True), language), text)
 
 
-def digits_by_name(text: str, language: str) -> str:
+def name_digits(text: str, language: str) -> str:
     """The text with its digits one by one, for letters; as it is where `number_words` knows the language.
 
     Those of tones stay, as in `ni3`.

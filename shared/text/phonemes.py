@@ -17,7 +17,7 @@ from threading import Lock
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
-from xtts.shared.text.alphabet import plain_marks
+from xtts.shared.text.alphabet import plain_punctuation
 from xtts.shared.text.pronunciation import GIVEN
 from xtts.shared.text.scripts import script_of
 
@@ -199,7 +199,7 @@ def _voice(language: str) -> str:
 
 def _mark(clause: str, language: str) -> str:
     """The punctuation that ends a clause, as one of the characters of the symbol table."""
-    found = _CLOSING.search(clause if language == "en" else plain_marks(clause, language))
+    found = _CLOSING.search(clause if language == "en" else plain_punctuation(clause, language))
     if found is None or (language == "en" and found["mark"] == "." and found["word"].lower() in _ABBREVIATIONS):
         return ""
     return found["mark"] if len(found["mark"]) == 1 and found["mark"] != "\u2014" else "-"

@@ -1,4 +1,4 @@
-"""Readings of scripts that do not say how they are spoken, by optional libraries.
+"""Readings of scripts that do not show the pronunciation, by optional libraries.
 
 Japanese becomes kana by Open JTalk (`pyopenjtalk-plus`, extra `japanese`), Mandarin pinyin by `pypinyin` (extra
 `mandarin`): syllables with their tones, such as `ni³ hao³`. Tones are superscripts, 5 for the neutral one, so that no
@@ -12,25 +12,25 @@ from types import ModuleType
 
 from xtts.shared.errors import LockstepError
 
-_WRITTEN = re.compile("[\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff0-9]+")
+_JAPANESE = re.compile("[\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff0-9]+")
 TONES = "¹²³⁴⁵"
 _TO_TONE = str.maketrans("12345", TONES)
 _CHINESE = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff\u3007]+")
-_BEFORE_A_MARK = re.compile(r" (?=[,.;:?!)])|(?<=\() ")
-_TYPED = re.compile("(?<=[a-zü])[1-5](?![0-9])")
+_SPACE_AT_MARK = re.compile(r" (?=[,.;:?!)])|(?<=\() ")
+_TYPED_TONE = re.compile("(?<=[a-zü])[1-5](?![0-9])")
 
 
 def kana_reading(text: str) -> str:
-    """The text with its Japanese words and numbers as katakana, as they are spoken; all else stays.
+    """Return the text with Japanese words and numbers as katakana, as they are spoken; the rest stays.
 
-    A `LockstepError` where there is Japanese, but no pyopenjtalk.
+    Raises `LockstepError` if there is Japanese but no pyopenjtalk.
     """
-    return _WRITTEN.sub(lambda found: str(_open_jtalk().g2p(found[0], kana=True)), text)
+    return _JAPANESE.sub(lambda match: str(_open_jtalk().g2p(match[0], kana=True)), text)
 
 
 def _open_jtalk() -> ModuleType:
     try:
-        with redirect_stdout(io.StringIO()):  # it advises another extra
+        with redirect_stdout(io.StringIO()):  # it recommends another extra
             import pyopenjtalk  # pyright: ignore[reportMissingImports]
     except ImportError:
         fix = "pip install 'lockstep-tts[japanese]'"
@@ -40,14 +40,14 @@ def _open_jtalk() -> ModuleType:
 
 
 def pinyin(text: str) -> str:
-    """The text with every Chinese character as a syllable, a space between two; a reading follows its neighbours.
+    """Return the text with every Chinese character as a syllable, read in context, with spaces between syllables.
 
-    What pypinyin cannot read stays as it is. `ni3` in a text that is pinyin already becomes `ni³`. A `LockstepError`
-    where there are Chinese characters, but no pypinyin.
+    Characters that pypinyin cannot read stay. `ni3` in a text that is pinyin already becomes `ni³`. Raises
+    `LockstepError` if there are Chinese characters but no pypinyin.
     """
-    text = _TYPED.sub(lambda found: found[0].translate(_TO_TONE), text)
-    spaced = " ".join(_CHINESE.sub(lambda found: f" {_syllables(found[0])} ", text).split())
-    return _BEFORE_A_MARK.sub("", spaced)
+    text = _TYPED_TONE.sub(lambda match: match[0].translate(_TO_TONE), text)
+    spaced = " ".join(_CHINESE.sub(lambda match: f" {_syllables(match[0])} ", text).split())
+    return _SPACE_AT_MARK.sub("", spaced)
 
 
 def _syllables(characters: str) -> str:
@@ -56,5 +56,5 @@ def _syllables(characters: str) -> str:
     except ImportError:
         fix = "pip install 'lockstep-tts[mandarin]'"
         raise LockstepError("text.language", found="Mandarin without pypinyin", fix=fix) from None
-    read = lazy_pinyin(characters, style=Style.TONE3, neutral_tone_with_five=True, v_to_u=True)
-    return " ".join(one[0] if _CHINESE.match(one) else one.translate(_TO_TONE) for one in read)
+    syllables = lazy_pinyin(characters, style=Style.TONE3, neutral_tone_with_five=True, v_to_u=True)
+    return " ".join(s[0] if _CHINESE.match(s) else s.translate(_TO_TONE) for s in syllables)

@@ -13,7 +13,7 @@ from num2words import num2words
 
 from xtts.shared.text.number_contexts import part_fractions, rewrite
 from xtts.shared.text.number_words import LONGEST_QUANTITY, number_words, spaced
-from xtts.shared.text.pronunciation import outside_given
+from xtts.shared.text.pronunciation import outside_phonemes
 
 _CURRENCIES = {"$": "dollar cent", "£": "pound penny", "€": "euro cent", "¥": "yen sen", "₹": "rupee paisa"}
 _PLURALS = {"penny": "pence", "yen": "yen", "sen": "sen", "paisa": "paise"}
@@ -35,7 +35,7 @@ def expand(text: str, language: str = "en") -> str:
 
     `language` is an ISO 639 code; what has no rule in it is left alone, and so are phonemes in double brackets.
     """
-    return outside_given(text, lambda words: _expand(words, language))
+    return outside_phonemes(text, lambda words: _expand(words, language))
 
 
 def _expand(text: str, language: str) -> str:

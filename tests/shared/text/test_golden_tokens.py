@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from xtts.shared.text.alphabet import composed, written
+from xtts.shared.text.alphabet import compose_jamo, spell
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
 
@@ -67,8 +67,8 @@ def test_ids_become_the_text_again(code):
     tokenizer = learned("characters", code)
     for text in spoken(code):
         tokens = tokenizer.encode(text)
-        kept = "".join(c for c in written(text, code) if c not in tokens.left_out)
-        assert tokenizer.decode(tokens.ids) == composed(kept)
+        kept = "".join(c for c in spell(text, code) if c not in tokens.left_out)
+        assert tokenizer.decode(tokens.ids) == compose_jamo(kept)
         assert not any(c.isalpha() for c in tokens.left_out)
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.alphabet import small_letters
+from xtts.shared.text.alphabet import lower_case
 from xtts.shared.text.tokenizer import CHARACTERS, END, START, build_tokenizer, learn_tokenizer
 
 COMMON = CHARACTERS[:16]
@@ -61,7 +61,7 @@ def test_a_mixture_has_the_letters_of_all_and_english_stays_english():
 
 
 @pytest.mark.parametrize(
-    ("language", "text", "small"),
+    ("language", "text", "lowered"),
     [
         ("tr", "IŞIK İzmir", "ışık izmir"),
         ("az", "Iİ", "ıi"),
@@ -71,8 +71,8 @@ def test_a_mixture_has_the_letters_of_all_and_english_stays_english():
         ("ko", "각", "\u1100\u1161\u11a8"),
     ],
 )
-def test_small_letters_with_nothing_stripped(language, text, small):
-    assert small_letters(text, language) == small
+def test_lower_case_strips_nothing(language, text, lowered):
+    assert lower_case(text, language) == lowered
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_characters_are_told_with_name_count_and_an_example():
     ]
     assert counts.characters()[2].name == "EURO SIGN"
     assert counts.characters()[2].shown == "€ 1x in clip clip2"
-    assert counts.share == pytest.approx(4 / counts.letters.total())
+    assert counts.lost_share == pytest.approx(4 / counts.letters.total())
     rare = counted("de", ["aaa bbb ß", "aß ñ bbb"]).characters()
     assert [(one.character, one.fate) for one in rare] == [("ß", "rare"), ("ñ", "rare")]
     assert dict(counted("en", [ENGLISH, "Й й"]).left_out) == {"й": 2}, "not taken apart and folded"
@@ -61,9 +61,9 @@ def test_a_corpus_of_phonemes_is_told_how_they_are_written():
 
 def test_a_few_foreign_letters_pass_and_the_limit_that_is_proposed_is_enough():
     counts = counted("en", [ENGLISH * 100, "日"])
-    check_letters(counts, counts.share)
+    check_letters(counts, counts.lost_share)
     with pytest.raises(LockstepError) as caught:
-        check_letters(counts, counts.share * 0.99)
+        check_letters(counts, counts.lost_share * 0.99)
     check_letters(counts, float(caught.value.fix.partition("max_unknown_share=")[2].split()[0]))
 
 

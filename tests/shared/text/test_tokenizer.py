@@ -58,7 +58,7 @@ def test_a_sign_without_a_symbol_parts_words_and_is_counted(kind, language):
 
 def test_phonemes_are_refused_where_letters_are_read():
     with pytest.raises(LockstepError, match=r"clip 7: phonemes, \[\[wɜd\]\], expected letters.*tokenizer=phonemes"):
-        PLAIN.encode("a [[wɜd]]", where="clip 7")
+        PLAIN.encode("a [[wɜd]]", location="clip 7")
 
 
 def test_the_tokenizer_file(tmp_path):
