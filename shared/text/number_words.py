@@ -1,8 +1,8 @@
 # ruff: noqa: RUF001 - words of many scripts
 """Numbers, percent and money in words by `num2words`, for every language but English (`text_normalization`).
 
-What cannot be read as a number is said digit by digit. Never does an English word get into a text of another language:
-num2words' own tables mix them in, so that what is listed here was looked at.
+What cannot be read as a number is read digit by digit. No English word may get into a text of another language, but
+num2words mixes them in: the entries of every table here were checked.
 """
 
 import re
@@ -12,19 +12,19 @@ from functools import lru_cache
 from typing import Any
 
 from xtts.shared.languages import MANDARIN
-from xtts.shared.text.number_contexts import digit_names, part_fractions, rewrite
+from xtts.shared.text.number_contexts import digit_names, rewrite, separate_fractions
 
 _LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
     "uk vi".split()
 )
-"""Others of num2words are left out: Amharic never ends, Serbian is in Latin letters alone."""
-_OWN_CODES = {"kk": "kz", "nb": "no"}
+"""Without two languages of num2words: Amharic never returns, Serbian is in Latin letters only."""
+_CONVERTER_CODES = {"kk": "kz", "nb": "no"}
 _WITH_MONEY = frozenset("be ca cs de eo es fi fr it lt lv nl pl pt ru sk tg uk".split())
-"""Where units are in the language; elsewhere they are English, or always riyals."""
+"""Languages whose currencies num2words has; in others they are English, or always riyals."""
 _SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "₽": "RUB", "₺": "TRY", "₴": "UAH"}
 _DECIMAL_POINT = frozenset("ar bn cy fa he kn ko te th".split())
-"""Languages with 3.5 and 1,000; all others have 3,5 and 1.000 or 1 000."""
+"""Languages that write 3.5 and 1,000; the others write 3,5 and 1.000 or 1 000."""
 _DECIMAL_SIGN = {
     "ca": "coma", "da": "komma", "de": "Komma", "es": "coma", "fa": "ممیز", "fi": "pilkku", "fr": "virgule",
     "id": "koma", "it": "virgola", "ko": "점", "nb": "komma", "nl": "komma", "no": "komma", "pl": "przecinek",
@@ -36,39 +36,39 @@ _PERCENT = {
     "nb": "prosent", "nl": "procent", "no": "prosent", "pt": "por cento", "ro": "la sută", "sv": "procent",
     "th": "เปอร์เซ็นต์", "vi": "phần trăm",
 }  # fmt: skip
-"""Words that follow any number unchanged."""
+"""Words that are the same after any number."""
 _YEARS_IN_HUNDREDS = frozenset("da de nb nl no".split())
 _UNSPACED = frozenset({"ko", "th"})
-LONGEST_QUANTITY = 15  # digits; longer ones are serial numbers, read digit by digit
+LONGEST_QUANTITY = 15  # digits; longer numbers are serial numbers, read digit by digit
 
 
 def number_words(text: str, language: str) -> str:
-    """The text with its numbers in words; as it is where num2words does not read the language well."""
+    """Replace the numbers of a text by words; no change if num2words does not read the language well."""
     plain = language != "de" and not any(map(str.isnumeric, text))  # German has rules without numbers
     if plain or language not in _LANGUAGES:
         return text
     text = rewrite(
-        part_fractions(text), language,
+        separate_fractions(text), language,
         ordinal=lambda digits: _say("to_ordinal", int(digits), language),
         cardinal=lambda digits: _year(digits, language) or _say("to_cardinal", int(digits), language),
     )  # fmt: skip
     if language == "tr":
         text = re.sub(r"[%٪]\s?(?=\d)", "yüzde ", text)
-    text = _pattern(language).sub(lambda found: spaced(found, _words(found, language), language), text)
-    return re.sub(r"\d+", lambda found: spaced(found, _number(found[0], "", language, single=True), language), text)
+    text = _pattern(language).sub(lambda match: spaced(match, _words(match, language), language), text)
+    return re.sub(r"\d+", lambda match: spaced(match, _number(match[0], "", language, single=True), language), text)
 
 
 def name_digits(text: str, language: str) -> str:
-    """The text with its digits one by one, for letters; as it is where `number_words` knows the language.
+    """Replace every digit by its name, for tokenizers of letters; no change if `number_words` reads the language.
 
-    Those of tones stay, as in `ni3`.
+    The digits of tones stay, as in `ni3`.
     """
     if not any(map(str.isdecimal, text)) or not (names := digit_names(language)):
         return text
     digits = r"(?<![a-zü\d])\d+" if language in MANDARIN else r"\d+"
 
-    def spoken(found: re.Match[str]) -> str:
-        return spaced(found, " ".join(names[unicodedata.digit(digit)] for digit in found[0]), language)
+    def spoken(match: re.Match[str]) -> str:
+        return spaced(match, " ".join(names[unicodedata.digit(digit)] for digit in match[0]), language)
 
     return re.sub(digits, spoken, text)
 
@@ -76,58 +76,58 @@ def name_digits(text: str, language: str) -> str:
 @lru_cache
 def _pattern(language: str) -> re.Pattern[str]:
     point, group = (r"[.٫]", r"[,٬]") if language in _DECIMAL_POINT else (",", r"[.\u00a0\u202f\u2009 ’']")
-    whole = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)|\d+"
+    integer = rf"\d{{1,3}}(?:{group}\d{{3}})+(?!\d)|\d+"
     signs = "".join(map(re.escape, _SIGNS))
-    ending = "" if language in _UNSPACED or language == "de" else r"(?!-?[^\W\d_])"  # the end of an ordinal, or a unit
+    ending = "" if language in _UNSPACED or language == "de" else r"(?!-?[^\W\d_])"  # an ordinal's ending, or a unit
     return re.compile(
         rf"(?<![\d.,:/٫٬])(?P<before>[{signs}]\s?)?(?P<minus>(?<![\w)])[-\u2212])?"
-        rf"(?<!\d)(?P<whole>{whole})(?:{point}(?P<part>\d+))?(?!\d|[.,:/٫٬]\d){ending}"
+        rf"(?<!\d)(?P<integer>{integer})(?:{point}(?P<fraction>\d+))?(?!\d|[.,:/٫٬]\d){ending}"
         rf"(?P<after>\s?[{signs}]|\s?[%٪])?"
     )
 
 
-def spaced(found: re.Match[str], words: str | None, language: str) -> str:
-    """The words, if there are any, apart from letters that touch them: `mp3` is `mp three`."""
+def spaced(match: re.Match[str], words: str | None, language: str) -> str:
+    """Return the words for a match, with spaces if letters touch it: `mp3` is `mp three`; None leaves it unchanged."""
     if words is None or language in _UNSPACED:
-        return words or found[0]
-    before, after = found.string[: found.start()][-1:], found.string[found.end() :][:1]
+        return words or match[0]
+    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
     return (" " if before.isalpha() else "") + words + (" " if after.isalpha() else "")
 
 
-def _words(found: re.Match[str], language: str) -> str | None:
-    """None where the language has no rule for what was found."""
-    whole = "".join(str(unicodedata.digit(c)) for c in found["whole"] if c.isdecimal())
-    part = "".join(str(unicodedata.digit(c)) for c in found["part"] or "")
-    before, after = (found["before"] or "").strip(), (found["after"] or "").strip()
+def _words(match: re.Match[str], language: str) -> str | None:
+    """Return the words for a match of `_pattern`; None if the language has no rule for it."""
+    integer = "".join(str(unicodedata.digit(c)) for c in match["integer"] if c.isdecimal())
+    fraction = "".join(str(unicodedata.digit(c)) for c in match["fraction"] or "")
+    before, after = (match["before"] or "").strip(), (match["after"] or "").strip()
     sign = before or (after if after in _SIGNS else "")
-    if sign and not found["minus"] and (spoken := _money(whole, part, _SIGNS[sign], language)):
-        return spoken + (found["after"] or "" if before else "")
-    year = None if part or found["minus"] else _year(found["whole"], language)
-    number = year or _number(whole, part, language, negative=bool(found["minus"]))
-    if number is None:
+    if sign and not match["minus"] and (spoken := _money(integer, fraction, _SIGNS[sign], language)):
+        return spoken + (match["after"] or "" if before else "")
+    year = None if fraction or match["minus"] else _year(match["integer"], language)
+    spoken = year or _number(integer, fraction, language, negative=bool(match["minus"]))
+    if spoken is None:
         return None
     percent = _PERCENT.get(language) if after in ("%", "٪") else None
-    return (found["before"] or "") + number + (f" {percent}" if percent else found["after"] or "")
+    return (match["before"] or "") + spoken + (f" {percent}" if percent else match["after"] or "")
 
 
-def _number(whole: str, part: str, language: str, *, negative: bool = False, single: bool = False) -> str | None:
-    """A number in words, digit by digit if `single` or if it is a serial number."""
-    single = single or len(whole) > LONGEST_QUANTITY or (whole.startswith("0") and len(whole) > 1)
+def _number(integer: str, fraction: str, language: str, *, negative: bool = False, single: bool = False) -> str | None:
+    """Return a number in words, digit by digit if `single` or if it is a serial number; None without words for it."""
+    single = single or len(integer) > LONGEST_QUANTITY or (integer.startswith("0") and len(integer) > 1)
     sign = _DECIMAL_SIGN.get(language)
-    if (part and sign is None) or (negative and single):
+    if (fraction and sign is None) or (negative and single):
         return None
-    values = [*map(int, whole)] if single else [-int(whole) if negative else int(whole)]
+    values = [*map(int, integer)] if single else [-int(integer) if negative else int(integer)]
     minus = [str(_converter(language).negword).strip()] if negative and values == [0] else []
     try:
         words = [_say("to_cardinal", value, language) for value in values]
-        decimals = [_say("to_cardinal", int(digit), language) for digit in part]
+        decimals = [_say("to_cardinal", int(digit), language) for digit in fraction]
     except LookupError:
         return None
-    return " ".join([*minus, *words, *([sign or "", *decimals] if part else [])])
+    return " ".join([*minus, *words, *([sign or "", *decimals] if fraction else [])])
 
 
 def _year(digits: str, language: str) -> str | None:
-    """Years that are read in hundreds; None where the language does not, or it is none."""
+    """Return a year in hundreds; None if the language does not read years so, or it is no year."""
     if language not in _YEARS_IN_HUNDREDS or not re.fullmatch("1[1-9][0-9]{2}", digits):
         return None
     return _say("to_year", int(digits), language)
@@ -135,20 +135,20 @@ def _year(digits: str, language: str) -> str | None:
 
 @lru_cache(4096)
 def _say(how: str, value: int, language: str) -> str:
-    """What num2words has for a number; a `LookupError` where it has nothing: some languages know small ones alone."""
+    """Return the words of num2words for a number; raises `LookupError` if it has none: some languages stop early."""
     try:
         return str(getattr(_converter(language), how)(value)).replace(",", "").strip()
     except (ArithmeticError, AttributeError, TypeError, ValueError, NotImplementedError) as error:
         raise LookupError(how) from error
 
 
-def _money(whole: str, part: str, unit: str, language: str) -> str | None:
-    if language not in _WITH_MONEY or len(part) not in (0, 2) or len(whole) > LONGEST_QUANTITY:
+def _money(integer: str, fraction: str, currency: str, language: str) -> str | None:
+    if language not in _WITH_MONEY or len(fraction) not in (0, 2) or len(integer) > LONGEST_QUANTITY:
         return None
-    large, small = int(whole), int(part or 0)
+    large, small = int(integer), int(fraction or 0)
     separator = {} if large and small else {"separator": "|"}
     try:
-        spoken = str(_converter(language).to_currency(Decimal(f"{whole}.{small:02}"), currency=unit, **separator))
+        spoken = str(_converter(language).to_currency(Decimal(f"{integer}.{small:02}"), currency=currency, **separator))
     except (ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError):
         return None
     return spoken.replace(",", "").split("|")[-1 if small and not large else 0].strip()
@@ -157,4 +157,4 @@ def _money(whole: str, part: str, unit: str, language: str) -> str | None:
 def _converter(language: str) -> Any:  # noqa: ANN401 - a class of a library without types
     from num2words import CONVERTER_CLASSES
 
-    return CONVERTER_CLASSES[_OWN_CODES.get(language, language)]
+    return CONVERTER_CLASSES[_CONVERTER_CODES.get(language, language)]

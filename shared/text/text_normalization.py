@@ -1,8 +1,8 @@
 """Written text to words: numbers, money, times and abbreviations, for texts that nobody normalised.
 
 `Dr. Smith has 12 boats in 1984, $5.50` becomes `Doctor Smith has twelve boats in nineteen eighty-four, five
-dollars and fifty cents`. The same function serves the corpus and synthesis. What stands around
-numbers is in `shared/text/number_contexts.yaml`; numbers of other languages than English in `number_words.py`.
+dollars and fifty cents`. The same function serves the corpus and synthesis. Contexts of numbers are in
+`shared/text/number_contexts.yaml`, numbers in other languages than English in `number_words.py`.
 """
 
 import re
@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from num2words import num2words
 
-from xtts.shared.text.number_contexts import part_fractions, rewrite
+from xtts.shared.text.number_contexts import rewrite, separate_fractions
 from xtts.shared.text.number_words import LONGEST_QUANTITY, number_words, spaced
 from xtts.shared.text.pronunciation import outside_phonemes
 
@@ -19,21 +19,21 @@ _CURRENCIES = {"$": "dollar cent", "£": "pound penny", "€": "euro cent", "¥"
 _PLURALS = {"penny": "pence", "yen": "yen", "sen": "sen", "paisa": "paise"}
 _MAGNITUDES = "hundred|thousand|million|billion|trillion"
 
-_WHOLE = r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+"
+_INTEGER = r"[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+"
 _NUMBER = re.compile(
-    rf"(?P<currency>[$£€¥₹])\s?(?P<amount>{_WHOLE})(?:\.(?P<part>[0-9]+))?(?:\s(?P<magnitude>{_MAGNITUDES})\b)?"
-    rf"|(?P<ordinal>{_WHOLE})(?:st|nd|rd|th)\b"
+    rf"(?P<currency>[$£€¥₹])\s?(?P<amount>{_INTEGER})(?:\.(?P<fraction>[0-9]+))?(?:\s(?P<magnitude>{_MAGNITUDES})\b)?"
+    rf"|(?P<ordinal>{_INTEGER})(?:st|nd|rd|th)\b"
     r"|(?P<decade>[12][0-9][0-9]0|[2-9]0)'?s\b"
-    rf"|(?P<decimal>(?:{_WHOLE})\.[0-9]+)"
+    rf"|(?P<decimal>(?:{_INTEGER})\.[0-9]+)"
     r"|(?P<year>(?<![0-9,.])(?:1[1-9]|20)[0-9]{2}(?![0-9]|,[0-9]))"
-    rf"|(?P<whole>{_WHOLE})"
+    rf"|(?P<integer>{_INTEGER})"
 )
 
 
 def expand(text: str, language: str = "en") -> str:
-    """The words of `text`; a text without numbers and abbreviations comes back as it is.
+    """Replace the numbers and abbreviations of a text by words; without any, the text is returned unchanged.
 
-    `language` is an ISO 639 code; what has no rule in it is left alone, and so are phonemes in double brackets.
+    language: an ISO 639 code. What it has no rule for is left alone, and so are phonemes in double brackets.
     """
     return outside_phonemes(text, lambda words: _expand(words, language))
 
@@ -41,35 +41,35 @@ def expand(text: str, language: str = "en") -> str:
 def _expand(text: str, language: str) -> str:
     if language != "en":
         return number_words(text, language)
-    plain = unicodedata.normalize("NFKC", part_fractions(text))
+    plain = unicodedata.normalize("NFKC", separate_fractions(text))
     expanded = rewrite(plain, language, ordinal=_ordinal, cardinal=_cardinal)
     if any(map(str.isdecimal, expanded)):
-        expanded = _NUMBER.sub(lambda found: spaced(found, _words(found), language), expanded)
+        expanded = _NUMBER.sub(lambda match: spaced(match, _words(match), language), expanded)
     return text if expanded == plain else expanded.strip()
 
 
-def _words(found: re.Match[str]) -> str:
-    if found["currency"]:
-        return _money(found)
-    if found["decade"]:
-        return _plural(_year(found["decade"]) if len(found["decade"]) == 4 else _cardinal(found["decade"]))
-    if found["ordinal"]:
-        return _ordinal(found["ordinal"])
-    return _year(found["year"]) if found["year"] else _cardinal(found[0])
+def _words(match: re.Match[str]) -> str:
+    if match["currency"]:
+        return _money(match)
+    if decade := match["decade"]:
+        return _plural(_year(decade) if len(decade) == 4 else _cardinal(decade))
+    if match["ordinal"]:
+        return _ordinal(match["ordinal"])
+    return _year(match["year"]) if match["year"] else _cardinal(match[0])
 
 
-def _money(found: re.Match[str]) -> str:
-    amount, part, (unit, cent) = found["amount"], found["part"], _CURRENCIES[found["currency"]].split()
-    if found["magnitude"] or (part and len(part) != 2):
-        number = f"{amount}.{part}" if part else amount
-        return " ".join(filter(None, [_cardinal(number), found["magnitude"], _plural(unit)]))
-    counts = [(amount.lstrip("0,"), unit), ((part or "").lstrip("0"), cent)]
+def _money(match: re.Match[str]) -> str:
+    amount, fraction, (unit, cent) = match["amount"], match["fraction"], _CURRENCIES[match["currency"]].split()
+    if match["magnitude"] or (fraction and len(fraction) != 2):
+        words = _cardinal(f"{amount}.{fraction}" if fraction else amount)
+        return " ".join(filter(None, [words, match["magnitude"], _plural(unit)]))
+    counts = [(amount.lstrip("0,"), unit), ((fraction or "").lstrip("0"), cent)]
     spoken = [f"{_cardinal(count)} {name if count == '1' else _plural(name)}" for count, name in counts if count]
     return " and ".join(spoken) or f"zero {_plural(unit)}"
 
 
 def _year(digits: str) -> str:
-    """1984 in pairs, as years are read; 2000 to 2009 as a number."""
+    """Read a year in pairs, as in nineteen eighty-four; 2000 to 2009 as a number."""
     first, last = digits[:2], digits[2:]
     if digits.startswith("200"):
         return _cardinal(digits)
@@ -79,11 +79,11 @@ def _year(digits: str) -> str:
 
 
 def _cardinal(number: str) -> str:
-    """`1,234.5` in words; a leading zero or too many digits are read one by one."""
-    whole, point, part = number.replace(",", "").partition(".")
-    single = len(whole) > LONGEST_QUANTITY or (whole.startswith("0") and len(whole) > 1 and not point)
-    spoken = " ".join(map(_integer, whole)) if single else _integer(str(int(whole)))
-    return " ".join([spoken, *(["point", *map(_integer, part)] if point else [])])
+    """Read a number such as `1,234.5`; digit by digit if it has a leading zero or too many digits."""
+    integer, point, fraction = number.replace(",", "").partition(".")
+    single = len(integer) > LONGEST_QUANTITY or (integer.startswith("0") and len(integer) > 1 and not point)
+    spoken = " ".join(map(_integer, integer)) if single else _integer(str(int(integer)))
+    return " ".join([spoken, *(["point", *map(_integer, fraction)] if point else [])])
 
 
 @lru_cache(4096)
@@ -96,10 +96,10 @@ def _ordinal(number: str) -> str:
 
 
 def _american(words: str) -> str:
-    """`one thousand, two hundred and one` without comma and `and`."""
+    """Drop the commas and each `and` of `one thousand, two hundred and one`."""
     return words.replace(" and ", " ").replace(",", "")
 
 
 def _plural(noun: str) -> str:
-    """The plural of a coin or a decade."""
+    """Return the plural of a coin or a decade."""
     return _PLURALS.get(noun) or f"{re.sub('y$', 'ie', noun)}s"
