@@ -1,11 +1,12 @@
 # ruff: noqa: RUF001, RUF002 - IPA letters look like others
-"""Text to IPA through espeak-ng, the same in features and in synthesis (extra `phonemes`).
+"""Text to IPA by espeak-ng, the same for features and synthesis (extra `phonemes`).
 
 English is American and exactly what espeak-ng writes. In other languages the signs of espeak-ng's own notation are
-taken out: marks of a language switch, hyphens and dots in names of phonemes; tones become superscripts.
+removed: marks of a language switch, hyphens and dots in names of phonemes; tones become superscripts.
 
-Signs that espeak-ng names and nobody says ("x asterisk y", "five slash twelve", "grinning face") are spaces before it
-reads them, as they are for letters; an underscore is one to it anyway. Those that a reader says stay: $ % & + = @ ° §.
+Signs that espeak-ng names but readers do not say ("x asterisk y", "five slash twelve", "grinning face") become spaces
+before it reads them, as they do for letters; it takes an underscore for a space itself. Signs that readers say stay:
+$ % & + = @ ° §.
 """
 
 import ctypes
@@ -29,14 +30,14 @@ IPA = (
 )  # fmt: skip
 """Letters, stress, length and diacritics, as espeak-ng writes them."""
 
-# A full stop after these ends no sentence; espeak-ng speaks the word in full.
+# A full stop after these does not end a sentence; espeak-ng speaks the word in full.
 _ABBREVIATIONS = frozenset("mr mrs ms dr prof rev hon gen col capt lt sgt st jr sr vol vs messrs mme".split())
 _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[\]\u2019\u201d\s]*$""")
-_NAMED, _SAID = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
+_UNSAID_SIGNS, _SAID_SIGNS = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
 _WORD_SIGNS = frozenset("%‰°§&@")
-"""Signs that are read as words."""
+"""Signs read as words."""
 _DASH = re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
-_UNNAMED = (
+_CLEANUPS = (
     (re.compile(r"[-=]+>|<[-=]+|={2,}|([+&@$%=])\1{2,}"), " "),
     (re.compile(r"(?<!\S)(?:[:;=]-?[DPpOo()/|\[\]]+|[^\w\s$%&+=@°§€£.,;:!?\u2013\u2014-]{2,})(?!\S)"), " "),
     (re.compile(r"(?<=\S)\s+([!?:;])(?=\s|$)"), r"\1"),
@@ -45,42 +46,42 @@ _UNNAMED = (
     (re.compile(r"(?<=[^\W\d_])([!?;؟،,]+|:(?=[^\W\d_]{4}|[A-Z])(?!innen))(?=[^\W\d_]|[¡¿])"), r"\1 "),
     (re.compile(r"(?<=[a-z]{2})\.(?=[A-Z][a-z])(?!(?:Com|Net|Org|De)\b)"), ". "),
 )
-"""Arrows, emoticons, and marks that touch the word behind them: espeak-ng would name them; and what is read instead."""
+"""Arrows, emoticons and marks that touch the next word, which espeak-ng would name, and their replacements."""
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
-"""The suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
-_COMPATIBLE = ("LATIN", "ROMAN NUMERAL", "SMALL ROMAN NUMERAL")
+"""Mandarin's suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
+_LIGATURES = ("LATIN", "ROMAN NUMERAL", "SMALL ROMAN NUMERAL")
 _PLAIN_FORMS = frozenset({"wide", "narrow", "font", "circle", "isolated", "initial", "medial", "final"})
-"""Forms of characters in Unicode's decompositions that are read as their plain ones."""
+"""Tags of Unicode's decompositions whose characters are read as their plain forms."""
 _SWITCH = re.compile(r"\([a-z][a-z-]*\)")
 _STAND_IN = "Kafaka"
-"""What espeak-ng reads for phonemes that are given: in every voice it sounds the same, whatever stands beside it."""
-_TYPED = str.maketrans("g\u035c", "ɡ\u0361", "./‿")
+"""Word that espeak-ng reads in place of given phonemes: every voice says it the same in any context."""
+_AS_TYPED = str.maketrans("g\u035c", "ɡ\u0361", "./‿")
 
 _TONAL = frozenset({"cmn", "yue", "vi", "hak", "shn"})
-"""Voices whose phonemes end in tones; in IPA espeak-ng writes one digit of them, and a 3 as a vowel."""
+"""Voices whose phonemes end in tones; in IPA espeak-ng writes only one digit of a tone, and a 3 as a vowel."""
 _TONE, _TONE_ENDS = re.compile(r"[0-9]+$"), (*"0123456789ɜ",)
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PITCHES = {"55": "1", "35": "2", "214": "3", "21": "3", "51": "4", "11": "5"}
-"""Mandarin's tones by number, as in pinyin, from the pitches that espeak-ng names them by."""
+"""Pitches by which espeak-ng names Mandarin's tones, to their numbers in pinyin."""
 _NOTATION = {"cmn": {"s.": "ʂ", "i.": "ɨ", "o-": "ɤ"}}
-"""What espeak-ng has no IPA for."""
+"""IPA that espeak-ng lacks, by voice."""
 _NO_SIGNS = str.maketrans("^S", "ʲʃ", "-.()|_:;!?*,%#+`0123456789")
 
-# Values of espeak-ng's speak_lib.h.
+# From espeak-ng's speak_lib.h.
 _AUDIO_OUTPUT_SYNCHRONOUS, _INITIALIZE_DONT_EXIT = 2, 0x8000
 _CHARS_UTF8, _PHONEMES_NAMES, _PHONEMES_IPA = 1, 0, 2
-_BETWEEN_PHONEMES = 0xE000  # no character of any name or IPA
+_BETWEEN_PHONEMES = 0xE000  # in no name and no IPA
 _ALONE = Lock()
-"""espeak-ng reads one text at a time: it keeps its voice and its place in the text for the whole process."""
+"""espeak-ng reads one text at a time: its voice and its position in the text are global to the process."""
 
 
 def phonemise(text: str, language: str = "en") -> str:
-    """IPA of `text` with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty when nothing is spoken.
+    """Return the IPA of a text with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty without speech.
 
     Outside English, letters that espeak-ng would spell (see `spelled_letters`) are left out. Phonemes in double
-    brackets are taken as they are, in the place of a word. A `LockstepError` where espeak-ng is not there, or has no
-    voice for the language.
+    brackets are kept in place of a word. Raises `LockstepError` if espeak-ng is not installed or has no voice for the
+    language.
     """
     if find_language(language).voice == "cmn":
         text = _ERHUA.sub("[[ər²]]", text)
@@ -90,20 +91,20 @@ def phonemise(text: str, language: str = "en") -> str:
     text = "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
     if language != "en" and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
-    parts = []
+    clauses = []
     for clause, spoken in _spoken_clauses(text, voice):
-        if spoken and any(map(str.isalnum, clause)):  # else the names of signs
-            parts.append(" ".join(spoken.split()) + _mark(clause, language))
-    return " ".join(parts)
+        if spoken and any(map(str.isalnum, clause)):  # else it names signs
+            clauses.append(" ".join(spoken.split()) + _mark(clause, language))
+    return " ".join(clauses)
 
 
 def _plain_text(text: str, language: str) -> str:
-    """Text with full-width forms, ligatures and native digits replaced by plain characters.
+    """Replace full-width forms, ligatures and native digits by plain characters.
 
-    Arrows are spaces; an ellipsis and a dash between words pause.
+    Arrows become spaces; an ellipsis and a dash between words become pauses.
     """
-    for pattern, instead in _UNNAMED:
-        text = pattern.sub(instead, text)
+    for pattern, replacement in _CLEANUPS:
+        text = pattern.sub(replacement, text)
     if text.isascii() and "`" not in text:
         return text
     text = _DASH.sub(" \u2014 " if language == "en" else ", ", text.replace("\u2026", "..."))
@@ -115,38 +116,39 @@ def _plain_form(character: str) -> str:
     if character.isdecimal():
         return str(unicodedata.decimal(character))
     form, _, _ = unicodedata.decomposition(character).removeprefix("<").partition(">")
-    is_ligature = form == "compat" and unicodedata.name(character, "").startswith(_COMPATIBLE)
+    is_ligature = form == "compat" and unicodedata.name(character, "").startswith(_LIGATURES)
     plain = unicodedata.normalize("NFKC", character)
     if unicodedata.category(character).startswith("P") and plain not in _WORD_SIGNS:
-        return character  # marks are read by themselves
+        return character  # punctuation keeps its form
     return plain if form in _PLAIN_FORMS or is_ligature or character in "℃℉" else character
 
 
 def _with_given(text: str, given: list[str], language: str) -> str:
-    between = GIVEN.split(text)[::2]
-    spaced = [" " * part[:1].isalnum() + part + " " * part[-1:].isalnum() for part in between]
-    spoken = phonemise(_STAND_IN.join(part or " " for part in spaced), language).split(phonemise(_STAND_IN, language))
-    if len(spoken) != len(between):  # another word sounds like it
-        spoken = [f" {phonemise(part, language)} " for part in between]
+    """Phonemise a text around the phonemes given in it."""
+    texts = GIVEN.split(text)[::2]
+    spaced = [" " * text[:1].isalnum() + text + " " * text[-1:].isalnum() for text in texts]
+    spoken = phonemise(_STAND_IN.join(text or " " for text in spaced), language).split(phonemise(_STAND_IN, language))
+    if len(spoken) != len(texts):  # another word sounds like the stand-in
+        spoken = [f" {phonemise(text, language)} " for text in texts]
     words = [word for pair in zip(spoken, [*map(_as_written, given), ""], strict=True) for word in pair]
     return " ".join("".join(words).split())
 
 
 def _as_written(given: str) -> str:
-    """Phonemes as espeak-ng writes them: no signs of syllables, marks apart from vowels, and `ɡ` for `g`."""
-    composed = unicodedata.normalize("NFC", given).translate(_TYPED)
+    """Write phonemes as espeak-ng does: no signs of syllables, marks apart from vowels, `ɡ` for `g`."""
+    composed = unicodedata.normalize("NFC", given).translate(_AS_TYPED)
     return "".join(c if c in IPA else unicodedata.normalize("NFD", c) for c in composed)
 
 
 @lru_cache(maxsize=65_536)
 def is_unspoken(character: str) -> bool:
-    """Whether espeak-ng would read the name of a sign that nobody says."""
-    named = character in _NAMED or unicodedata.category(character) in ("Pc", "Sk", "Sm", "So")
-    return named and character not in _SAID
+    """Whether espeak-ng would name a sign that readers do not say."""
+    is_named = character in _UNSAID_SIGNS or unicodedata.category(character) in ("Pc", "Sk", "Sm", "So")
+    return is_named and character not in _SAID_SIGNS
 
 
 def unread_signs(text: str, language: str) -> list[str]:
-    """The signs and digits of `text` that have no sound: names that nobody says, and what the voice passes over."""
+    """Return the signs and digits of a text without a sound: those that readers do not say or the voice skips."""
     return [c for c in text if not (c.isalpha() or c.isspace()) and (is_unspoken(c) or _is_skipped(c, language))]
 
 
@@ -167,10 +169,10 @@ def can_phonemise(language: str) -> bool:
 
 
 def spelled_letters(text: str, language: str) -> str:
-    """The letters of `text`, small and sorted, that espeak-ng has no reading for in a word: it would spell their names.
+    """Return the letters of a text, in lower case and sorted, that espeak-ng cannot read in a word but would spell.
 
-    Those of scripts that are neither the language's nor Latin, and those for whose own name it leaves the language,
-    as it does for Chinese characters in Japanese.
+    They are of scripts that are neither the language's nor Latin, or espeak-ng switches the language to name them, as
+    it does for Chinese characters in Japanese.
     """
     voice = _voice(language)
     letters = {c for c in unicodedata.normalize("NFC", text).lower() if not c.isascii() and c.isalpha()}
@@ -188,25 +190,25 @@ def _is_spelled(letter: str, language: str, voice: str) -> bool:
 
 
 def _voice(language: str) -> str:
-    found = find_language(language)
-    if found.voice:
-        return found.voice
+    entry = find_language(language)
+    if entry.voice:
+        return entry.voice
     raise LockstepError(
-        "text.tokenizer", found=f"phonemes in {found.name}, for which espeak-ng has no voice with every tone and vowel",
+        "text.tokenizer", found=f"phonemes in {entry.name}, for which espeak-ng has no voice with every tone and vowel",
         expected="characters or bpe in this language", fix="--set text.tokenizer=characters",
     )  # fmt: skip
 
 
 def _mark(clause: str, language: str) -> str:
-    """The punctuation that ends a clause, as one of the characters of the symbol table."""
-    found = _CLOSING.search(clause if language == "en" else plain_punctuation(clause, language))
-    if found is None or (language == "en" and found["mark"] == "." and found["word"].lower() in _ABBREVIATIONS):
+    """Return the punctuation that ends a clause, as a character of the symbol table."""
+    match = _CLOSING.search(clause if language == "en" else plain_punctuation(clause, language))
+    if match is None or (language == "en" and match["mark"] == "." and match["word"].lower() in _ABBREVIATIONS):
         return ""
-    return found["mark"] if len(found["mark"]) == 1 and found["mark"] != "\u2014" else "-"
+    return "-" if match["mark"] in ("--", "\u2014") else match["mark"]
 
 
 def _spoken_clauses(text: str, voice: str) -> list[tuple[str, str]]:
-    """(what was read, its IPA) clause by clause."""
+    """Return (text, its IPA) of every clause."""
     if voice == "en-us":
         return _clauses(text, voice, _PHONEMES_IPA)
     if voice not in _TONAL:
@@ -217,32 +219,32 @@ def _spoken_clauses(text: str, voice: str) -> list[tuple[str, str]]:
 
 
 def _with_tones(ipa: str, names: str, voice: str) -> str:
-    """IPA whose tones are taken from the phonemes' names; both are divided into the same phonemes."""
+    """Return IPA with the tones of the phonemes' names; both consist of the same phonemes."""
     words, native = [], True
-    for word, named in zip(_parts(ipa), _parts(names), strict=True):
+    for word, named in zip(_phonemes(ipa), _phonemes(names), strict=True):
         spoken = ""
-        aligned = len(word) == len(named)  # but for a few names of foreign letters
+        aligned = len(word) == len(named)  # always, except in a few names of foreign letters
         for i, name in enumerate(named):
             phoneme = word[i] if aligned else ""
             tone = _TONE.search(name) if native and phoneme[1:].endswith(_TONE_ENDS) else None
             if _SWITCH.fullmatch(name):
                 native = name == f"({voice})"
             elif tone:
-                number = _PITCHES.get(tone[0], tone[0]) if voice == "cmn" else tone[0]
-                spoken += _plain(phoneme[:-1], voice) + number.translate(_SUPERSCRIPTS)
+                digits = _PITCHES.get(tone[0], tone[0]) if voice == "cmn" else tone[0]
+                spoken += _plain(phoneme[:-1], voice) + digits.translate(_SUPERSCRIPTS)
             else:
                 spoken += _plain(phoneme, voice)
         words.append(spoken if aligned else _plain("".join(word), voice))
     return " ".join(words)
 
 
-def _parts(clause: str) -> list[list[str]]:
-    """The phonemes of every word; in names a pause and the end of a syllable are phonemes that have no IPA."""
+def _phonemes(clause: str) -> list[list[str]]:
+    """Split a clause into the phonemes of each word; among names, pauses and ends of syllables count, without IPA."""
     return [word.split(chr(_BETWEEN_PHONEMES)) for word in clause.split(" ")]
 
 
 def _plain(ipa: str, voice: str) -> str:
-    """IPA without the signs of espeak-ng's own notation."""
+    """Remove the signs of espeak-ng's own notation from IPA."""
     ipa = _SWITCH.sub("", ipa)
     for sign, letter in _NOTATION.get(voice, {}).items():
         ipa = ipa.replace(sign, letter)
@@ -250,7 +252,7 @@ def _plain(ipa: str, voice: str) -> str:
 
 
 def _clauses(text: str, voice: str, mode: int) -> list[tuple[str, str]]:
-    """(what was read, how it is spoken) clause by clause, as espeak-ng divides the text."""
+    """Return (text, its phonemes) of every clause, as espeak-ng divides the text."""
     data = text.encode(errors="replace")
     buffer = ctypes.create_string_buffer(data)
     start = ctypes.addressof(buffer)
@@ -261,21 +263,21 @@ def _clauses(text: str, voice: str, mode: int) -> list[tuple[str, str]]:
         while pointer.value:
             answer = library.phonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
             spoken.append((answer or b"").decode(errors="replace"))
-            # The pointer stands behind the first character of the next clause.
+            # The pointer is behind the first character of the next clause.
             ends.append(len(data) if not pointer.value else _previous_character(data, pointer.value - start))
     starts = [0, *ends[:-1]]
     return [(data[a:b].decode(errors="replace"), words) for a, b, words in zip(starts, ends, spoken, strict=True)]
 
 
-def _previous_character(data: bytes, at: int) -> int:
-    at -= 1
-    while at > 0 and data[at] & 0xC0 == 0x80:  # inside a UTF-8 sequence
-        at -= 1
-    return at
+def _previous_character(data: bytes, offset: int) -> int:
+    offset -= 1
+    while offset > 0 and data[offset] & 0xC0 == 0x80:  # inside a UTF-8 sequence
+        offset -= 1
+    return offset
 
 
 class _Espeak:
-    """espeak-ng; phonemes, unlike its sound, do not depend on what was spoken before."""
+    """Loaded espeak-ng; phonemes, unlike its sound, do not depend on what was spoken before."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library, self._voice = library, ""
@@ -284,7 +286,7 @@ class _Espeak:
         self.phonemes.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int]
 
     def use(self, voice: str) -> None:
-        """Speak with this voice; nothing is done where it is the last one's."""
+        """Select a voice, unless it is selected already."""
         if voice != self._voice:
             if self._library.espeak_SetVoiceByName(voice.encode()) != 0:
                 fix = "--set text.tokenizer=characters, where the language has letters"
@@ -294,7 +296,7 @@ class _Espeak:
 
 @lru_cache
 def _library() -> _Espeak:
-    """Loaded once in a process."""
+    """Load espeak-ng, once per process."""
     fix = "pip install 'lockstep-tts[phonemes]'"
     library = load_espeak(fix)
     initialise_espeak(library, fix)
@@ -302,7 +304,7 @@ def _library() -> _Espeak:
 
 
 def load_espeak(fix: str) -> ctypes.CDLL:
-    """espeak-ng, from the optional wheel that `fix` installs."""
+    """Load espeak-ng from the optional wheel that `fix` installs."""
     try:
         import espeakng_loader
     except ImportError:
@@ -314,7 +316,7 @@ def load_espeak(fix: str) -> ctypes.CDLL:
 
 
 def initialise_espeak(library: ctypes.CDLL, fix: str) -> None:
-    """Let it read its data and hand out samples before a call returns."""
+    """Initialise espeak-ng with its data, so that a call hands out its samples before it returns."""
     import espeakng_loader
 
     data_path = str(espeakng_loader.get_data_path())
