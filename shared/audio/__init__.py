@@ -1,1 +1,1 @@
-"""Audio files to samples, samples to log-mel, and log-mel back to sound and pictures."""
+"""Audio files to samples, samples to log-mel, and log-mel back to sound, or to pictures."""

@@ -1,4 +1,4 @@
-"""From log-mel to sound without a trained vocoder: Griffin-Lim over all spectra that have this mel."""
+"""Log-mel to sound without a trained vocoder: Griffin-Lim over all spectra with the given mel."""
 
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 ITERATIONS = 60
-"""docs/speaking.md has the figures of others."""
+"""docs/speaking.md has figures for other values."""
 _MOMENTUM = 0.99
 """Perraudin, Balazs and Sondergaard, "A fast Griffin-Lim algorithm", WASPAA 2013; 1.1 and more sound worse."""
 
 _SMALLEST, _SMALLEST_WEIGHT = 1e-9, 1e-4
-"""Of a magnitude or a mel, and of the squared windows over a sample: only the edges, which are cut off, have less."""
+"""Least magnitude or mel, and least sum of squared windows: only samples at the edges, which are cut, have less."""
 
 
 def reconstruct(mel: np.ndarray, profile: MelProfile, *, iterations: int = ITERATIONS) -> np.ndarray:
-    """Samples whose log-mel is close to the given one; the same mel always gives the same samples.
+    """Return samples whose log-mel is close to `mel`; deterministic.
 
     mel: [T, M], natural-log magnitude, without padding. Returns float32[S] in -1 to 1, with `profile.frames(S) == T`.
 
-    Griffin-Lim keeps one magnitude and looks for its phases. A mel says less than a magnitude: 80 channels do not hold
-    the harmonics above 1 kHz, and no phases fit a spectrum without them. So the magnitude moves, too: in every
-    iteration it is that of the consistent spectrum, brought back to the mel by a multiplicative update
-    m <- m * B'(mel / Bm) / B'1, the one of Lee and Seung (NIPS 2000) for the Kullback-Leibler divergence.
+    Griffin-Lim keeps a magnitude and searches its phases. But a mel has less detail: 80 channels do not resolve the
+    harmonics above 1 kHz, and no phases fit a spectrum without them. So the magnitude changes, too: in every iteration
+    it is that of the consistent spectrum, brought back to the mel by a multiplicative update
+    m <- m * B'(mel / Bm) / B'1, that of Lee and Seung (NIPS 2000) for the Kullback-Leibler divergence.
     """
-    import scipy.fft  # a tenth of a second
+    import scipy.fft  # takes 0.1 s
 
     size, hop, count = profile.fft_size, profile.hop_samples, len(mel)
     down, up = _matrices(profile)
-    window, wanted = hann_window(profile, np.dtype(np.float32)), np.exp(mel.astype(np.float32))
+    window, target = hann_window(profile, np.dtype(np.float32)), np.exp(mel.astype(np.float32))
     weights = np.maximum(overlap_add(np.broadcast_to(window**2, (count, size)), hop), _SMALLEST_WEIGHT)
 
     def fit(magnitude: np.ndarray) -> np.ndarray:
-        magnitude *= (wanted / np.maximum(magnitude @ down, _SMALLEST)) @ up
+        magnitude *= (target / np.maximum(magnitude @ down, _SMALLEST)) @ up
         return magnitude
 
     def sound(spectrum: np.ndarray) -> np.ndarray:
@@ -50,13 +50,13 @@ def reconstruct(mel: np.ndarray, profile: MelProfile, *, iterations: int = ITERA
 
     bins = down.shape[0]
     start = fit(np.ones((count, bins), np.float32))
-    turns = np.random.default_rng(0).random(start.shape, dtype=np.float32)
-    spectrum, before = start * np.exp(np.complex64(2j * np.pi) * turns), None
+    phases = np.random.default_rng(0).random(start.shape, dtype=np.float32)
+    spectrum, previous = start * np.exp(np.complex64(2j * np.pi) * phases), None
     for _ in range(iterations):
         frames = sliding_window_view(sound(spectrum), size)[::hop][:count]
         consistent = scipy.fft.rfft(frames * window, axis=1)[:, :bins]
-        ahead = consistent if before is None else (1 + _MOMENTUM) * consistent - _MOMENTUM * before
-        before = consistent
+        ahead = consistent if previous is None else (1 + _MOMENTUM) * consistent - _MOMENTUM * previous
+        previous = consistent
         spectrum = ahead * (fit(np.abs(consistent) + _SMALLEST) / np.maximum(np.abs(ahead), _SMALLEST))
     first = profile.padding_samples
     samples: np.ndarray = sound(spectrum)[first : first + shortest_samples(count, profile)]
@@ -65,15 +65,15 @@ def reconstruct(mel: np.ndarray, profile: MelProfile, *, iterations: int = ITERA
 
 
 def shortest_samples(frames: int, profile: MelProfile) -> int:
-    """The fewest samples S that give T frames."""
+    """Return the fewest samples S that give `frames` frames."""
     return profile.hop_samples * (frames - 1 if profile.centered else frames)
 
 
 @lru_cache
 def _matrices(profile: MelProfile) -> "tuple[csc_array, csc_array]":
-    """(filterbank [F, M], its transpose divided by each bin's sum [M, F]), float32; F: up to the last bin reached.
+    """Return the filterbank [F, M] and its transpose divided by each bin's sum [M, F]; F: up to the last bin in use.
 
-    Sparse, two entries a bin: dense products took most of the time, on a busy machine nine tenths of it.
+    Both float32 and sparse, two entries per bin: dense products would take most of the time.
     """
     from scipy.sparse import csc_array
 

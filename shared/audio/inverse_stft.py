@@ -1,19 +1,19 @@
-"""The inverse short-time Fourier transform, for vocoders that predict a spectrum."""
+"""Inverse short-time Fourier transform, for vocoders that predict a spectrum."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 WINDOWS = ("hann", "rectangular")
-"""Known windows; `hann` is periodic."""
+"""Windows to choose from; `hann` is periodic."""
 
 _SMALLEST_WEIGHT = 1e-8
-"""Where the squared windows sum up to less, no frame says anything about a sample."""
+"""Sum of squared windows below which no frame determines a sample."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StftSettings:
-    """How a spectrum was computed; `hop_samples <= window_samples <= fft_size`."""
+    """Settings of a spectrum; `hop_samples <= window_samples <= fft_size`."""
 
     fft_size: int
     """Even number of samples."""
@@ -29,17 +29,16 @@ class StftSettings:
 
     @property
     def bins(self) -> int:
-        """Frequencies F of a frame."""
+        """Frequency bins F per frame."""
         return self.fft_size // 2 + 1
 
 
 def inverse_stft(spectrum: np.ndarray, settings: StftSettings) -> np.ndarray:
-    """Samples whose short-time spectrum is nearest to the given one, by overlap-add with squared-window weights.
+    """Return the samples whose short-time spectrum is nearest to `spectrum`: overlap-add with squared-window weights.
 
-    spectrum: complex[F, T]. Returns float32[S] with S = (T - 1) * hop when centered and else T * hop; what the padding
-    added at both ends is cut off.
+    spectrum: complex[F, T]. Returns float32[S] without padding: S = (T - 1) * hop if centered, else T * hop.
     """
-    import scipy.fft  # a tenth of a second
+    import scipy.fft  # takes 0.1 s
 
     size, hop, count = settings.fft_size, settings.hop_samples, spectrum.shape[1]
     window = _window(settings)
@@ -55,18 +54,18 @@ def inverse_stft(spectrum: np.ndarray, settings: StftSettings) -> np.ndarray:
 
 
 def _window(settings: StftSettings) -> np.ndarray:
-    """float32[n_fft]."""
+    """Return the window, float32[n_fft]."""
     length = settings.window_samples
-    place = np.arange(length)
-    shape = np.ones(length) if settings.window == "rectangular" else 0.5 - 0.5 * np.cos(2 * np.pi * place / length)
-    before = (settings.fft_size - length) // 2
-    return np.pad(shape, (before, settings.fft_size - length - before)).astype(np.float32)
+    n = np.arange(length)
+    window = np.ones(length) if settings.window == "rectangular" else 0.5 - 0.5 * np.cos(2 * np.pi * n / length)
+    left = (settings.fft_size - length) // 2
+    return np.pad(window, (left, settings.fft_size - length - left)).astype(np.float32)
 
 
 def overlap_add(frames: np.ndarray, hop: int) -> np.ndarray:
-    """The sum of frames float32[T, n_fft], each a hop after the one before: float32[S], S at least n_fft + (T-1)*hop.
+    """Add up frames float32[T, n_fft], one per hop: float32[S], S at least n_fft + (T-1)*hop.
 
-    Every frame is split into blocks of a hop, so that block i of all frames is added at once.
+    Frames are split into blocks of a hop, and block i of all frames is added at once.
     """
     count, size = frames.shape
     blocks = -(-size // hop)

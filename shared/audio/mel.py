@@ -1,4 +1,4 @@
-"""The one mel: samples to natural-log mel, in blocks of frames."""
+"""Samples to natural-log mel, in blocks of frames."""
 
 from functools import lru_cache
 from itertools import pairwise
@@ -9,26 +9,26 @@ from numpy.lib.stride_tricks import sliding_window_view
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
 
 FEATURE_VERSION = 4
-"""Raised whenever the numbers that this module or shared/audio/decode.py produce change: old mels are then rebuilt."""
+"""Raised when the output of this module or of shared/audio/decode.py changes: old mels are then computed again."""
 
-_BLOCK_FRAMES = 128  # the windowed frames and their spectrum then stay in the second-level cache
+_BLOCK_FRAMES = 128  # the windowed frames and their spectrum fit the second-level cache
 
 _BANKS = 5
 
 MEL_TOLERANCE = 1e-3
-"""In log-mel: `log_mel` and TensorFlow's (trainer/data/audio_mel.py) differ by no more, on any clip and profile."""
+"""Largest difference between `log_mel` and TensorFlow's log-mel (trainer/data/audio_mel.py) on any clip and profile."""
 
 _WIDE_RANGE = {"slaney": 10.5, "htk": 8.5}
 """Nats between the loudest and quietest channel of a frame above which float32 is too coarse, by mel scale.
 
-The rounding of a float32 FFT is 1e-7 of the loudest bin: on LJSpeech the log-mel of 0.1% of the frames is then off by
-up to 1.3e-3. Those frames are computed again in float64. HTK's filters are not normed: a quiet channel of a single bin
-is off by 2.5e-3 at 10.5, by 4.5e-4 at 8.5.
+A float32 FFT rounds by 1e-7 of the loudest bin: on LJSpeech the log-mel of 0.1% of the frames would be off by up to
+1.3e-3. Such frames are computed again in float64. HTK's filters are not normed: a quiet channel of a single bin is off
+by 2.5e-3 at 10.5, by 4.5e-4 at 8.5.
 """
 
 
 def clip_mel(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
-    """Log-mel of a clip as caches hold it, with `EDGE_FRAMES` of silence at either end.
+    """Compute the log-mel of a clip as caches store it, with `EDGE_FRAMES` of silence at either end.
 
     samples: float32[S] -> float32[T, M], T = `profile.clip_frames(S)`.
     """
@@ -36,9 +36,9 @@ def clip_mel(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
 
 
 def log_mel(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
-    """Log-mel of samples that reach beyond the reflection at their ends.
+    """Compute the log-mel of samples.
 
-    samples: float32[S] at the profile's rate. Returns float32[T, M], natural-log magnitude.
+    samples: float32[S] at the profile's rate, S > `padding_samples`. Returns float32[T, M], natural-log magnitude.
     """
     pad, hop = profile.padding_samples, profile.hop_samples
     padded = np.concatenate([samples[pad:0:-1], samples, samples[-2 : -pad - 2 : -1]])
@@ -46,17 +46,17 @@ def log_mel(samples: np.ndarray, profile: MelProfile) -> np.ndarray:
     out = np.empty((len(frames), profile.mel_channels), np.float32)
     for start in range(0, len(frames), _BLOCK_FRAMES):
         out[start : start + _BLOCK_FRAMES] = _log_mel_frames(frames[start : start + _BLOCK_FRAMES], profile)
-    channels = np.ascontiguousarray(out.T)  # down columns the extremes take a fifth of the time
+    channels = np.ascontiguousarray(out.T)  # extremes over rows would take five times as long
     wide = np.flatnonzero(channels.max(axis=0) - channels.min(axis=0) > _WIDE_RANGE[profile.mel_scale])
     for start in range(0, len(wide), _BLOCK_FRAMES):
-        some = wide[start : start + _BLOCK_FRAMES]
-        out[some] = _log_mel_frames(frames[some].astype(np.float64), profile)
+        block = wide[start : start + _BLOCK_FRAMES]
+        out[block] = _log_mel_frames(frames[block].astype(np.float64), profile)
     return out
 
 
 def _log_mel_frames(frames: np.ndarray, profile: MelProfile) -> np.ndarray:
-    """frames: [T, n_fft] of the precision to compute in. Returns [T, M] of the same precision."""
-    import scipy.fft  # a tenth of a second that only the workers need
+    """Compute [T, M] from frames [T, n_fft], in their precision."""
+    import scipy.fft  # takes 0.1 s, which only the workers need
 
     magnitude = np.abs(scipy.fft.rfft(frames * hann_window(profile, frames.dtype), axis=1))
     if profile.magnitude_floor:
@@ -72,7 +72,7 @@ def _log_mel_frames(frames: np.ndarray, profile: MelProfile) -> np.ndarray:
 
 @lru_cache
 def hann_window(profile: MelProfile, dtype: np.dtype) -> np.ndarray:
-    """Periodic Hann, centred in the FFT frame: [n_fft]."""
+    """Return the periodic Hann window, centred in the FFT frame: [n_fft]."""
     n = np.arange(profile.window_samples)
     hann = 0.5 - 0.5 * np.cos(2.0 * np.pi * n / profile.window_samples)
     left = (profile.fft_size - profile.window_samples) // 2
@@ -81,23 +81,23 @@ def hann_window(profile: MelProfile, dtype: np.dtype) -> np.ndarray:
 
 @lru_cache
 def _banks(profile: MelProfile, dtype: np.dtype) -> list[tuple[slice, slice, np.ndarray]]:
-    """The filterbank in `_BANKS` parts: channels, the FFT bins that they reach, and the weights [bins, channels].
+    """Split the filterbank into `_BANKS`: (channels, the FFT bins they reach, weights [bins, channels]) of each.
 
-    Most weights of the whole are 0; the product with the parts takes 0.2 us a frame instead of 0.5.
+    Most weights of the full filterbank are 0: the product takes 0.5 us per frame, those of the banks 0.2.
     """
-    filters, parts = mel_filterbank(profile), []
+    filters, banks = mel_filterbank(profile), []
     edges = np.linspace(0, profile.mel_channels, _BANKS + 1).astype(int).tolist()
     for low, high in pairwise(edges):
         reached = np.flatnonzero(filters[low:high].any(axis=0))
         bins = slice(int(reached.min()), int(reached.max()) + 1)
-        parts.append((slice(low, high), bins, np.ascontiguousarray(filters[low:high, bins].T, dtype)))
-    return parts
+        banks.append((slice(low, high), bins, np.ascontiguousarray(filters[low:high, bins].T, dtype)))
+    return banks
 
 
 def mel_filterbank(profile: MelProfile) -> np.ndarray:
-    """Triangular filters, float64[M, n_fft/2 + 1], as librosa.filters.mel has them.
+    """Return triangular filters float64[M, n_fft/2 + 1], equal to those of librosa.filters.mel.
 
-    Not taken from there because importing librosa costs every worker a second and numba.
+    Importing librosa would cost every worker a second, and numba.
     """
     edges = _mel_edges(profile)
     bins = np.arange(profile.fft_size // 2 + 1) * (profile.sample_rate / profile.fft_size)
@@ -110,12 +110,12 @@ def mel_filterbank(profile: MelProfile) -> np.ndarray:
 
 
 def channel_hertz(profile: MelProfile) -> tuple[float, ...]:
-    """Centre of each of the M mel channels, Hz."""
+    """Return the centres of the M mel channels in Hz."""
     return tuple(_mel_edges(profile)[1:-1].tolist())
 
 
 def _mel_edges(profile: MelProfile) -> np.ndarray:
-    """M + 2 frequencies in Hz, evenly spaced in mel."""
+    """Return M + 2 frequencies in Hz, evenly spaced in mel."""
     to_mel, to_hz = (_slaney_mel, _slaney_hz) if profile.mel_scale == "slaney" else (_htk_mel, _htk_hz)
     low, high = to_mel(np.array([profile.low_hz, profile.high_hz]))
     return to_hz(np.linspace(low, high, profile.mel_channels + 2))

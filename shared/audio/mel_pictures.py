@@ -1,4 +1,4 @@
-"""How a log-mel is drawn, wherever one is: the same colours, the same way up. Matplotlib is imported by use."""
+"""Pictures of log-mels, all in the same colours and the same way up. Matplotlib is imported on use."""
 
 import io
 import unicodedata
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 MEL_COLOURS = "magma"
 LOUDEST = 2.0
-"""Natural-log magnitude of the brightest colour, where pictures are to be compared: loud speech hardly passes it."""
+"""Natural-log magnitude of the brightest colour in pictures to compare: loud speech hardly passes it."""
 
 
 def draw_mel(axes: "Axes", mel: np.ndarray, *, width: float, limits: tuple[float, float] | None = None) -> "AxesImage":
-    """Put a mel [T, M] on axes whose x runs from 0 to `width` for its T frames; the colour bar is the caller's.
+    """Draw a mel [T, M] on axes whose x runs from 0 to `width`; the colour bar is up to the caller.
 
-    limits: natural-log magnitudes of the darkest and the brightest colour; the mel's own where none are given.
+    limits: natural-log magnitudes of the darkest and the brightest colour; by default the mel's own.
     """
     low, high = limits or (None, None)
     axes.set_ylabel("mel channel")
@@ -40,20 +40,20 @@ def _glyphs() -> frozenset[int]:
 
 
 def has_glyphs(text: str) -> bool:
-    """Whether matplotlib's own font has every character, one by one."""
+    """Whether matplotlib's default font has a glyph for every character."""
     return all(ord(character) in _glyphs() for character in text)
 
 
 def can_draw(text: str) -> bool:
-    """Whether matplotlib sets a text as it is read: it has the glyphs, and nothing runs from right to left.
+    """Whether matplotlib can set a text: it has the glyphs, and nothing runs from right to left.
 
-    It neither joins Arabic letters nor turns their order round; such a text belongs beside the picture.
+    Matplotlib neither joins Arabic letters nor reverses their order; such a text belongs beside the picture.
     """
     return has_glyphs(text) and not any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
 
 
 def png_bytes(figure: "Figure") -> bytes:
-    """The figure as a PNG file."""
+    """Return a figure as a PNG file."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # drawn as an empty box
         file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Mel profiles, one per vocoder family: the numbers, the length formula and the silence value.
+"""Mel profiles, one per vocoder family: settings, the length formula and the silence value.
 
 Letters used everywhere: B batch, L tokens, T frames, M mel channels, S samples, D width.
 """
@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from xtts.shared.errors import LockstepError
 
 EDGE_FRAMES = 6
-"""Frames of silence at either end of a clip's mel: a model learns to start from silence and to decay into it, however
-tightly the recordings were trimmed."""
+"""Frames of silence at either end of a clip's mel: the model learns to start from silence and to decay into it, however
+tightly the recordings are trimmed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MelProfile:
-    """How S samples become a log-mel of T frames and M channels (periodic Hann window throughout)."""
+    """Settings by which S samples become a log-mel of T frames and M channels, always with a periodic Hann window."""
 
     name: str
     sample_rate: int
@@ -30,7 +30,7 @@ class MelProfile:
     centered: bool
     """True: reflect n_fft/2 and T = 1 + S//hop. False: reflect (n_fft-hop)/2 and T = S//hop."""
     mel_scale: str
-    """`slaney` (scale and area norm) or `htk` (no norm), as librosa's filters.mel has them."""
+    """`slaney` (scale and area norm) or `htk` (no norm), as in librosa.filters.mel."""
     magnitude_floor: float
     """Added to re^2+im^2 under the square root."""
     log_floor: float
@@ -43,24 +43,24 @@ class MelProfile:
 
     @property
     def silence(self) -> float:
-        """The log-mel value of digital silence, which also pads: ln(log_floor)."""
+        """Log-mel value of digital silence and of padding: ln(log_floor)."""
         return math.log(self.log_floor)
 
     def frames(self, samples: int) -> int:
-        """T for S samples at this profile's rate."""
+        """Return T for S samples at the profile's rate."""
         return samples // self.hop_samples + (1 if self.centered else 0)
 
     def clip_frames(self, samples: int) -> int:
-        """Frames of a clip of S samples, its silent edges included."""
+        """Return the frames of a clip of S samples, silent edges included."""
         return self.frames(samples) + 2 * EDGE_FRAMES
 
     @property
     def shortest_frames(self) -> int:
-        """Fewest frames of a clip: fewer come from fewer samples than the reflection needs."""
+        """Fewest frames of a clip: with fewer it is too short for the reflection at its ends."""
         return self.clip_frames(self.padding_samples) + 1
 
     def seconds(self, frames: int) -> float:
-        """Duration of T frames."""
+        """Return the duration of T frames."""
         return frames * self.hop_samples / self.sample_rate
 
 
@@ -81,7 +81,7 @@ MEL_PROFILES: dict[str, MelProfile] = {
 
 
 def mel_profile(name: str) -> MelProfile:
-    """The profile of that name; a `LockstepError` lists the known ones."""
+    """Return the profile with a name; raises `LockstepError` if there is none."""
     if name not in MEL_PROFILES:
         raise LockstepError("audio.profile", found=repr(name), expected="one of " + ", ".join(sorted(MEL_PROFILES)))
     return MEL_PROFILES[name]

@@ -1,4 +1,4 @@
-"""How clean a recording is, from its samples alone: loudness, noise floor, clipping, silence at the ends."""
+"""Measurements of a recording's quality: loudness, noise floor, clipping, silence at the ends."""
 
 from dataclasses import dataclass
 
@@ -6,36 +6,36 @@ import numpy as np
 
 _FRAME_SECONDS = 0.02
 _SPEECH_GATE = 0.1
-"""Speech are the frames of at least this share of the mean power: at most 10 dB below it."""
+"""Share of the mean power from which a frame is speech: at most 10 dB below the mean."""
 _SILENCE_GATE = 1e-3
-"""Ends are silent where they are more than 30 dB below the speech."""
+"""Share of the speech's power up to which the ends are silent: 30 dB below the speech."""
 _NOISE_PERCENTILE = 10.0
 _DIGITAL_SILENCE = 1e-11
-"""Power: -110 dBFS, less than the last bit of 16 can do; padding with zeros says nothing about the room."""
+"""Power of -110 dBFS, below the last of 16 bits: zero padding, which says nothing about the noise of the room."""
 _QUIETEST_DB = -120.0
 _FULL_SCALE = np.float32(32766.5 / 32768)
 _CLIPPED_RUN = 3
-"""Samples in a row: a peak that is not cut touches full scale once or twice."""
+"""Fewest consecutive samples: an unclipped peak touches full scale once or twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalQuality:
-    """What was measured on one decoded clip, at its own rate and before any trimming."""
+    """Measurements of a decoded clip, at its own rate and before any trimming."""
 
     loudness_db: float
-    """RMS of the speech, dBFS (a full-scale sine has -3.0): the frames of 20 ms at most 10 dB below the mean power."""
+    """RMS of the speech in dBFS (a full-scale sine: -3.0), over frames of 20 ms at most 10 dB below the mean power."""
     noise_floor_db: float
-    """10th percentile of the frames' power, dBFS, without digital silence; near the loudness where nothing pauses."""
+    """10th percentile of the frames' power in dBFS, without digital silence; near the loudness if nothing pauses."""
     clipped_share: float
-    """Share of the samples that are at full scale three or more in a row, 0 to 1."""
+    """Share of the samples in runs of three or more at full scale, 0 to 1."""
     leading_silence: float
-    """Seconds at the start that are more than 30 dB below the loudness; in steps of 20 ms."""
+    """Seconds at the start more than 30 dB below the loudness, in steps of 20 ms."""
     trailing_silence: float
-    """Seconds at the end."""
+    """The same at the end."""
 
 
 def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
-    """Measure a mono clip, float32[S] at `rate` Hz; None where samples are not finite or there are none."""
+    """Measure a mono clip, float32[S] at `rate` Hz; None if it is empty or not finite."""
     window = max(1, round(rate * _FRAME_SECONDS))
     power = _frame_power(samples, window)
     if not power.size or not np.isfinite(power).all():
@@ -56,20 +56,20 @@ def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
 
 
 def _frame_power(samples: np.ndarray, window: int) -> np.ndarray:
-    """float64 variance of each frame, the last one shorter: without the frame's mean, an offset is no noise."""
+    """Return the variance of each frame, float64, which an offset does not change; the last frame may be shorter."""
     starts = np.arange(0, len(samples), window)
     if not starts.size:
         return np.zeros(0)
     counts = np.minimum(window, len(samples) - starts)
-    exact = samples.astype(np.float64)
+    doubles = samples.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
-        means = np.add.reduceat(exact, starts) / counts
-        power: np.ndarray = np.add.reduceat(np.square(exact, out=exact), starts) / counts - np.square(means)
+        means = np.add.reduceat(doubles, starts) / counts
+        power: np.ndarray = np.add.reduceat(np.square(doubles, out=doubles), starts) / counts - np.square(means)
         return np.where(power < 0.0, 0.0, power)
 
 
 def _clipped_samples(samples: np.ndarray) -> int:
-    """Samples in runs at full scale."""
+    """Count the samples in runs at full scale."""
     if max(samples.max(), -samples.min()) < _FULL_SCALE:
         return 0
     full = np.abs(samples) >= _FULL_SCALE
@@ -83,5 +83,5 @@ def _decibels(power: float) -> float:
 
 
 def _stored(value: float, digits: int) -> float:
-    """Rounded, and as float32 keeps it: what is in memory equals what the index gives back."""
+    """Round a value to what the index returns: `digits` decimals, as float32."""
     return float(np.float32(round(float(value), digits)))

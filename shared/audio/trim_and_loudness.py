@@ -1,4 +1,4 @@
-"""Optional conditioning of a clip: cutting silence at its ends, and bringing it to a loudness."""
+"""Optional conditioning of a clip: trimming silence at its ends, and setting its loudness."""
 
 import numpy as np
 
@@ -6,33 +6,33 @@ from xtts.shared.audio.decode import AudioProblem
 
 _TRIM_WINDOW_SECONDS = 0.01
 _KEPT_SECONDS = 0.05
-"""Left before the first and after the last loud window, so that soft onsets stay."""
+"""Kept before the first and after the last loud window, so that soft onsets stay."""
 
 _BLOCK_SECONDS = 0.4
 _SILENT_RANGE = 2**-13
-"""Between the lowest and the highest sample: four steps of 16 bits, as dither has."""
-_FULL_SCALE = 32
-"""A float file may pass 1 a little; one of 16-bit values passes it by far."""
+"""Range of samples below which a clip is silent: four steps of 16 bits, as in dither."""
+_LARGEST_SAMPLE = 32
+"""Largest float sample: floats may pass 1 a little, but unscaled 16-bit values pass it by far."""
 
 
 def condition(
     samples: np.ndarray, *, rate: int, trim_silence_db: float | None, loudness_lufs: float | None
 ) -> np.ndarray:
-    """The samples that a mel is computed of: trimmed and scaled as `AudioConfig` says. float32[S].
+    """Trim and scale samples float32[S] for the mel as `AudioConfig` says.
 
-    Raises `AudioProblem` for silence, and for floats that are scaled as integers.
+    Raises `AudioProblem` for silence, and for floats in the range of integers.
     """
     if trim_silence_db is not None:
         samples = trim_silence(samples, rate, trim_silence_db)
     if not samples.size or np.ptp(samples) < _SILENT_RANGE:
         raise AudioProblem("empty audio", "only silence")
-    if np.ptp(samples) > 2 * _FULL_SCALE:
+    if np.ptp(samples) > 2 * _LARGEST_SAMPLE:
         raise AudioProblem("unreadable audio", f"samples up to {np.abs(samples).max():g}, expected floats from -1 to 1")
     return samples if loudness_lufs is None else set_loudness(samples, rate, loudness_lufs)
 
 
 def trim_silence(samples: np.ndarray, rate: int, below_peak_db: float) -> np.ndarray:
-    """Cut the ends that are quieter than the loudest 10 ms by more than `below_peak_db`; empty for digital silence.
+    """Trim ends that are quieter than the loudest 10 ms by more than `below_peak_db`; empty for digital silence.
 
     samples: float32[S].
     """
@@ -48,7 +48,7 @@ def trim_silence(samples: np.ndarray, rate: int, below_peak_db: float) -> np.nda
 
 
 def set_loudness(samples: np.ndarray, rate: int, lufs: float) -> np.ndarray:
-    """Scale a clip to an integrated loudness, by less where its peak would pass full scale; silence stays."""
+    """Scale a clip to an integrated loudness, or less if its peak would pass full scale; silence is unchanged."""
     measured = integrated_loudness(samples, rate)
     if not np.isfinite(measured):
         return samples
@@ -57,9 +57,9 @@ def set_loudness(samples: np.ndarray, rate: int, lufs: float) -> np.ndarray:
 
 
 def integrated_loudness(samples: np.ndarray, rate: int) -> float:
-    """Gated loudness in LUFS, ITU-R BS.1770-4, by `pyloudnorm`; a clip shorter than one block is one block."""
-    from pyloudnorm import Meter  # a third of a second, for the few who ask for it
+    """Measure the gated loudness in LUFS, ITU-R BS.1770-4, by `pyloudnorm`; a shorter clip is one block."""
+    from pyloudnorm import Meter  # takes 0.3 s, for the few who use it
 
-    # De Man's filters are the standard's, which it gives for 48 kHz alone, at any rate.
+    # De Man's filters are those of the standard, which gives them for 48 kHz only, at any rate.
     meter = Meter(rate, filter_class="DeMan", block_size=min(_BLOCK_SECONDS, len(samples) / rate))
     return float(meter.integrated_loudness(samples))

@@ -22,7 +22,7 @@ _CREDENTIALS = (
 _PERMANENT = (
     (("NO_SUCH_BUCKET", "NoSuchBucket", "ContainerNotFound"), "no such bucket", "look at its name, and at the region"),
     (("INVALID_ACCESS_KEY_ID", "InvalidAccessKeyId"), "the store does not know these credentials", _CREDENTIALS),
-    (("SIGNATURE_DOES_NOT_MATCH", "SignatureDoesNotMatch"), "the secret key is another one", _CREDENTIALS),
+    (("SIGNATURE_DOES_NOT_MATCH", "SignatureDoesNotMatch"), "the secret key is wrong", _CREDENTIALS),
     (("ACCESS_DENIED", "AccessDenied", "HTTP status 403", "PERMISSION_DENIED", "UNAUTHENTICATED"),
      "access denied: no credentials, or without the right to do this", _CREDENTIALS),
     (("No such host", "HTTP status 301", "PERMANENT_REDIRECT"), "the bucket is in another region", "set AWS_REGION"),
