@@ -1,4 +1,4 @@
-"""Choosing the closed set of shapes from the lengths of the corpus."""
+"""Choice of the buckets' shapes from the lengths of the corpus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 import numpy as np
 
 STEP = 8
-"""Padded lengths are multiples of 8, which tensor cores and vector units like."""
+"""Padded lengths are multiples of 8, which suits tensor cores and vector units."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BucketShape:
-    """L tokens and T frames that a bucket's records are padded to."""
+    """L tokens and T frames to which a bucket's records are padded."""
 
     tokens: int
     frames: int
 
 
 Lengths = Sequence[int] | np.ndarray
-"""One a clip."""
+"""One length per clip."""
 
 
 def round_up(length: int) -> int:
@@ -27,22 +27,22 @@ def round_up(length: int) -> int:
 
 
 def best_padded_lengths(frames: Lengths, buckets: int) -> list[int]:
-    """At most `buckets` padded lengths that hold all lengths with the fewest stored frames (dynamic programming).
+    """Return at most `buckets` padded lengths that hold all clips in the fewest stored frames (dynamic programming).
 
-    frames: the clips' lengths. The last one covers the longest clip; fewer distinct lengths than `buckets`
-    give fewer buckets.
+    frames: the clips' lengths. The last padded length covers the longest clip; fewer distinct lengths than `buckets`
+    give fewer padded lengths.
     """
     lengths, clips = np.unique(np.asarray(frames), return_counts=True)
     padded_lengths, firsts = np.unique([round_up(length) for length in lengths.tolist()], return_index=True)
     counts = np.add.reduceat(clips, firsts)
-    before = np.concatenate([[0], np.cumsum(counts)])  # clips below candidate j
+    cumulative = np.concatenate([[0], np.cumsum(counts)])  # clips of the first j candidates
     # stored[j]: fewest frames that hold the first j candidates with the buckets used so far
-    stored = before * np.concatenate([[0], padded_lengths])
+    stored = cumulative * np.concatenate([[0], padded_lengths])
     choices = []
     for _ in range(min(buckets, len(padded_lengths)) - 1):
         chosen, better = np.zeros(len(stored), np.int64), stored.copy()
         for j in range(1, len(stored)):
-            costs = stored[:j] + (before[j] - before[:j]) * padded_lengths[j - 1]
+            costs = stored[:j] + (cumulative[j] - cumulative[:j]) * padded_lengths[j - 1]
             chosen[j] = np.argmin(costs)
             better[j] = costs[chosen[j]]
         choices.append(chosen)
@@ -54,26 +54,26 @@ def best_padded_lengths(frames: Lengths, buckets: int) -> list[int]:
 
 
 def choose_shapes(tokens: Lengths, frames: Lengths, buckets: int) -> list[BucketShape]:
-    """The shapes for clips of so many tokens and frames: best padded lengths, the longest text of each rounded up."""
+    """Return the shapes for clips: the best padded lengths, and the longest text of each rounded up."""
     padded_lengths = best_padded_lengths(frames, buckets)
     longest = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(longest, np.searchsorted(padded_lengths, frames), tokens)
     return [
-        BucketShape(tokens=round_up(int(top)), frames=length)
-        for top, length in zip(longest, padded_lengths, strict=True)
+        BucketShape(tokens=round_up(int(text_length)), frames=length)
+        for text_length, length in zip(longest, padded_lengths, strict=True)
     ]
 
 
 def fitting_buckets(shapes: Sequence[BucketShape], tokens: Lengths, frames: Lengths) -> np.ndarray:
-    """int16[N]: number of the first (lowest) shape that holds each clip, -1 for none."""
+    """Return the position of the first (smallest) shape that holds each clip, -1 for none: int16[N]."""
     tokens, frames = np.asarray(tokens), np.asarray(frames)
-    found = np.full(len(frames), -1, np.int16)
-    for number in reversed(range(len(shapes))):
-        found[(frames <= shapes[number].frames) & (tokens <= shapes[number].tokens)] = number
-    return found
+    buckets = np.full(len(frames), -1, np.int16)
+    for bucket, shape in reversed([*enumerate(shapes)]):
+        buckets[(frames <= shape.frames) & (tokens <= shape.tokens)] = bucket
+    return buckets
 
 
 def padding_efficiency(frames: Lengths, padded_lengths: Sequence[int]) -> float:
-    """Useful frames / stored frames when every clip is padded to the shortest padded length that holds it."""
+    """Return useful / stored frames if every clip is padded to the shortest padded length that holds it."""
     held = np.asarray(padded_lengths)[np.searchsorted(padded_lengths, frames)]
     return float(np.sum(frames) / np.sum(held))

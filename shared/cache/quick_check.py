@@ -1,4 +1,4 @@
-"""The checks before training: every file of the cache is there and has its size; or, in full, its digest."""
+"""Checks before training: every file of the cache exists with its size or, in the full check, its digest."""
 
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ from xtts.shared.errors import LockstepError, repair_command
 
 
 def shard_problem(cache: Path, shard: Shard) -> tuple[str, str] | None:
-    """(found, expected) of a shard's file, or None when it has the right size."""
+    """Return (found, expected) for a shard's file, or None if it has the right size."""
     path = cache / shard.file
     if not path.is_file():
         return "missing", f"{shard.bytes} bytes"
@@ -22,30 +22,29 @@ def shard_problem(cache: Path, shard: Shard) -> tuple[str, str] | None:
 
 
 def quick_check(cache: Path, spec: CacheSpec) -> None:
-    """Raise a `LockstepError` at the first file that is missing or has another size; reads no features."""
+    """Raise a `LockstepError` for the first file that is missing or has the wrong size; reads no features."""
     fix = repair_command(cache)
     for name in (spec.index_file, spec.tokenizer_file):
         if not (cache / name).is_file():
             raise LockstepError(str(cache / name), found="missing", fix=fix, exit_code=1)
     for shard in spec.shards():
-        problem = shard_problem(cache, shard)
-        if problem:
+        if problem := shard_problem(cache, shard):
             found, expected = problem
             raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=fix, exit_code=1)
 
 
 def full_check(cache: Path, spec: CacheSpec) -> None:
-    """Raise a `LockstepError` at the first file whose SHA-256 is not the one of `cache.json`; reads every byte."""
+    """Raise a `LockstepError` for the first file whose SHA-256 is not that of `cache.json`; reads every byte."""
     quick_check(cache, spec)
     fix = repair_command(cache)
     digests = {spec.index_file: spec.index_sha256, spec.tokenizer_file: spec.tokenizer_sha256}
     digests |= {shard.file: shard.sha256 for shard in spec.shards()}
 
-    def digest(name: str) -> str:
+    def sha256(name: str) -> str:
         with open(cache / name, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     with ThreadPoolExecutor() as pool:  # hashing releases the interpreter lock
-        for name, found in zip(digests, pool.map(digest, digests), strict=True):
-            if found != digests[name]:
+        for name, digest in zip(digests, pool.map(sha256, digests), strict=True):
+            if digest != digests[name]:
                 raise LockstepError(str(cache / name), found="damaged (digest differs)", fix=fix, exit_code=1)

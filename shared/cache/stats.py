@@ -1,4 +1,4 @@
-"""Figures about a cache, from its index alone."""
+"""Statistics of a cache, from its index alone."""
 
 import math
 from collections import Counter, defaultdict
@@ -23,7 +23,7 @@ BUCKET_COUNTS = (1, 2, 4, 6, 8, 12)
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusStats:
-    """What `xtts-precompute stats` prints."""
+    """Statistics that `xtts-precompute stats` prints."""
 
     clips: int
     hours: float
@@ -31,25 +31,25 @@ class CorpusStats:
     percentiles: dict[str, list[float]]
     """`tokens`, `frames` and `seconds`, each at `PERCENTILES`."""
     padding_efficiency: dict[int, float]
-    """Number of buckets to useful frames / stored frames at the best padded lengths."""
+    """Useful frames / stored frames at the best padded lengths, by count of buckets."""
     padded_lengths: dict[int, list[int]]
-    """Number of buckets to those padded lengths."""
+    """Best padded lengths, by count of buckets."""
 
 
 def letters_of(rows: Iterable[IndexRow], language: str) -> list[LetterCounts]:
-    """The letters of a corpus, language by language; `language` is that of clips that do not name theirs."""
-    known = ((row.clip, row.left_out) for row in rows if row.token_length != UNKNOWN)
-    return count_letters(((clip.id, clip.text, clip.language, left_out) for clip, left_out in known), language)
+    """Count the letters of each language; `language` is that of clips without their own."""
+    encoded = ((row.clip, row.left_out) for row in rows if row.token_length != UNKNOWN)
+    return count_letters(((clip.id, clip.text, clip.language, left_out) for clip, left_out in encoded), language)
 
 
 def read_lengths(index: Path) -> "pa.Table":
-    """A table of the columns of an index that `corpus_stats` needs, of all clips; a `LockstepError` as `read_index`."""
+    """Read the columns of an index that `corpus_stats` needs; raises `LockstepError` like `read_index`."""
     with readable_index(index) as file:
         return file.read(columns=["status", "reason", "token_length", "mel_length", "seconds"])
 
 
 def corpus_stats(lengths: "pa.Table") -> CorpusStats:
-    """Percentiles and bucket plans of the kept clips of a table of `read_lengths`."""
+    """Compute the statistics of a table of `read_lengths`."""
     import pyarrow.compute as pc
 
     kept = lengths.filter(pc.equal(lengths["status"], KEPT))
@@ -67,20 +67,20 @@ def corpus_stats(lengths: "pa.Table") -> CorpusStats:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusLine:
-    """What a cache holds of one corpus."""
+    """Statistics of one corpus of a cache."""
 
     name: str
-    """Empty for a corpus without a name."""
+    """Empty if the corpus has no name."""
     clips: int
     hours: float
-    """Of the kept clips."""
+    """Hours of the kept clips."""
     rejected: int
     weight: float
-    """How often training draws its clips; 1 is once an epoch."""
+    """How often training draws its clips; 1: once per epoch."""
 
 
 def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list[CorpusLine]:
-    """The corpora by name; none for a cache of a single corpus without a name."""
+    """Return the corpora by name; none if the cache has a single corpus without a name."""
     members: dict[str, list[IndexRow]] = defaultdict(list)
     for row in rows:
         members[row.clip.corpus].append(row)
@@ -90,11 +90,11 @@ def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list
     for name, own in sorted(members.items()):
         kept = kept_rows(own)
         hours, weight = sum(row.seconds for row in kept) / 3600, weights.get(name, 1.0)
-        line = CorpusLine(name=name, clips=len(kept), hours=hours, rejected=len(own) - len(kept), weight=weight)
-        lines.append(line)
+        rejected = len(own) - len(kept)
+        lines.append(CorpusLine(name=name, clips=len(kept), hours=hours, rejected=rejected, weight=weight))
     return lines
 
 
 def _percentiles(values: np.ndarray) -> list[float]:
-    # A value that occurs, and not one between two: lengths are counts.
+    # "higher": lengths are counts, so a percentile must be a length that occurs.
     return [float(value) for value in np.percentile(np.asarray(values, np.float64), PERCENTILES, method="higher")]
