@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - letters of many scripts look like others
-"""Codes, scripts, and what is a letter."""
+"""Codes of languages, and letters."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from xtts.shared.languages import find_language
 from xtts.shared.text.scripts import is_letter
 
 
-def test_a_known_code_an_unknown_one_and_a_malformed_one():
+def test_codes_give_a_language_generic_rules_or_an_error():
     assert find_language("fa").name == "Persian"
     assert find_language("en").voice == "en-us"
     assert (find_language("xyz").scripts, find_language("xyz").voice) == ((), "xyz")
@@ -18,7 +18,7 @@ def test_a_known_code_an_unknown_one_and_a_malformed_one():
             find_language(wrong)
 
 
-def test_letters_marks_and_joiners_spell_and_digits_do_not():
+def test_marks_and_joiners_are_letters_but_digits_are_not():
     assert all(map(is_letter, "aßж日한\u064e\u094d\u0e48\u200c\u200d·ʼ"))
     assert not any(map(is_letter, "1۱२ .,!€½'-\u00ad"))
 
@@ -26,12 +26,12 @@ def test_letters_marks_and_joiners_spell_and_digits_do_not():
 @pytest.mark.parametrize(
     ("alias", "code"), [("deu", "de"), ("ger", "de"), ("eng", "en"), ("fre", "fr"), ("zho", "zh"), ("cmn", "cmn")]
 )
-def test_codes_of_three_letters_are_the_languages_of_two(alias, code):
+def test_three_letter_codes_mean_the_two_letter_languages(alias, code):
     assert find_language(alias).code == code
     assert TextConfig(language=alias).language == code
 
 
-def test_a_code_that_no_language_has_is_refused_and_a_rare_one_is_not():
+def test_an_unassigned_code_is_refused_but_a_rare_one_is_not():
     assert find_language("gd").voice == "gd"
     for wrong in ("xx", "uk_UA", "qq", "und", "mul"):
         with pytest.raises(LockstepError, match=f"text.language: '{wrong}', expected an ISO 639 code"):
@@ -39,5 +39,5 @@ def test_a_code_that_no_language_has_is_refused_and_a_rare_one_is_not():
 
 
 @pytest.mark.parametrize("code", ["th", "my", "lo", "km", "tha"])
-def test_a_language_whose_voice_loses_tones_or_vowels_has_none(code):
+def test_a_voice_that_loses_tones_or_vowels_is_not_offered(code):
     assert find_language(code).voice == ""

@@ -30,14 +30,14 @@ def tone(rate: int, seconds: float, hertz: float = 440.0) -> np.ndarray:
         ([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0], "mixed down from 2 channels"),
     ],
 )
-def test_samples_come_back_as_written_and_channels_are_averaged(tmp_path, written, read, notes):
+def test_samples_are_read_back_and_channels_averaged(tmp_path, written, read, notes):
     path = wav(tmp_path / "a.wav", np.array(written), 22_050)
     np.testing.assert_allclose(decode(path.read_bytes(), rate=22_050), read, atol=1 / 32768)
     assert read_header(path).notes(22_050) == notes
 
 
 @pytest.mark.parametrize("rate", [16_000, 24_000, 44_100, 48_000])
-def test_resampling_keeps_the_tone_and_the_promised_length(tmp_path, rate):
+def test_resampling_keeps_the_tone_and_gives_the_exact_length(tmp_path, rate):
     for extra in range(3):
         samples = tone(rate, 0.5)[: int(rate * 0.5) - extra]
         path = wav(tmp_path / f"{extra}.wav", samples, rate)
@@ -53,7 +53,7 @@ def test_resampling_keeps_the_tone_and_the_promised_length(tmp_path, rate):
     [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("WAVEX", "PCM_24"), ("AIFF", "PCM_16"), ("AU", "PCM_16"), ("W64", "PCM_16"),
      ("RF64", "PCM_16"), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("FLAC", "PCM_16"), ("MP3", "MPEG_LAYER_III")],
 )  # fmt: skip
-def test_a_file_that_was_cut_off_is_unreadable(tmp_path, container, subtype):
+def test_a_truncated_file_is_unreadable(tmp_path, container, subtype):
     path = tmp_path / "a"
     noise = 0.1 * np.random.default_rng(0).standard_normal(20 * 24_000)
     soundfile.write(path, noise, 24_000, format=container, subtype=subtype)
@@ -68,7 +68,7 @@ def ogg(path, seed):
     return path.read_bytes()
 
 
-def test_an_ogg_file_that_is_not_read_to_its_end_is_unreadable(tmp_path):
+def test_an_ogg_file_not_read_to_its_end_is_unreadable(tmp_path):
     first, second = ogg(tmp_path / "a.ogg", 0), ogg(tmp_path / "b.ogg", 1)
     assert len(decode(first, rate=22_050)) == 22_050
     for data in (first + second, first[:-500], first + b"x"):
@@ -77,15 +77,15 @@ def test_an_ogg_file_that_is_not_read_to_its_end_is_unreadable(tmp_path):
 
 
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0xFFFFFFDB, 0x7FFFFFFF, 0x7FFFF000])
-def test_the_open_length_of_a_stream_is_accepted(tmp_path, size):
+def test_the_placeholder_length_of_a_stream_is_accepted(tmp_path, size):
     data = bytearray(wav(tmp_path / "a.wav", tone(22_050, 1.0), 22_050).read_bytes())
-    place = data.index(b"data") + 4
-    data[place : place + 4] = size.to_bytes(4, "little")
+    offset = data.index(b"data") + 4
+    data[offset : offset + 4] = size.to_bytes(4, "little")
     data[4:8] = min(size + 36, 0xFFFFFFFF).to_bytes(4, "little")
     assert len(decode(bytes(data), rate=22_050)) == 22_050
 
 
-def test_what_cannot_be_used_has_a_reason(tmp_path, monkeypatch):
+def test_an_unusable_file_has_a_reason(tmp_path, monkeypatch):
     (tmp_path / "empty").touch()
     (tmp_path / "text.wav").write_text("this is not audio")
     for path, reason in (
@@ -103,34 +103,34 @@ def test_what_cannot_be_used_has_a_reason(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", [("wav", "PCM_16"), ("wav", "PCM_24"), ("wav", "FLOAT"), ("flac", "PCM_16")])
 @fuzzed(few=30, many=3000)
-def test_segments_have_the_samples_of_the_whole_in_any_order(tmp_path, kind, fuzz):
+def test_segments_equal_the_recording_in_any_order(tmp_path, kind, fuzz):
     path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(fuzz.seed())
     soundfile.write(path, 0.1 * random.standard_normal((50_000, 2)), 22_050, subtype=kind[1])
-    whole = read_recording(path).samples
+    samples = read_recording(path).samples
     for _ in range(fuzz.examples):
         first = int(random.integers(0, 40_000))
         count = int(random.integers(1, 10_000))
-        part = read_recording(path, Segment(first / 22_050, count / 22_050))
-        np.testing.assert_array_equal(part.samples, whole[first : first + count])
+        segment = read_recording(path, Segment(first / 22_050, count / 22_050))
+        np.testing.assert_array_equal(segment.samples, samples[first : first + count])
         assert read_header(path, Segment(first / 22_050, count / 22_050)).frames == count
 
 
 @pytest.mark.parametrize("suffix", ["mp3", "ogg"])
-def test_a_segment_of_lossy_audio_does_not_depend_on_what_was_read_before(tmp_path, suffix):
+def test_a_lossy_segment_does_not_depend_on_earlier_reads(tmp_path, suffix):
     path, random = tmp_path / f"a.{suffix}", np.random.default_rng(0)
     with soundfile.SoundFile(path, "w", 22_050, 1) as file:
         for _ in range(10):
             file.write(tone(22_050, 1.0) + 0.1 * random.standard_normal(22_050))
-    whole = read_recording(path).samples
+    samples = read_recording(path).samples
     spans = [Segment(start, 0.5) for start in (8.0, 0.25, 4.0, 2.0, 9.0)]
-    parts = [read_recording(path, span).samples for span in spans]
-    for span, part in list(zip(spans, parts, strict=True))[::-1]:
-        np.testing.assert_array_equal(read_recording(path, span).samples, part)
+    segments = [read_recording(path, span).samples for span in spans]
+    for span, segment in list(zip(spans, segments, strict=True))[::-1]:
+        np.testing.assert_array_equal(read_recording(path, span).samples, segment)
         first = round(span.start * 22_050)
-        np.testing.assert_allclose(part, whole[first : first + len(part)], atol=1e-6)
+        np.testing.assert_allclose(segment, samples[first : first + len(segment)], atol=1e-6)
 
 
-def test_the_ends_of_a_segment(tmp_path):
+def test_the_ends_of_a_segment_are_checked_with_a_tolerance(tmp_path):
     path = wav(tmp_path / "a.wav", tone(22_050, 2.0), 22_050)
     assert read_header(path, Segment(0.0, 1.995)) == read_header(path)  # rounded
     assert read_header(path, Segment(0.0, 2.005)) == read_header(path)
@@ -143,30 +143,30 @@ def test_the_ends_of_a_segment(tmp_path):
         read_recording(path, Segment(1.0, 1e-6))
 
 
-def test_the_digest_of_samples_knows_their_rate(tmp_path):
+def test_the_digest_of_samples_covers_their_rate(tmp_path):
     paths = [wav(tmp_path / f"{rate}.wav", np.zeros(1000), rate) for rate in (22_050, 24_000)]
     assert len({read_recording(path).sha256 for path in paths}) == 2
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no /proc")
-def test_recordings_do_not_stay_open_and_one_that_was_replaced_is_opened_again(tmp_path):
-    descriptors, part = Path("/proc/self/fd"), Segment(0.0, 0.01)
+def test_few_recordings_stay_open_and_a_replaced_one_is_reopened(tmp_path):
+    descriptors, segment = Path("/proc/self/fd"), Segment(0.0, 0.01)
     before = len(list(descriptors.iterdir()))
-    for number in range(40):
-        read_recording(wav(tmp_path / f"{number}.wav", tone(22_050, 0.02), 22_050), part)
+    for i in range(40):
+        read_recording(wav(tmp_path / f"{i}.wav", tone(22_050, 0.02), 22_050), segment)
     assert len(list(descriptors.iterdir())) <= before + 8
     wav(tmp_path / "new.wav", np.full(22_050, 0.5), 22_050).replace(tmp_path / "39.wav")
-    assert read_recording(tmp_path / "39.wav", part).samples[0, 0] == 0.5 * 32768
+    assert read_recording(tmp_path / "39.wav", segment).samples[0, 0] == 0.5 * 32768
 
 
-def test_a_recording_cut_off_after_its_header_is_a_problem_of_its_last_segments(tmp_path):
-    whole = tmp_path / "whole.flac"
-    soundfile.write(whole, 0.1 * np.random.default_rng(0).standard_normal(10 * 22_050), 22_050)
+def test_a_truncated_recording_fails_only_its_last_segments(tmp_path):
+    complete = tmp_path / "complete.flac"
+    soundfile.write(complete, 0.1 * np.random.default_rng(0).standard_normal(10 * 22_050), 22_050)
     broken = tmp_path / "broken.flac"
-    broken.write_bytes(whole.read_bytes()[: whole.stat().st_size // 2])
+    broken.write_bytes(complete.read_bytes()[: complete.stat().st_size // 2])
     for _ in range(2):  # also after the failure
         np.testing.assert_array_equal(
-            read_recording(broken, Segment(1.0, 1.0)).samples, read_recording(whole, Segment(1.0, 1.0)).samples
+            read_recording(broken, Segment(1.0, 1.0)).samples, read_recording(complete, Segment(1.0, 1.0)).samples
         )
         with pytest.raises(AudioProblem, match="unreadable audio"):
             read_recording(broken, Segment(8.0, 1.0))

@@ -1,4 +1,4 @@
-"""The way back to sound: exact lengths, and a log-mel that stays what it was."""
+"""Griffin-Lim: exact lengths, and a log-mel close to the given one."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def glide(profile, frames):
 
 @profiles
 @pytest.mark.parametrize(("frames", "apart"), [(5, 0.5), (60, 0.3)])
-def test_the_result_has_the_mel_and_its_frames(profile, frames, apart):
+def test_the_samples_have_the_mel_and_its_frames(profile, frames, apart):
     mel = log_mel(glide(profile, frames), profile)
     samples = reconstruct(mel, profile)
     assert samples.dtype == np.float32
@@ -32,7 +32,7 @@ def test_the_result_has_the_mel_and_its_frames(profile, frames, apart):
     assert np.abs(again - mel)[mel > mel.max() - 4].mean() < apart
 
 
-def test_silence_is_silent_and_the_result_repeats():
+def test_silence_is_silent_and_the_samples_are_deterministic():
     profile = mel_profile("hifigan")
     assert np.abs(reconstruct(np.full((20, 80), profile.silence), profile)).max() < 1e-3
     mel = log_mel(glide(profile, 20), profile)

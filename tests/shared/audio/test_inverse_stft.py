@@ -33,17 +33,17 @@ def forward(samples, settings):
         replace(VOCOS, fft_size=1200, window_samples=1200, hop_samples=350, centered=True),
     ],
 )
-def test_the_signal_comes_back(settings):
+def test_the_inverse_gives_back_the_signal(settings):
     samples = np.random.default_rng(0).uniform(-0.9, 0.9, 40 * settings.hop_samples)
-    found = inverse_stft(forward(samples, settings), settings)
-    assert found.dtype == np.float32
-    assert len(found) == len(samples)
+    restored = inverse_stft(forward(samples, settings), settings)
+    assert restored.dtype == np.float32
+    assert len(restored) == len(samples)
     # Short windows leave the very end of a signal to a single frame's edge.
     inside = slice(0, len(samples) - settings.fft_size // 2)
-    np.testing.assert_allclose(found[inside], samples[inside], atol=1e-4)
+    np.testing.assert_allclose(restored[inside], samples[inside], atol=1e-4)
 
 
-def test_a_spectrum_of_no_signal_is_inverted_as_scipy_does():
+def test_an_inconsistent_spectrum_is_inverted_as_in_scipy():
     """Predicted spectra belong to no signal: then the weights of the overlap decide."""
     random = np.random.default_rng(1)
     spectrum = random.standard_normal((513, 30)) + 1j * random.standard_normal((513, 30))

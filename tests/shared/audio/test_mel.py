@@ -52,7 +52,7 @@ def test_a_tone_in_noise_matches_the_plain_implementation(profile: MelProfile, l
 
 
 @profiles
-def test_a_clip_begins_and_ends_in_silence_however_tightly_it_was_trimmed(profile: MelProfile):
+def test_a_clip_begins_and_ends_in_silence(profile: MelProfile):
     samples = np.random.default_rng(7).standard_normal(30_000).astype(np.float32)
     clip, mel = clip_mel(samples, profile), log_mel(samples, profile)
     assert len(clip) == profile.clip_frames(len(samples))
@@ -63,7 +63,7 @@ def test_a_clip_begins_and_ends_in_silence_however_tightly_it_was_trimmed(profil
 
 
 def test_quiet_channels_beside_a_loud_one_are_exact():
-    """Of HTK's filters, which are not normed, a quiet one may have a single bin."""
+    """HTK's filters are not normed: a quiet one may have a single bin."""
     time = np.arange(12_000) / 24_000
     for seed, level in ((1, 6e-5), (2, 3e-5), (3, 4e-5)):
         noisy = 0.95 * np.sin(2 * np.pi * 300 * time) + level * np.random.default_rng(seed).standard_normal(len(time))

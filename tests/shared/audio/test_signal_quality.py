@@ -1,4 +1,4 @@
-"""What is measured moves to the known value when a recording is broken by a known amount."""
+"""Measurements of recordings with a known loudness, noise, clipping and silence."""
 
 import io
 
@@ -35,18 +35,18 @@ def test_loudness_is_that_of_the_speech_alone():
 
 @pytest.mark.parametrize("level_db", [-70.0, -50.0, -35.0])
 def test_added_noise_is_the_noise_floor(level_db):
-    found = measure_signal(noise(speech(), level_db), RATE)
-    assert found.noise_floor_db == pytest.approx(level_db, abs=0.8)
-    assert found.loudness_db == pytest.approx(measure_signal(speech(), RATE).loudness_db, abs=0.2)
+    quality = measure_signal(noise(speech(), level_db), RATE)
+    assert quality.noise_floor_db == pytest.approx(level_db, abs=0.8)
+    assert quality.loudness_db == pytest.approx(measure_signal(speech(), RATE).loudness_db, abs=0.2)
 
 
 @pytest.mark.parametrize("gain", [1.0, 1.5])
 def test_clipping_is_the_share_that_was_cut(gain):
-    whole = tone(2.0, gain, hertz=110.0)
+    unclipped = tone(2.0, gain, hertz=110.0)
     expected = 1 - 2 / np.pi * np.arcsin(1 / gain) if gain > 1 else 0.0
     for subtype in ("PCM_16", "PCM_24", "FLOAT"):
         file = io.BytesIO()
-        soundfile.write(file, np.clip(whole, -1, 1), RATE, format="WAV", subtype=subtype)
+        soundfile.write(file, np.clip(unclipped, -1, 1), RATE, format="WAV", subtype=subtype)
         quality = read_recording(file.getvalue()).quality
         assert quality.clipped_share == pytest.approx(expected, abs=0.005)
     samples = speech()
@@ -58,9 +58,9 @@ def test_clipping_is_the_share_that_was_cut(gain):
 @pytest.mark.parametrize(("before", "after"), [(0.0, 0.0), (0.2, 1.3)])
 def test_padded_silence_is_the_silence_at_the_ends_at_any_rate(rate, before, after):
     padded = noise(np.pad(speech(rate=rate), (round(before * rate), round(after * rate))), -50.0)
-    found = measure_signal(padded, rate)
-    assert (found.leading_silence, found.trailing_silence) == pytest.approx((before, after), abs=0.021)
-    assert found.noise_floor_db == pytest.approx(-50.0, abs=1.0)
+    quality = measure_signal(padded, rate)
+    assert (quality.leading_silence, quality.trailing_silence) == pytest.approx((before, after), abs=0.021)
+    assert quality.noise_floor_db == pytest.approx(-50.0, abs=1.0)
 
 
 def test_a_constant_offset_is_neither_noise_nor_loudness():
@@ -71,7 +71,7 @@ def test_a_constant_offset_is_neither_noise_nor_loudness():
     assert shifted.leading_silence == plain.leading_silence > 0.1
 
 
-def test_what_cannot_be_measured():
+def test_a_clip_that_cannot_be_measured_gives_none():
     assert measure_signal(np.zeros(0, np.float32), RATE) is None
     broken = speech()
     for value in (np.nan, np.inf):
@@ -82,9 +82,9 @@ def test_what_cannot_be_measured():
     assert measure_signal(np.ones(5, np.float32), RATE) is not None
 
 
-def test_what_is_stored_is_what_was_measured():
+def test_measured_values_are_exact_in_float32():
     """The index holds float32: a rerun must not find other figures than the first build."""
-    found = measure_signal(noise(speech(), -47.3), RATE)
-    for value in (found.loudness_db, found.noise_floor_db, found.clipped_share, found.trailing_silence):
+    quality = measure_signal(noise(speech(), -47.3), RATE)
+    for value in (quality.loudness_db, quality.noise_floor_db, quality.clipped_share, quality.trailing_silence):
         assert isinstance(value, float)
         assert float(np.float32(value)) == value

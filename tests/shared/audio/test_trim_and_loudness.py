@@ -20,7 +20,7 @@ def silence(seconds: float) -> np.ndarray:
     return np.zeros(int(seconds * RATE), np.float32)
 
 
-def test_quiet_ends_are_cut_and_the_middle_is_not():
+def test_quiet_ends_are_trimmed_but_not_the_middle():
     middle = np.concatenate([tone(0.3), silence(0.5), tone(0.3)])
     quiet = tone(0.4, 0.5e-3)
     trimmed = trim_silence(np.concatenate([quiet, middle, silence(0.7)]), RATE, 40.0)
@@ -29,13 +29,13 @@ def test_quiet_ends_are_cut_and_the_middle_is_not():
 
 
 @pytest.mark.parametrize("rate", [22_050, 24_000, 48_000])
-def test_the_standards_reference_tone(rate):
+def test_the_reference_tone_has_the_loudness_of_the_standard(rate):
     # BS.1770: a full-scale 997 Hz sine in one channel reads -3.01 LUFS (the standard's filter is exact at 48 kHz only)
     assert integrated_loudness(tone(3, 1.0, rate=rate), rate) == pytest.approx(-3.01, abs=0.04)
     assert integrated_loudness(tone(3, 0.1, rate=rate), rate) == pytest.approx(-23.01, abs=0.04)
 
 
-def test_loudness_is_set_unless_the_peak_forbids():
+def test_loudness_is_set_unless_the_peak_would_clip():
     assert integrated_loudness(set_loudness(tone(1), RATE, -23.0), RATE) == pytest.approx(-23.0, abs=0.01)
     click = np.concatenate([tone(1, 0.01), [0.9], tone(1, 0.01)]).astype(np.float32)
     assert np.abs(set_loudness(click, RATE, -10.0)).max() == pytest.approx(1.0)
@@ -57,21 +57,21 @@ def test_a_clip_without_any_sound_is_refused(level, trim):
         (32_768 * tone(1), "unreadable audio: samples up to 16384, expected floats from -1 to 1"),
     ],
 )
-def test_what_holds_no_speech_is_refused(samples, problem):
+def test_dither_and_unscaled_floats_are_refused(samples, problem):
     with pytest.raises(AudioProblem, match=problem):
         condition(samples.astype(np.float32), rate=RATE, trim_silence_db=None, loudness_lufs=None)
     condition(tone(1, 1e-3), rate=RATE, trim_silence_db=None, loudness_lufs=None)
     condition(tone(1, 2.0), rate=RATE, trim_silence_db=None, loudness_lufs=None)
 
 
-def test_a_cache_of_trimmed_and_levelled_clips(tmp_path):
+def test_a_cache_of_trimmed_and_scaled_clips_is_sound(tmp_path):
     (tmp_path / "corpus" / "wavs").mkdir(parents=True)
     lines = []
-    for number in range(6):
-        speech = 0.03 * (number + 1) * np.random.default_rng(number).standard_normal(int(0.5 * RATE))
+    for i in range(6):
+        speech = 0.03 * (i + 1) * np.random.default_rng(i).standard_normal(int(0.5 * RATE))
         padded = np.concatenate([silence(0.4), speech, silence(0.3)])
-        soundfile.write(tmp_path / "corpus" / "wavs" / f"c{number}.wav", padded, RATE)
-        lines.append(f"c{number}|some words")
+        soundfile.write(tmp_path / "corpus" / "wavs" / f"c{i}.wav", padded, RATE)
+        lines.append(f"c{i}|some words")
     soundfile.write(tmp_path / "corpus" / "wavs" / "mute.wav", silence(1.0), RATE)
     (tmp_path / "corpus" / "metadata.csv").write_text("\n".join([*lines, "mute|some words"]))
     flags = {"audio.trim_silence_db": 40.0, "audio.loudness_lufs": -20.0, "shapes.max_reject_fraction": 0.2}

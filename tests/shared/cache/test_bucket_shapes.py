@@ -15,7 +15,7 @@ from xtts.shared.cache.bucket_shapes import (
 
 
 @pytest.mark.parametrize(("buckets", "expected"), [(1, 64.9), (2, 77.8), (4, 87.0), (6, 90.9), (8, 92.9), (12, 95.1)])
-def test_ljspeech_reaches_the_known_fill(ljspeech_rows, buckets, expected):
+def test_ljspeech_reaches_the_documented_padding_efficiency(ljspeech_rows, buckets, expected):
     ljspeech_frames = [row.mel_length for row in ljspeech_rows]
     padded_lengths = best_padded_lengths(ljspeech_frames, buckets)
     assert len(padded_lengths) == buckets
@@ -25,20 +25,20 @@ def test_ljspeech_reaches_the_known_fill(ljspeech_rows, buckets, expected):
 
 @fuzzed(few=1, many=50)
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
-def test_no_other_choice_of_heights_is_better(buckets, fuzz):
+def test_no_other_padded_lengths_are_better(buckets, fuzz):
     for frames in np.random.default_rng(fuzz.seed() + buckets).integers(1, 120, size=(fuzz.examples, 60)).tolist():
         candidates = sorted({round_up(f) for f in frames})
-        choices = (sorted({*some, candidates[-1]}) for some in combinations(candidates, buckets - 1))
+        choices = (sorted({*chosen, candidates[-1]}) for chosen in combinations(candidates, buckets - 1))
         best = max(padding_efficiency(frames, choice) for choice in choices)
         assert padding_efficiency(frames, best_padded_lengths(frames, buckets)) == best
 
 
-def test_token_height_is_the_longest_text_of_the_bucket_and_never_zero():
+def test_a_shape_holds_the_longest_text_and_is_never_empty():
     shapes = choose_shapes([3, 17, 40, 9], [10, 12, 90, 96], 2)
     assert shapes == [BucketShape(tokens=24, frames=16), BucketShape(tokens=40, frames=96)]
     assert choose_shapes([1], [1], 4) == [BucketShape(tokens=8, frames=8)]
 
 
-def test_the_lowest_shape_that_holds_both_lengths_is_taken():
+def test_the_smallest_shape_that_holds_both_lengths_is_taken():
     shapes = [BucketShape(tokens=8, frames=16), BucketShape(tokens=24, frames=96)]
     assert fitting_buckets(shapes, [8, 9, 9], [16, 16, 97]).tolist() == [0, 1, -1]

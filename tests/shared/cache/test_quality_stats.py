@@ -1,4 +1,4 @@
-"""Which clips stand out, from rows of the index alone."""
+"""Clips that stand out, from rows of the index alone."""
 
 from dataclasses import replace
 
@@ -36,11 +36,11 @@ def even(row):
 @pytest.mark.parametrize(
     "different", [{}, {"noise_floor_db": -90.0}, {"leading_silence": 0.0}, {"clipped_share": 1e-5}]
 )
-def test_an_even_corpus_has_no_outliers_and_a_better_clip_is_none(even, row, different):
-    found = quality_stats([*even, row("better", **different)], 22_050)
-    assert found.outliers == found.worst(10) == found.by_measure() == []
-    (line,) = found.speakers
-    assert (line.clips, line.low_rate, line.outliers, found.unmeasured) == (10, 0, 0, 0)
+def test_neither_a_uniform_corpus_nor_a_better_clip_has_outliers(even, row, different):
+    stats = quality_stats([*even, row("better", **different)], 22_050)
+    assert stats.outliers == stats.worst(10) == stats.by_measure() == []
+    (line,) = stats.speakers
+    assert (line.clips, line.low_rate, line.outliers, stats.unmeasured) == (10, 0, 0, 0)
     assert line.medians["speaking rate"] == 12
     assert line.hours == pytest.approx(10 / 3600)
 
@@ -54,23 +54,23 @@ def test_an_even_corpus_has_no_outliers_and_a_better_clip_is_none(even, row, dif
         ({"text": "two"}, "speaking rate"), ({"seconds": 0.3}, "speaking rate"),
     ],
 )  # fmt: skip
-def test_one_broken_clip_stands_out_by_what_is_broken(even, row, different, measure):
-    found = quality_stats([*even, row("broken", **different)], 22_050)
-    assert [(one.row.clip.id, one.measure.name) for one in found.outliers] == [("broken", measure)]
-    assert found.speakers[0].outliers == 1
-    assert [m.name for m, _ in found.by_measure()] == [measure]
-    assert [[one.measure.name for one in some] for some in found.worst(2)] == [[measure]]
+def test_a_broken_clip_stands_out_by_what_is_broken(even, row, different, measure):
+    stats = quality_stats([*even, row("broken", **different)], 22_050)
+    assert [(outlier.row.clip.id, outlier.measure.name) for outlier in stats.outliers] == [("broken", measure)]
+    assert stats.speakers[0].outliers == 1
+    assert [m.name for m, _ in stats.by_measure()] == [measure]
+    assert [[outlier.measure.name for outlier in outliers] for outliers in stats.worst(2)] == [[measure]]
 
 
-def test_a_noisy_speaker_is_compared_with_itself_and_few_clips_with_the_corpus(even, row):
+def test_speakers_with_few_clips_are_compared_with_all_clips(even, row):
     noisy = [row(f"noisy-{n}", "noisy", noise_floor_db=-30 + 0.5 * n) for n in range(8)]
     assert not quality_stats([*even, *noisy], 22_050).outliers
-    found = quality_stats([*even, *even, noisy[0], noisy[1]], 22_050)
-    assert {one.row.clip.id for one in found.outliers} == {"noisy-0", "noisy-1"}
-    assert [(line.name, line.clips, line.outliers) for line in found.speakers] == [("", 18, 0), ("noisy", 2, 2)]
+    stats = quality_stats([*even, *even, noisy[0], noisy[1]], 22_050)
+    assert {outlier.row.clip.id for outlier in stats.outliers} == {"noisy-0", "noisy-1"}
+    assert [(line.name, line.clips, line.outliers) for line in stats.speakers] == [("", 18, 0), ("noisy", 2, 2)]
 
 
-def test_sample_rates_below_the_profile_are_counted_and_rejected_clips_are_not(even, row):
+def test_kept_clips_with_a_low_sample_rate_are_counted(even, row):
     low = row("low", notes="mixed down from 2 channels; resampled from 16000 Hz")
     high = row("high", notes="resampled from 48000 Hz; trimmed 0.10 s")
     rejected = low.rejected("empty text")
@@ -78,7 +78,7 @@ def test_sample_rates_below_the_profile_are_counted_and_rejected_clips_are_not(e
     assert (line.clips, line.low_rate) == (11, 1)
 
 
-def test_a_speaker_with_few_clips_does_not_cost_a_median_of_the_corpus(row, monkeypatch):
+def test_a_speaker_with_few_clips_costs_no_median_of_all_clips(row, monkeypatch):
     """At 100,000 speakers that took hours."""
     rows, compared = [row(f"clip-{n}", f"speaker-{n}") for n in range(200)], []
     median = np.median
@@ -96,6 +96,6 @@ def test_a_speaker_with_few_clips_does_not_cost_a_median_of_the_corpus(row, monk
         ({"text": "many letters " * 9}, ["99.0 letters per second, expected 1.5 to 35: are these the transcripts?"]),
     ],
 )
-def test_texts_that_cannot_be_what_is_spoken_are_doubted(row, different, doubts):
-    clips = [row(f"clip-{number}", **different) for number in range(12)]
+def test_texts_that_cannot_be_transcripts_are_doubted(row, different, doubts):
+    clips = [row(f"clip-{i}", **different) for i in range(12)]
     assert quality_stats(clips, 22_050).doubts[-1:] == doubts

@@ -4,7 +4,7 @@ from xtts.shared.cache.clip_index import Clip, IndexRow
 from xtts.shared.cache.stats import corpus_stats, read_lengths
 
 
-def test_ljspeech_percentiles_and_plans(ljspeech_rows, tmp_path):
+def test_ljspeech_has_the_documented_percentiles(ljspeech_rows, tmp_path):
     path = tmp_path / "index.parquet"
     path.write_bytes(index_bytes(ljspeech_rows))
     stats = corpus_stats(read_lengths(path))

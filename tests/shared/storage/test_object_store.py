@@ -73,7 +73,7 @@ def test_a_download_is_complete_and_correct_or_leaves_no_file(store, tmp_path):
 
 
 @pytest.mark.long
-def test_a_missing_bucket_is_named(object_server):
+def test_a_missing_bucket_is_reported(object_server):
     store = ObjectStore(location("s3://no-such-bucket-here/cache"))
     with pytest.raises(LockstepError, match=r"^s3://no-such-bucket-here/cache: no such bucket; look at its name"):
         store.list()

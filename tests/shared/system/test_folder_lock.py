@@ -1,4 +1,4 @@
-"""One process changes a folder, any number read it; a system or a disk without locks is told in words."""
+"""Locks: one process writes to a folder, many read it; missing locks are reported."""
 
 import errno
 import fcntl
@@ -12,7 +12,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock, exclusive, without_readers
 
 
-def test_a_second_lock_of_a_folder_is_refused_until_the_first_ends(tmp_path):
+def test_a_second_writer_is_refused_until_the_first_ends(tmp_path):
     refused = pytest.raises(LockstepError, match="another process is at work")
     with exclusive(tmp_path), refused, exclusive(tmp_path):
         pass
@@ -21,7 +21,7 @@ def test_a_second_lock_of_a_folder_is_refused_until_the_first_ends(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [".lock"]
 
 
-def test_the_locked_file_is_open_for_writing(tmp_path, monkeypatch):
+def test_lock_files_are_opened_for_writing(tmp_path, monkeypatch):
     """NFS answers EBADF to an exclusive lock on anything else."""
     seen, real = [], fcntl.flock
 
@@ -38,7 +38,7 @@ def test_the_locked_file_is_open_for_writing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.EBADF])
-def test_a_file_system_without_locks_is_one_line_and_does_not_stop_readers(monkeypatch, tmp_path, code):
+def test_missing_locks_stop_writers_but_not_readers(monkeypatch, tmp_path, code):
     def flock(*_: object) -> None:
         raise OSError(code, os.strerror(code))
 
@@ -53,7 +53,7 @@ def test_a_file_system_without_locks_is_one_line_and_does_not_stop_readers(monke
 
 
 @pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
-def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path, code):
+def test_a_read_only_folder_stops_writers_but_not_readers(monkeypatch, tmp_path, code):
     real = os.open
 
     def opened(path, flags, *mode):
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_written_to(monkeypatch, tmp_path, code):
         assert free
 
 
-def test_readers_share_and_one_that_released_or_was_killed_holds_nothing(tmp_path):
+def test_read_locks_are_shared_and_end_with_release_or_process(tmp_path):
     first, second = ReadLock(tmp_path), ReadLock(tmp_path / "nowhere")
     second.release()
     with without_readers(tmp_path) as free:

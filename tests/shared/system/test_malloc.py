@@ -23,7 +23,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="mallopt is of glibc")
-def test_freed_blocks_are_used_again():
+def test_freed_blocks_are_reused():
     runs = ([sys.executable, "-c", FAULTS, what] for what in ("keep", "leave"))
     keep, leave = (int(subprocess.run(run, capture_output=True, check=True).stdout) for run in runs)
     assert keep < 1000 < leave

@@ -1,4 +1,4 @@
-"""The largest memory of a process, where the system tells."""
+"""Peak memory of a process."""
 
 import subprocess
 import sys
@@ -15,8 +15,8 @@ assert peak_resident_bytes() > size
 """
 
 
-def test_memory_that_was_used_once_counts_for_good():
-    """In a process whose parent is small: one takes over the peak of its parent, which is gigabytes in the tests."""
+def test_peak_memory_keeps_counting_freed_memory():
+    """Runs in a child of a small process: a child inherits the peak of its parent, which is gigabytes in the tests."""
     command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c", USED_ONCE]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

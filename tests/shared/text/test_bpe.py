@@ -39,7 +39,7 @@ def test_common_pieces_are_one_token(learned):
     assert replace(learned, add_blank=True).encode("the").ids[1::2] == learned.encode("the").ids
 
 
-def test_the_order_of_the_texts_and_the_process_do_not_matter(learned):
+def test_merges_do_not_depend_on_order_or_process(learned):
     assert learn_tokenizer("bpe", {"en": TEXTS[::-1]}, vocabulary=64, add_blank=False) == learned
     code = (
         "import sys; from xtts.shared.text.tokenizer import learn_tokenizer\n"
@@ -50,11 +50,11 @@ def test_the_order_of_the_texts_and_the_process_do_not_matter(learned):
     assert done.stdout == learned.to_bytes()
 
 
-def test_cache_and_voice_hold_it_and_it_stays_while_clips_come_and_go(learned, tone_corpus, tmp_path):
+def test_bpe_is_stored_and_kept_when_clips_come_and_go(learned, tone_corpus, tmp_path):
     corpus, cache = tone_corpus(tmp_path / "corpus", len(TEXTS), seconds=(1.5, 1.6)), tmp_path / "cache"
 
     def build(texts, vocabulary=64, **options):
-        lines = (f"tone-{number:04d}|{text}\n" for number, text in enumerate(texts))
+        lines = (f"tone-{i:04d}|{text}\n" for i, text in enumerate(texts))
         (corpus / "metadata.csv").write_text("".join(lines))
         config = load_config(
             "tiny", flags={"text.tokenizer": "bpe", "text.add_blank": False, "text.bpe_vocabulary": vocabulary}

@@ -37,10 +37,10 @@ def tokens() -> dict[str, list[dict[str, str]]]:
         for text in spoken(code):
             row, left_out = {"text": text}, set[str]()
             for kind in KINDS:
-                found = made[code, kind].encode(text)
-                symbols = [made[code, kind].symbols[i] for i in found.ids]
+                encoded = made[code, kind].encode(text)
+                symbols = [made[code, kind].symbols[i] for i in encoded.ids]
                 row[kind] = ("|" if kind == "bpe" else "").join(symbols)
-                left_out |= set(found.unknown)
+                left_out |= set(encoded.unknown)
             golden[code].append({**row, "left out": "".join(sorted(left_out))})
     return golden
 
@@ -55,13 +55,13 @@ def made():
 
 
 @pytest.mark.parametrize("code", SENTENCES)
-def test_the_tokens_are_those_that_were_reviewed(made, code):
+def test_tokens_equal_the_reviewed_ones(made, code):
     assert len(SENTENCES[code]) == 10
     assert made[code] == json.loads(GOLDEN.read_text(encoding="utf-8"))[code]
 
 
 @pytest.mark.parametrize("code", SENTENCES)
-def test_ids_become_the_text_again(code):
+def test_ids_decode_to_the_text(code):
     if code == "cmn":
         pytest.importorskip("pypinyin")
     tokenizer = learned("characters", code)

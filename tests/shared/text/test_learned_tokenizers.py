@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - letters of many scripts look like others
-"""Alphabets that are learned: what they hold, and that ids stay."""
+"""Learned alphabets: their symbols, and ids that stay."""
 
 import sys
 
@@ -16,7 +16,7 @@ def learn(texts, kind="characters", **options):
     return learn_tokenizer(kind, texts, **{"add_blank": False, **options})
 
 
-def test_the_alphabet_is_what_the_corpus_is_written_in():
+def test_the_alphabet_holds_the_letters_of_the_corpus():
     made = learn({"de": ["Größe: 5!", "Äß"]})
     assert made.symbols == (*COMMON, *sorted("größeä"))
     assert made.languages == ("de",)
@@ -31,7 +31,7 @@ def test_the_alphabet_is_what_the_corpus_is_written_in():
         ("json", "ko", "안녕하세요!", "안녕하세요!"),  # jamo, and syllables again
     ],
 )
-def test_texts_that_are_read_before_they_are_spelled(library, code, text, read):
+def test_chinese_japanese_and_korean_are_spelled_as_read(library, code, text, read):
     pytest.importorskip(library)
     made = learn({code: [text]})
     assert made.decode(made.encode(text).ids) == read
@@ -39,13 +39,13 @@ def test_texts_that_are_read_before_they_are_spelled(library, code, text, read):
     assert code != "ko" or len(made.encode(text).ids) == 15
 
 
-def test_english_alone_is_a_fixed_table():
+def test_english_has_a_fixed_table():
     made = learn({"en": ["anything", "é"]})
     assert made == build_tokenizer("characters", add_blank=False)
     assert made.encode("Café, Straße!").ids == [CHARACTERS.index(c) for c in (START, *"cafe, strasse!", END)]
 
 
-def test_new_letters_are_appended_and_none_goes():
+def test_new_letters_are_appended_and_none_is_removed():
     before = learn({"de": ["abc ü"]})
     after = learn({"de": ["zß a"]}, previous=before)
     assert after.symbols == (*before.symbols, "z", "ß")
@@ -53,7 +53,7 @@ def test_new_letters_are_appended_and_none_goes():
     assert learn({"fa": ["س"]}, previous=after).languages == ("de", "fa")
 
 
-def test_a_mixture_has_the_letters_of_all_and_english_stays_english():
+def test_several_languages_share_a_table_of_all_their_letters():
     made = learn({"en": ["hello"], "de": ["Größe"], "ru": ["да"]})
     assert made.symbols == (*COMMON, *sorted({*"abcdefghijklmnopqrstuvwxyz", *"größe", *"да"}))
     assert made.decode(made.encode("Größe").ids) == "grosse"
@@ -83,13 +83,13 @@ def test_lower_case_strips_nothing(language, text, lowered):
         ("tokenizers", "bpe", "de", "bpe"),
     ],
 )
-def test_without_the_library_the_message_names_the_extra(monkeypatch, library, kind, language, extra):
+def test_a_missing_library_is_reported_with_its_extra(monkeypatch, library, kind, language, extra):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(LockstepError, match=rf"lockstep-tts\[{extra}\]"):
         learn({language: ["好"]}, kind)
 
 
-def test_pieces_of_other_scripts():
+def test_bpe_learns_pieces_in_other_scripts():
     pytest.importorskip("tokenizers")
     texts = ["здравствуй, здравый здравец", "здравие и здравница", "क्या क्या क्या", "می‌روم می‌روم"]
     made = learn({"ru": texts}, "bpe", vocabulary=100)
@@ -102,7 +102,7 @@ def test_pieces_of_other_scripts():
     assert made.encode("здравие").ids == grown.encode("здравие").ids
 
 
-def test_more_letters_than_the_vocabulary_holds():
+def test_more_letters_than_the_vocabulary_are_refused():
     pytest.importorskip("tokenizers")
     with pytest.raises(LockstepError, match=r"96 letters and signs .* --set text.bpe_vocabulary=192"):
         learn({"yue": ["".join(map(chr, range(0x4E00, 0x4E50)))]}, "bpe", vocabulary=64)

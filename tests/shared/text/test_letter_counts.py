@@ -1,4 +1,4 @@
-"""No letter is lost in silence: counts, shares and what the build says."""
+"""Letters without a token: counts, shares and errors."""
 
 import pytest
 
@@ -12,14 +12,14 @@ ENGLISH = "the quick brown fox jumps over the lazy dog "
 def counted(language: str, texts: list[str]) -> LetterCounts:
     tokenizer = learn_tokenizer("characters", {language: texts}, add_blank=False)
     counts = LetterCounts(language)
-    for number, text in enumerate(texts):
-        counts.add(f"clip{number}", text, tokenizer.encode(text).unknown)
+    for i, text in enumerate(texts):
+        counts.add(f"clip{i}", text, tokenizer.encode(text).unknown)
     return counts
 
 
-def test_characters_are_told_with_name_count_and_an_example():
+def test_characters_are_listed_with_name_count_and_example():
     counts = counted("en", [ENGLISH * 9, "café 5 日", "日 é5€"])
-    told = [(one.character, one.count, one.example, one.fate, one.is_letter) for one in counts.characters()]
+    told = [(row.character, row.count, row.example, row.fate, row.is_letter) for row in counts.characters()]
     assert told == [
         ("5", 2, "clip1", "left out", False),
         ("日", 2, "clip1", "left out", True),
@@ -30,13 +30,13 @@ def test_characters_are_told_with_name_count_and_an_example():
     assert counts.characters()[2].shown == "€ 1x in clip clip2"
     assert counts.lost_share == pytest.approx(4 / counts.letters.total())
     rare = counted("de", ["aaa bbb ß", "aß ñ bbb"]).characters()
-    assert [(one.character, one.fate) for one in rare] == [("ß", "rare"), ("ñ", "rare")]
+    assert [(row.character, row.fate) for row in rare] == [("ß", "rare"), ("ñ", "rare")]
     assert dict(counted("en", [ENGLISH, "Й й"]).left_out) == {"й": 2}, "not taken apart and folded"
 
 
-def test_phonemes_in_double_brackets_are_no_letters_of_the_corpus():
+def test_phonemes_in_double_brackets_are_not_counted_as_letters():
     counts = LetterCounts("de")
-    counts.add("one", "ja [[ʙʙa]]", "ʙ")
+    counts.add("clip", "ja [[ʙʙa]]", "ʙ")
     assert (dict(counts.letters), dict(counts.left_out)) == ({"j": 1, "a": 1}, {"ʙ": 2})
 
 
@@ -47,19 +47,19 @@ def test_phonemes_in_double_brackets_are_no_letters_of_the_corpus():
         ("ru", "سلام، حال شما چطور است؟", r"Russian \(ru\), but most letters are Arabic.*--set text.language=CODE"),
     ],
 )
-def test_another_language_or_script_is_refused_with_the_setting_though_letters_could_be_learned(language, text, said):
+def test_a_corpus_in_another_language_or_script_is_refused(language, text, said):
     with pytest.raises(LockstepError, match=said) as caught:
         check_letters(counted(language, [text]), 0.001)
     assert caught.value.where == "text.language"
 
 
-def test_a_corpus_of_phonemes_is_told_how_they_are_written():
+def test_a_corpus_of_ipa_is_refused_with_the_fix():
     fix = r"expected at most 0\.10% with .*; write phonemes as .* and build with --set text.tokenizer=ph"
     with pytest.raises(LockstepError, match=fix):
         check_letters(counted("en", ["h\u0259l\u02c8o\u028a w\u02c8\u025c\u02d0ld"]), 0.001)
 
 
-def test_a_few_foreign_letters_pass_and_the_limit_that_is_proposed_is_enough():
+def test_few_foreign_letters_pass_and_the_proposed_limit_works():
     counts = counted("en", [ENGLISH * 100, "日"])
     check_letters(counts, counts.lost_share)
     with pytest.raises(LockstepError) as caught:
@@ -67,20 +67,20 @@ def test_a_few_foreign_letters_pass_and_the_limit_that_is_proposed_is_enough():
     check_letters(counts, float(caught.value.fix.partition("max_unknown_share=")[2].split()[0]))
 
 
-def test_letters_that_espeak_would_spell():
+def test_letters_that_espeak_would_spell_are_refused():
     counts = LetterCounts("de")
-    counts.add("one", "Das ist 日本, ja", "日本")
-    with pytest.raises(LockstepError, match=r"spelled by espeak-ng \(Chinese characters: 日 1x in clip one") as caught:
+    counts.add("clip", "Das ist 日本, ja", "日本")
+    with pytest.raises(LockstepError, match=r"spelled by espeak-ng \(Chinese characters: 日 1x in clip clip") as caught:
         check_letters(counts, 0.001, kind="phonemes")
     assert "text.tokenizer=characters" in caught.value.fix
 
 
-def test_counts_over_parts_of_a_corpus_are_those_of_the_whole_in_any_order():
+def test_merged_counts_do_not_depend_on_the_order():
     clips = [("b", "Ünïcode a", "ï"), ("a", "ünd so x", "x"), ("c", "plain", ""), ("d", "ï", "ï")]
     texts = [(clip, text, "de", unknown) for clip, text, unknown in clips]
-    (whole,), found = count_letters(texts, "de"), LetterCounts("de")
+    (expected,), merged = count_letters(texts, "de"), LetterCounts("de")
     for start in (2, 0):
-        (part,) = count_letters(texts[start : start + 2], "de")
-        found.merge(part)
-    assert found == whole == count_letters(texts[::-1], "de")[0]
-    assert found.examples["ï"] == "b"
+        (counts,) = count_letters(texts[start : start + 2], "de")
+        merged.merge(counts)
+    assert merged == expected == count_letters(texts[::-1], "de")[0]
+    assert merged.examples["ï"] == "b"

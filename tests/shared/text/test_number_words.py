@@ -21,7 +21,7 @@ from xtts.shared.text.tokenizer import learn_tokenizer
         ("de", "7" * 20, " ".join(["sieben"] * 20)),
     ],
 )
-def test_in_words(language, written, spoken):
+def test_numbers_are_read_in_the_words_of_the_language(language, written, spoken):
     assert expand(written, language) == spoken
 
 
@@ -42,7 +42,7 @@ def test_no_english_word_gets_into_another_language(language):
         ("uz", "8!", "sakkiz!"),
     ],
 )
-def test_digits_are_spoken_one_by_one_where_there_are_no_other_words(language, written, spoken):
+def test_digits_are_read_one_by_one_without_other_words(language, written, spoken):
     if language == "cmn":
         pytest.importorskip("pypinyin")
     tokenizer = learn_tokenizer("characters", {language: [written]}, add_blank=False)

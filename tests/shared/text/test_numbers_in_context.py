@@ -20,7 +20,7 @@ def words(text):
 
 
 @pytest.mark.parametrize("code", TABLES)
-def test_a_table_of_written_and_spoken(code):
+def test_numbers_in_context_are_read_as_in_the_table(code):
     rows = cases(code)
     assert len(rows) >= 120
     wrong = [(written, spoken, expand(written, code)) for written, spoken in rows]
@@ -42,7 +42,7 @@ def test_a_table_of_written_and_spoken(code):
         ("fa", "12/05/2024 14:30", "دوازده پنج دو هزار و بیست و چهار چهارده سی"),
     ],
 )
-def test_dates_times_and_ordinals_of_other_languages(code, written, spoken):
+def test_dates_times_and_ordinals_in_other_languages_are_read(code, written, spoken):
     assert expand(written, code) == spoken
 
 
@@ -56,7 +56,7 @@ def test_no_digit_is_dropped(code, written):
     assert code == "ko" or len(words(spoken)) >= len(re.findall("[0-9]+", written))  # Korean numbers touch letters
 
 
-def test_sentences_stay_sentences():
+def test_a_full_stop_of_an_abbreviation_still_ends_its_sentence():
     assert expand("He came at 5 p.m. Then he left.") == "He came at five p m. Then he left."
     assert expand("Add 5 ft. Then 10 ft. more.") == "Add five feet. Then ten feet more."
     assert expand("Pears, etc. He left, etc.") == "Pears, et cetera. He left, et cetera."
@@ -64,5 +64,5 @@ def test_sentences_stay_sentences():
     assert expand("Äpfel usw. Dann", "de") == "Äpfel und so weiter. Dann"
 
 
-def test_a_unit_of_two_words_has_any_white_space():
+def test_a_unit_of_two_words_allows_any_white_space():
     assert expand("500 sq\tft and 1 sq\nft") == "five hundred square feet and one square foot"

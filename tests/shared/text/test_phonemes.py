@@ -42,11 +42,11 @@ ENGLISH = {
 }
 
 
-def test_english_words_stress_punctuation_numbers_and_abbreviations():
+def test_english_phonemes_keep_stress_and_punctuation():
     assert dict(zip(ENGLISH, spoken(*((text, "en") for text in ENGLISH)), strict=True)) == ENGLISH
 
 
-def test_no_sign_is_named_that_nobody_says():
+def test_signs_that_readers_do_not_say_are_not_named():
     signs = ("home_page", "five/twelve", "x*y", "a # b", "go \U0001f600 \u2192 on")
     spaces = ("home page", "five twelve", "x y", "a b", "go on")
     for code in ("en", "de"):
@@ -66,12 +66,12 @@ def test_no_sign_is_named_that_nobody_says():
         ("这儿很好", "这[[ər²]]很好", "cmn"),
     ],
 )
-def test_other_forms_of_letters_digits_and_signs_are_read_as_the_plain_ones(written, plain, code):
-    one, other = spoken((written, code), (plain, code))
-    assert one == other
+def test_variant_forms_of_characters_are_read_as_the_plain_ones(written, plain, code):
+    variant, expected = spoken((written, code), (plain, code))
+    assert variant == expected
 
 
-def test_what_holds_no_letter_or_digit_has_no_sound_and_dashes_pause():
+def test_emoticons_and_arrows_are_silent_and_dashes_pause():
     for code in ("en", "de", "fa"):
         assert spoken(("!!!", code), (":)", code), ("Hi :-) you", code)) == ["", "", *spoken(("Hi you", code))]
         assert spoken(("a => b -> c", code), ("+++ a +++", code)) == spoken(("a b c", code), ("a", code))
@@ -86,7 +86,7 @@ def test_what_holds_no_letter_or_digit_has_no_sound_and_dashes_pause():
     )
 
 
-def test_signs_that_the_voice_passes_over_are_known():
+def test_signs_that_the_voice_skips_are_reported():
     pairs = {("₹ ५ ¥", "hi"): "₹¥", ("5 ₹ $", "ru"): "₹", ("5 € 50 % ₽", "de"): "₽", ("3 × 4 = 12 ‰", "en"): "‰"}
     assert [signs for _, signs in say(*pairs)] == list(pairs.values())
 
@@ -99,7 +99,7 @@ GIVEN = {
 }
 
 
-def test_phonemes_in_double_brackets_are_taken_as_they_are():
+def test_phonemes_in_double_brackets_are_kept():
     assert dict(zip(GIVEN, spoken(*((text, "en") for text in GIVEN)), strict=True)) == GIVEN
     wanted = {
         ("Das ist [[ˈhaʊ̯s]]. [[çõ]]", "de"): "das ɪst ˈhaʊ̯s. ço\u0303",
@@ -108,9 +108,9 @@ def test_phonemes_in_double_brackets_are_taken_as_they_are():
     assert dict(zip(wanted, spoken(*wanted), strict=True)) == wanted
 
 
-def test_order_and_company_do_not_matter():
+def test_phonemes_do_not_depend_on_earlier_texts():
     """Workers speak the clips of a corpus in any order."""
-    pairs = [(text, code) for code, some in SENTENCES.items() for text in [*some, "IBM naïve 3.50 € 日本 Жук", "१२ ५"]]
+    pairs = [(text, code) for code, own in SENTENCES.items() for text in [*own, "IBM naïve 3.50 € 日本 Жук", "१२ ५"]]
     pairs += [(text, "en") for text in ("Été \U0001f600 naïve?", "a" * 3000, "x, " * 500)]
     mixed = pairs[::7] + [pair for i, pair in enumerate(pairs) if i % 7]
     alone = dict(zip(mixed, spoken(*mixed), strict=True))
@@ -118,7 +118,7 @@ def test_order_and_company_do_not_matter():
     assert spoken(pairs[-3]) == [alone[pairs[-3]]]
 
 
-def test_marks_of_a_language_switch_and_of_notation_are_gone():
+def test_marks_of_language_switches_and_of_notation_are_removed():
     """Tones and pauses of other languages are in the golden tokens."""
     wanted = {
         ("hello мир", "ru"): "həlˈəʊ mʲˈir", ("je ne sais", "fr"): "ʒə nə sˈɛ", ("麻", "cmn"): "mˈɑ²",
@@ -127,7 +127,7 @@ def test_marks_of_a_language_switch_and_of_notation_are_gone():
     assert dict(zip(wanted, spoken(*wanted), strict=True)) == wanted
 
 
-def test_letters_without_a_reading_are_named_and_left_out():
+def test_letters_without_a_reading_are_reported_and_left_out():
     (german, spelled), (same, none), (english, foreign) = say(("ja 日 ж", "de"), ("ja", "de"), ("so 日", "en"))
     assert (german, spelled) == (same, "ж日")
     assert none == ""
@@ -135,14 +135,14 @@ def test_letters_without_a_reading_are_named_and_left_out():
     assert english.startswith("sˌoʊ tʃ")  # as English caches have it
 
 
-def test_a_language_that_is_spelled_and_one_without_a_voice_are_refused():
+def test_a_language_without_a_full_voice_is_refused():
     japanese, none = spoken(("あ", "ja"), ("a", "qqq"))
     assert "phonemes in Japanese, for which espeak-ng has no voice" in japanese
     assert "--set text.tokenizer=characters" in japanese
     assert "espeak-ng has no voice qqq" in none
 
 
-def test_threads_that_speak_at_once_get_the_phonemes_of_their_own_text():
+def test_threads_get_the_phonemes_of_their_own_texts():
     code = f"from concurrent.futures import ThreadPoolExecutor\n{CODE}".replace(
         "[say(*pair) for pair in json.load(sys.stdin)]",
         "list(ThreadPoolExecutor(4).map(lambda pair: say(*pair), json.load(sys.stdin)))",

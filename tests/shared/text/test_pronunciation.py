@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - IPA letters look like others
-"""Lexicons: which words they mean, and what is wrong with a file."""
+"""Lexicons: which words they replace, and malformed files."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def lexicon(tmp_path):
         ("[[nguyen]] -- US", "[[nguyen]] -- you ess"),
     ],
 )
-def test_whole_words_are_replaced_small_ones_in_any_case(lexicon, written, read):
+def test_whole_words_are_replaced_lower_case_ones_in_any_case(lexicon, written, read):
     assert pronounced(written, lexicon(WORDS, "phonemes")) == read
 
 
@@ -45,13 +45,13 @@ def test_whole_words_are_replaced_small_ones_in_any_case(lexicon, written, read)
         ("ok\tno", r"another reading of 'ok', expected one for a word"),
     ],
 )  # fmt: skip
-def test_a_bad_line_is_named(lexicon, line, message):
+def test_a_malformed_line_is_refused_with_its_location(lexicon, line, message):
     with pytest.raises(LockstepError, match=rf"lexicon.tsv:3: .*{message}"):
         lexicon(f"ok\tokay\n\n{line}\n")
 
 
-def test_a_file_that_cannot_be_read(tmp_path):
+def test_an_unreadable_lexicon_is_refused(tmp_path):
     (tmp_path / "latin").write_bytes(b"a\t\xff")
-    for name, found in (("none", "No such file"), ("latin", "not UTF-8 text")):
-        with pytest.raises(LockstepError, match=f"{name}: .*{found}.*expected lines of a word, a tab and its reading"):
+    for name, error in (("none", "No such file"), ("latin", "not UTF-8 text")):
+        with pytest.raises(LockstepError, match=f"{name}: .*{error}.*expected lines of a word, a tab and its reading"):
             read_lexicon(tmp_path / name, "bpe")

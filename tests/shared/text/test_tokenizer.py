@@ -16,7 +16,7 @@ def test_the_symbol_table_is_fixed():
     assert len(set(CHARACTERS)) == len(CHARACTERS) == PLAIN.size
 
 
-def test_a_text_has_a_start_and_an_end_and_blanks_go_around_every_token():
+def test_a_text_gets_start_and_end_and_blanks_around_every_token():
     a, b = (CHARACTERS.index(letter) for letter in "ab")
     assert PLAIN.encode("ab").ids == [2, a, b, 3]
     assert BLANKS.encode("ab").ids == [1, 2, 1, a, 1, b, 1, 3, 1]
@@ -26,7 +26,7 @@ def test_typography_case_accents_and_spaces_are_folded():
     assert fold_english("  \u201cÇa  va,\u201d l\u2019été \u2014 Straße\n") == '"ca va," l\'ete - strasse'
 
 
-def test_unknown_characters_are_reported_and_a_text_of_them_is_empty():
+def test_unknown_characters_are_counted_and_left_out():
     tokens = PLAIN.encode("5 cats, 5 日")
     assert (tokens.unknown, tokens.left_out) == ("5日", {"5": 2, "日": 1})
     assert PLAIN.decode(tokens.ids) == " cats,  "
@@ -39,12 +39,12 @@ SIGNS = {
     "a\U0001f600b \u2022 (c)": "a b (c)", "so\u00adft ze\u200bro": "soft zero", "a5b \u65e5c": "ab c",
     "a @ , b": "a, b",
 }  # fmt: skip
-"""Only signs part words; letters and digits without a symbol, and what is invisible, do not."""
+"""Only signs separate words; letters and digits without a symbol, and what is invisible, do not."""
 
 
 @pytest.mark.parametrize("kind", ["characters", "bpe"])
 @pytest.mark.parametrize("language", ["en", "de"])
-def test_a_sign_without_a_symbol_parts_words_and_is_counted(kind, language):
+def test_a_sign_without_a_symbol_separates_words_and_is_counted(kind, language):
     if kind == "bpe":
         pytest.importorskip("tokenizers")
     tokenizer = learn_tokenizer(kind, {language: ["abcdefghijklmnopqrstuvwxyz", *SIGNS.values()]}, add_blank=False)
@@ -56,12 +56,12 @@ def test_a_sign_without_a_symbol_parts_words_and_is_counted(kind, language):
     assert tokenizer.encode("a*b*c").left_out == {"*": 2}
 
 
-def test_phonemes_are_refused_where_letters_are_read():
+def test_a_tokenizer_of_letters_refuses_phonemes():
     with pytest.raises(LockstepError, match=r"clip 7: phonemes, \[\[wɜd\]\], expected letters.*tokenizer=phonemes"):
         PLAIN.encode("a [[wɜd]]", location="clip 7")
 
 
-def test_the_tokenizer_file(tmp_path):
+def test_a_tokenizer_file_is_read_back_or_refused(tmp_path):
     path = tmp_path / "tokenizer.json"
     for made in (BLANKS, learn_tokenizer("characters", {"de": ["ja"], "fa": ["بله"]}, add_blank=True)):
         path.write_text(json.dumps(made.to_json()))
