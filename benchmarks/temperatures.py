@@ -18,7 +18,7 @@ from setup.amounts import parse, program_parser
 
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.config_flags import DEFAULT_CACHE
-from xtts.shared.errors import reported
+from xtts.shared.errors import report_errors
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_fastest_synthesizer
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--nfe", type=int, nargs="+")
     parser.add_argument("--limit", type=int, help="most sentences")
     options = parse(parser, full=FULL, quick=QUICK)
-    with reported():
+    with report_errors():
         rows = {name: mean_row(systems) for name, systems in listen(options).items()}
     keys = [key for key in ROWS if any(key in row for row in rows.values())]
     table = [{"audio": name} | {ROWS[key][0].strip(): row.get(key) for key in keys} for name, row in rows.items()]

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options, resolve
-from xtts.shared.errors import reported
+from xtts.shared.errors import report_errors
 from xtts.shared.system.machine import usable_cores
 
 _FOLDER = click.Path(path_type=Path)
@@ -120,7 +120,7 @@ def build(
 
     The cache is what xtts-train reads. Run it again after a change or a crash: it does what is left to do.
     """
-    with reported():
+    with report_errors():
         from xtts.precompute.workers.open_engine import open_engine, ray_address_of
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import location
@@ -187,7 +187,7 @@ def verify(
 
     Exit code 0: sound, 1: damaged, 2: the check could not run.
     """
-    with reported():
+    with report_errors():
         from xtts.precompute.check.verify_command import find_problems, run_verify
         from xtts.precompute.corpus.corpus_entries import parse_data
         from xtts.precompute.view.terminal import Display
@@ -209,7 +209,7 @@ def verify(
 @_cache_option
 def stats(cache: str) -> None:
     """Print statistics of a cache: lengths, padding, letters, and the quality of the recordings by speaker."""
-    with reported():
+    with report_errors():
         from xtts.precompute.view.terminal import quality_text, stats_text
         from xtts.shared.cache.cache_copy import local_cache
         from xtts.shared.cache.cache_spec import load_spec
@@ -238,7 +238,7 @@ def inspect(cache: str, clip_id: str | None, out: Path) -> None:
         if cache == DEFAULT_CACHE or is_url(cache) or Path(cache).is_dir():
             raise click.UsageError("Missing argument 'ID'.")
         cache, clip_id = DEFAULT_CACHE, cache
-    with reported():
+    with report_errors():
         from xtts.precompute.view.inspect_clip import inspect_clip
 
         click.echo(inspect_clip(cache, clip_id, out))
@@ -256,7 +256,7 @@ def inspect(cache: str, clip_id: str | None, out: Path) -> None:
 )
 def report(cache: str, out: Path, seed: int, data: tuple[str, ...]) -> None:
     """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips, a search."""
-    with reported():
+    with report_errors():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display
 
@@ -275,7 +275,7 @@ def report(cache: str, out: Path, seed: int, data: tuple[str, ...]) -> None:
 @_workers_option
 def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int) -> None:
     """Make a corpus to try things with: sentences spoken by espeak-ng into OUT, in the LJSpeech layout."""
-    with reported():
+    with report_errors():
         from xtts.precompute.sample.sample_corpus import make_sample_corpus
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable

@@ -56,7 +56,7 @@ def warn(line: str) -> None:
 
 
 @contextmanager
-def reported() -> Iterator[None]:
+def report_errors() -> Iterator[None]:
     """Turn a `LockstepError` or Ctrl-C in a command into one line on stderr and the right exit code.
 
     Characters that stdout cannot encode are printed as escapes.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from xtts.shared.config_flags import config_options
-from xtts.shared.errors import reported
+from xtts.shared.errors import report_errors
 
 if TYPE_CHECKING:
     from xtts.trainer.engine.engine import TracedSteps
@@ -59,7 +59,7 @@ def main(
     steps: int | None, epochs: int | None,
 ) -> None:  # fmt: skip
     """Train a voice on a cache that xtts-precompute built. Stop it at any time; --resume continues."""
-    with reported():
+    with report_errors():
         from xtts.shared.storage.urls import location
         from xtts.trainer.run.run_plan import make_plan
 

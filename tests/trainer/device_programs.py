@@ -45,9 +45,9 @@ def _main(plan, left, config, logical_cpus, steps_on):
     screen = os.open(left / SCREEN, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(screen, 1)
     os.dup2(screen, 2)
-    from xtts.shared.errors import reported
+    from xtts.shared.errors import report_errors
 
-    with reported():
+    with report_errors():
         _train(plan, left, logical_cpus, steps_on)
 
 

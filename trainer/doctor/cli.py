@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options
-from xtts.shared.errors import LockstepError, repair_command, reported
+from xtts.shared.errors import LockstepError, repair_command, report_errors
 
 if TYPE_CHECKING:
     from xtts.trainer.doctor.settings import Setup
@@ -85,7 +85,7 @@ def main(
 @contextmanager
 def _usable() -> Iterator[None]:
     """Exit with code 2 if something cannot be examined."""
-    with reported():
+    with report_errors():
         try:
             yield
         except LockstepError as error:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from xtts.shared.errors import LockstepError, reported
+from xtts.shared.errors import LockstepError, report_errors
 from xtts.trainer.synth.cli import checkpoint_option, main, synthesis_option, vocoder_option
 
 _PATH = click.Path(path_type=Path)
@@ -40,7 +40,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 def serve(**given: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Serve a voice over HTTP: a page, and OpenAI's speech API."""
-    with reported():
+    with report_errors():
         from xtts.trainer.serve.settings import ServerSettings, check_settings
 
         settings = ServerSettings(**given)

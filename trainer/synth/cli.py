@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from xtts.shared.errors import LockstepError, reported
+from xtts.shared.errors import LockstepError, report_errors
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions, accepted
 
 _PATH = click.Path(path_type=Path)
@@ -27,7 +27,7 @@ class _Synth(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Prepend `speak` if the arguments do not begin with a command or an option of the group."""
         if not args or args[0] not in (*self.commands, *_OWN):
-            with reported():
+            with report_errors():
                 self._refuse_command(ctx, args)
             args = ["speak", *args]
         return super().parse_args(ctx, args)
@@ -58,7 +58,7 @@ class _Synth(click.Group):
 
 def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Path:
     """The newest run where none is named, and its best checkpoint where that is asked for."""
-    with reported():
+    with report_errors():
         from xtts.trainer.run.checkpoint import best_checkpoint, newest_run
 
         if path is None:
@@ -147,7 +147,7 @@ def main() -> None:
               "an earlier use, else tensorflow]")  # fmt: skip
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
     """Speak TEXT. The word `speak` may be left out."""
-    with reported():
+    with report_errors():
         options = _taken(given)
         from xtts.trainer.synth.speak import speak as run
 
@@ -184,7 +184,7 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
 @_with_options("nfe", "solver", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
     """Print how good a voice is: held-out sentences, spoken, against their recordings."""
-    with reported():
+    with report_errors():
         options = _taken(given)
         from xtts.shared.storage.urls import location
         from xtts.trainer.synth.evaluate import evaluate as run
@@ -196,7 +196,7 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
 @checkpoint_option
 def info(checkpoint: Path) -> None:
     """Describe a voice: speakers, languages, mel profile, size, steps, corpus."""
-    with reported():
+    with report_errors():
         from xtts.trainer.synth.info import info as run
 
         run(checkpoint)
@@ -237,7 +237,7 @@ def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: 
            evaluation: Path | None, about: Path | None, float16: bool, language: str | None,
            speaker_wav: tuple[Path, ...], vocoder: Path | None, **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis
     """Export a voice, or a vocoder, into the folder OUT, for other programs or to pass it on."""
-    with reported():
+    with report_errors():
         _refuse_options_of_other_formats(formats)
         options = _taken(given)
         from xtts.trainer.synth.export.export_command import export as run
