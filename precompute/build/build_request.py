@@ -24,7 +24,7 @@ from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.failures import called
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
-from xtts.shared.text.pronunciation import Lexicon, pronounced, read_lexicon
+from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _tokenizer(
         if stored is not None and stored.lexicon == lexicon:
             new = pc.invert(previous.knows(clips, text.language))
         own = (strings(clips["text"].filter(pc.and_(new, pc.equal(language, code)))) for code in codes)
-        texts = {code: [pronounced(one, lexicon) for one in some] for code, some in zip(codes, own, strict=True)}
+        texts = {code: [apply_lexicon(one, lexicon) for one in some] for code, some in zip(codes, own, strict=True)}
     else:
         texts = {ENGLISH: []}  # its table is fixed
     learned = learn_tokenizer(

@@ -10,7 +10,7 @@ from typing import Literal
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import BY_READING, compose_jamo, fold_english, lower_case
-from xtts.shared.text.pronunciation import GIVEN
+from xtts.shared.text.pronunciation import INLINE_PHONEMES
 from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
 
 RARE = 3
@@ -62,7 +62,7 @@ class LetterCounts:
 
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
         """Count one clip; `left_out`: its characters without a token, as in `Tokens.unknown`."""
-        original, text = text, GIVEN.sub(" ", text)
+        original, text = text, INLINE_PHONEMES.sub(" ", text)
         if text.isascii() and not left_out:  # nearly every English text: no letter needs a closer look
             plain = Counter(filter(str.isalpha, text.lower()))
             self.letters.update(plain)

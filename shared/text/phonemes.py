@@ -19,7 +19,7 @@ from threading import Lock
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import plain_punctuation
-from xtts.shared.text.pronunciation import GIVEN
+from xtts.shared.text.pronunciation import INLINE_PHONEMES
 from xtts.shared.text.scripts import script_of
 
 IPA = (
@@ -85,7 +85,7 @@ def phonemise(text: str, language: str = "en") -> str:
     """
     if find_language(language).voice == "cmn":
         text = _ERHUA.sub("[[ər²]]", text)
-    if given := GIVEN.findall(text):
+    if given := INLINE_PHONEMES.findall(text):
         return _with_given(text, given, language)
     voice, text = _voice(language), _plain_text(text, language)
     text = "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
@@ -125,7 +125,7 @@ def _plain_form(character: str) -> str:
 
 def _with_given(text: str, given: list[str], language: str) -> str:
     """Phonemise a text around the phonemes given in it."""
-    texts = GIVEN.split(text)[::2]
+    texts = INLINE_PHONEMES.split(text)[::2]
     spaced = [" " * text[:1].isalnum() + text + " " * text[-1:].isalnum() for text in texts]
     spoken = phonemise(_STAND_IN.join(text or " " for text in spaced), language).split(phonemise(_STAND_IN, language))
     if len(spoken) != len(texts):  # another word sounds like the stand-in

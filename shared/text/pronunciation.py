@@ -14,7 +14,7 @@ from pathlib import Path
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.scripts import is_letter, is_sign
 
-GIVEN = re.compile(r"\[\[([^\[\]\n]+)\]\]")
+INLINE_PHONEMES = re.compile(r"\[\[([^\[\]\n]+)\]\]")
 _STAND_IN = "\ufdd0"  # no character of any text
 _LINE = re.compile(r"(?P<word>[^\t]+)\t(?P<reading>[^\t]+)")
 
@@ -26,19 +26,19 @@ def outside_phonemes(text: str, change: Callable[[str], str]) -> str:
     """Change a text, in which a stand-in hides each `[[phonemes]]` from the change."""
     if "[[" not in text:
         return change(text)
-    given = GIVEN.finditer(text := text.replace(_STAND_IN, " "))
-    changed = change(GIVEN.sub(_STAND_IN, text))
+    given = INLINE_PHONEMES.finditer(text := text.replace(_STAND_IN, " "))
+    changed = change(INLINE_PHONEMES.sub(_STAND_IN, text))
     return re.sub(_STAND_IN, lambda _: next(given)[0], changed)
 
 
-def pronounced(text: str, lexicon: Lexicon) -> str:
+def apply_lexicon(text: str, lexicon: Lexicon) -> str:
     """Replace the words of a lexicon by their readings; a word stands between spaces, signs and marks."""
     if not lexicon:
         return text
-    return outside_phonemes(text, lambda plain: re.sub(r"\S+", lambda match: _pronounced(match[0], lexicon), plain))
+    return outside_phonemes(text, lambda plain: re.sub(r"\S+", lambda match: _apply_to_token(match[0], lexicon), plain))
 
 
-def _pronounced(token: str, lexicon: Lexicon) -> str:
+def _apply_to_token(token: str, lexicon: Lexicon) -> str:
     """Replace the words of a token without spaces: `co-op` as one word if the lexicon has it, else as two."""
     runs = ["".join(characters) for _, characters in groupby(token, is_sign)]
     start, end = is_sign(runs[0][0]), len(runs) - is_sign(runs[-1][0])
@@ -89,7 +89,7 @@ def _entry(line: str, location: str, tokenizer: str) -> tuple[str, str]:
         expected = "a word that begins and ends with a letter"
         fix = "give each word a line; numbers and abbreviations are words before the lexicon is looked up"
         raise LockstepError(location, found=repr(word[:60]), expected=expected, fix=fix)
-    if tokenizer != "phonemes" and GIVEN.search(reading):
+    if tokenizer != "phonemes" and INLINE_PHONEMES.search(reading):
         expected = f"a respelling for the tokenizer {tokenizer}, which reads letters"
         fix = "spell the word as it sounds, or build with --set text.tokenizer=phonemes"
         raise LockstepError(location, found=f"phonemes, {reading[:60]}", expected=expected, fix=fix)

@@ -21,7 +21,7 @@ from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import PUNCTUATION, alphabet, compose_jamo, spell
 from xtts.shared.text.bpe import Merges, check_merges, encode_words, train_merges
 from xtts.shared.text.phonemes import IPA, phonemise, spelled_letters, unread_signs
-from xtts.shared.text.pronunciation import GIVEN, Lexicon, pronounced
+from xtts.shared.text.pronunciation import INLINE_PHONEMES, Lexicon, apply_lexicon
 from xtts.shared.text.scripts import is_letter, is_sign
 
 PAD, BLANK, START, END = SPECIAL = ("<pad>", "<blank>", "<start>", "<end>")
@@ -75,15 +75,15 @@ class Tokenizer:
         Raises `LockstepError` at `location` if a library that reads the language is missing, or a tokenizer of letters
         meets phonemes.
         """
-        language, table, text = language or self.languages[0], _ids(self.symbols), pronounced(text, self.lexicon)
-        if self.kind != "phonemes" and (given := GIVEN.search(text)):
+        language, table, text = language or self.languages[0], _ids(self.symbols), apply_lexicon(text, self.lexicon)
+        if self.kind != "phonemes" and (given := INLINE_PHONEMES.search(text)):
             expected = f"letters, which the tokenizer {self.kind} reads"
             fix = "spell the word as it sounds, or build with --set text.tokenizer=phonemes"
             raise LockstepError(location, found=f"phonemes, {given[0]}", expected=expected, fix=fix)
         cleaned = phonemise(text, language) if self.kind == "phonemes" else spell(text, language)
         left_out = Counter(c for c in cleaned if c not in table)
         if self.kind == "phonemes":
-            words = GIVEN.sub(" ", text)
+            words = INLINE_PHONEMES.sub(" ", text)
             spelled = "" if words.isascii() else spelled_letters(words, language)
             left_out.update(c for c in unicodedata.normalize("NFC", words).lower() if c in spelled)
             left_out.update(unread_signs(words, language))

@@ -14,7 +14,7 @@ import numpy as np
 
 from xtts.shared.audio.griffin_lim import shortest_samples
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.pronunciation import GIVEN
+from xtts.shared.text.pronunciation import INLINE_PHONEMES
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import SPECIAL, Tokens
 from xtts.trainer.evaluation.voice_description import Voice
@@ -326,14 +326,14 @@ def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
 
 def _units(text: str) -> list[str]:
     """The characters of a text, each phoneme that it gives in brackets of its own."""
-    phonemes = GIVEN.sub(lambda given: "".join(f"[[{phoneme}]]" for phoneme in given[1]), text)
+    phonemes = INLINE_PHONEMES.sub(lambda given: "".join(f"[[{phoneme}]]" for phoneme in given[1]), text)
     return re.findall(r"(?s)\[\[[^\[\]]\]\]|.", phonemes)
 
 
 def _cut_at(text: str, ends: Callable[[str], list[int]]) -> list[str]:
     """The text cut where `ends` says, which sees letters in the place of double brackets."""
-    text = GIVEN.sub(lambda given: given[0].replace(" ", "]] [["), text)
-    plain = GIVEN.sub(lambda given: "X" * len(given[0]), text)
+    text = INLINE_PHONEMES.sub(lambda given: given[0].replace(" ", "]] [["), text)
+    plain = INLINE_PHONEMES.sub(lambda given: "X" * len(given[0]), text)
     return [text[start:end] for start, end in pairwise([0, *ends(plain), len(text)]) if start < end]
 
 

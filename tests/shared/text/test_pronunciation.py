@@ -4,7 +4,7 @@
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.pronunciation import pronounced, read_lexicon
+from xtts.shared.text.pronunciation import apply_lexicon, read_lexicon
 
 WORDS = "\ufeffnguyen\t[[wɪn]]\r\n\nUS\tyou ess\nco-op\tkoh opp\nO’Brien\toh bryan\nहिन्दी\thindee\n"
 
@@ -31,7 +31,7 @@ def lexicon(tmp_path):
     ],
 )
 def test_whole_words_are_replaced_lower_case_ones_in_any_case(lexicon, written, read):
-    assert pronounced(written, lexicon(WORDS, "phonemes")) == read
+    assert apply_lexicon(written, lexicon(WORDS, "phonemes")) == read
 
 
 @pytest.mark.parametrize(
