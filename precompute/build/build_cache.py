@@ -27,7 +27,7 @@ from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, without_digest
-from xtts.shared.storage.failures import called
+from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
@@ -117,7 +117,7 @@ def _remote(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
     if request.remote is None:
         return None
     remote = RemoteCache(request.remote, request.cache)
-    stack.enter_context(called(request.cache, str(request.remote)))
+    stack.enter_context(rename_in_errors(request.cache, str(request.remote)))
     remote.fetch(shards=True)
     return remote
 

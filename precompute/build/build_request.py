@@ -21,7 +21,7 @@ from xtts.shared.cache.clip_index import strings
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
-from xtts.shared.storage.failures import called
+from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.storage.urls import Location, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon
@@ -83,7 +83,7 @@ def make_request(
     entries, urls = with_folders(parse_data(data))
     with disk_errors_explained(cache), ExitStack() as stack:
         for folder, url in urls.items():  # errors about the local folder of a remote corpus name its URL
-            stack.enter_context(called(folder, str(url)))
+            stack.enter_context(rename_in_errors(folder, str(url)))
         corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:
         refuse_unsuited(corpora.clips, config)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from xtts.shared.cache.cache_spec import INDEX_FILE, SPEC_FILE, CacheSpec, Shard, load_spec, replaced_files
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.failures import called
+from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
 from xtts.shared.storage.urls import Location, StoreUrl, location
 from xtts.shared.system import atomic_files
@@ -30,7 +30,7 @@ class CacheCopy:
         """Download `cache.json`, the index and the tokenizer; raises `LockstepError` if there is no finished cache."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with blocking_lock(self.folder / _COPY_LOCK), self.named():
+            with blocking_lock(self.folder / _COPY_LOCK), self.url_in_errors():
                 spec = self._read_spec()
                 self._download(spec.index_file, spec.index_sha256)
                 self._download(spec.tokenizer_file, spec.tokenizer_sha256)
@@ -96,9 +96,9 @@ class CacheCopy:
         finally:
             (self.folder / shard.file).unlink(missing_ok=True)
 
-    def named(self) -> AbstractContextManager[None]:
+    def url_in_errors(self) -> AbstractContextManager[None]:
         """Make errors raised inside name the URL instead of the local folder."""
-        return called(self.folder, str(self.url))
+        return rename_in_errors(self.folder, str(self.url))
 
 
 @contextmanager
@@ -109,6 +109,6 @@ def local_cache(given: Location | str, needed: Callable[[CacheSpec], Iterable[Sh
         yield cache
         return
     copy = CacheCopy(cache)
-    with copy.named():
+    with copy.url_in_errors():
         copy.fetch(needed(copy.open()))
         yield copy.folder

@@ -56,7 +56,7 @@ def with_retries(url: StoreUrl, action: Callable[[], Result]) -> Result:
 
 
 @contextmanager
-def called(folder: Path, name: str) -> Iterator[None]:
+def rename_in_errors(folder: Path, name: str) -> Iterator[None]:
     """Replace a local folder by `name`, the URL it stands for, in the errors raised inside."""
     try:
         yield

@@ -224,7 +224,7 @@ def train(plan: RunPlan, console: Console, steps: TracedSteps | None = None, hoo
     config = suited_to(weakest_card(), plan.config, partial(console.print, highlight=False, soft_wrap=True))
     plan = replace(plan, config=config)  # which the run folder records: a run goes on as it began
     folder = plan.folder.exclusive() if group.is_rank_0 else nullcontext()
-    named = plan.copy.named() if plan.copy else nullcontext()
+    named = plan.copy.url_in_errors() if plan.copy else nullcontext()
     with plan.lock, folder, named, Compiler() as compiler:
         return _train(Trainer(plan, console, compiler, group, steps, hooks))
 
