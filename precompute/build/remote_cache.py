@@ -12,7 +12,7 @@ from pathlib import Path
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, is_of_a_build, spec_bytes
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, Listed, ObjectStore
+from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectInfo, ObjectStore
 from xtts.shared.storage.urls import StoreUrl
 
 _KEPT_SECONDS = 86_400.0
@@ -26,7 +26,7 @@ class RemoteCache:
         self.url, self.folder, self._store = url, folder, ObjectStore(url)
 
     @cached_property
-    def _there(self) -> dict[str, Listed]:
+    def _there(self) -> dict[str, ObjectInfo]:
         """The objects at the beginning."""
         return self._store.list()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, Listed, ObjectStore
+from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectInfo, ObjectStore
 from xtts.shared.storage.urls import StoreUrl
 
 
@@ -29,7 +29,7 @@ def with_folders(entries: list[CorpusEntry]) -> tuple[list[CorpusEntry], dict[Pa
     return found, urls
 
 
-def _listed(url: StoreUrl, folder: Path) -> tuple[StoreUrl, Path, dict[str, Listed]]:
+def _listed(url: StoreUrl, folder: Path) -> tuple[StoreUrl, Path, dict[str, ObjectInfo]]:
     """(URL of a corpus, its local folder, its objects); the URL of one object is one of the folder that it is in."""
     listed = ObjectStore(url).list()
     if listed:
@@ -40,7 +40,7 @@ def _listed(url: StoreUrl, folder: Path) -> tuple[StoreUrl, Path, dict[str, List
     return url.parent, url.parent.local_folder("corpora"), beside
 
 
-def _bring_up_to_date(store: ObjectStore, folder: Path, listed: Mapping[str, Listed]) -> None:
+def _bring_up_to_date(store: ObjectStore, folder: Path, listed: Mapping[str, ObjectInfo]) -> None:
     """Make the folder's files those of the store."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = {name: one for name, one in listed.items() if is_plain(name)}

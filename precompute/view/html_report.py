@@ -34,8 +34,8 @@ from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows, notes_of
 from xtts.shared.cache.quality_stats import (
     CLIPPING,
-    FAR,
     MEASURES,
+    OUTLIER_SCORE,
     SPEAKING_RATE,
     QualityStats,
     letters_in,
@@ -110,7 +110,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data
         shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=note_counts(kept),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
-        quality=quality, measures=[measure for measure in MEASURES if measure is not CLIPPING], far=FAR,
+        quality=quality, measures=[measure for measure in MEASURES if measure is not CLIPPING], far=OUTLIER_SCORE,
         examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
         speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),

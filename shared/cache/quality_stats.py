@@ -14,7 +14,7 @@ from xtts.shared.text.scripts import is_letter
 
 _ENOUGH_CLIPS = 8
 """A speaker with fewer clips is compared with all clips."""
-FAR = 3.5
+OUTLIER_SCORE = 3.5
 """Robust deviations (1.4826 times the median distance from the median) from which a clip stands out."""
 _SAME_TEXTS = 4
 """Clips per distinct text from which the texts look like labels."""
@@ -201,7 +201,7 @@ def _outliers(
     median, spread = normal
     scores = (values - median) / spread
     bad = np.abs(scores) if measure.low_is_bad else scores
-    for i in np.flatnonzero(bad > FAR).tolist():
+    for i in np.flatnonzero(bad > OUTLIER_SCORE).tolist():
         yield Outlier(row=rows[i], measure=measure, value=float(values[i]), median=median, score=float(bad[i]))
 
 

@@ -24,7 +24,7 @@ _CHUNK_BYTES = 2**24
 
 
 @dataclass(frozen=True)
-class Listed:
+class ObjectInfo:
     """An object's entry in a listing."""
 
     bytes: int
@@ -49,7 +49,7 @@ class ObjectStore:
     def _path(self, name: str) -> str:
         return f"{self._opened[1]}/{name}"
 
-    def list(self) -> dict[str, Listed]:
+    def list(self) -> dict[str, ObjectInfo]:
         """List the objects below the URL, maybe none, by relative name; one request per 1,000."""
         from pyarrow import fs
 
@@ -60,7 +60,7 @@ class ObjectStore:
             return {}
         start = len(self._opened[1]) + 1
         return {
-            info.path[start:]: Listed(info.size, info.mtime.timestamp() if info.mtime else 0.0)
+            info.path[start:]: ObjectInfo(info.size, info.mtime.timestamp() if info.mtime else 0.0)
             for info in infos
             if info.type == fs.FileType.File
         }
