@@ -123,9 +123,9 @@ def build(
     with report_errors():
         from xtts.precompute.workers.open_engine import open_engine, ray_address_of
         from xtts.precompute.workers.stopping import stoppable
-        from xtts.shared.storage.urls import location
+        from xtts.shared.storage.urls import path_or_url
 
-        address, at = ray_address_of(engine, ray_address), location(cache)
+        address, at = ray_address_of(engine, ray_address), path_or_url(cache)
         with stoppable(cache), open_engine(workers, address) as pool:
             if not dry_run and (fresh or (isinstance(at, Path) and not (at / "cache.json").exists())):
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
@@ -193,9 +193,9 @@ def verify(
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.open_engine import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
-        from xtts.shared.storage.urls import location
+        from xtts.shared.storage.urls import path_or_url
 
-        at, corpora = location(cache), parse_data(against, layout=layout, columns=columns) if against else None
+        at, corpora = path_or_url(cache), parse_data(against, layout=layout, columns=columns) if against else None
         address = ray_address_of(engine, ray_address)
         with stoppable(cache), Display() as display:
             find = partial(

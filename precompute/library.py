@@ -11,7 +11,7 @@ from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.open_engine import ray_address_of
 from xtts.shared.config_flags import config_names, resolve
-from xtts.shared.storage.urls import location
+from xtts.shared.storage.urls import path_or_url
 from xtts.shared.system.machine import usable_cores
 
 
@@ -60,7 +60,7 @@ def build_cache(
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
     request = make_request(
-        parse_data(data, layout=layout, columns=columns), location(cache),
+        parse_data(data, layout=layout, columns=columns), path_or_url(cache),
         resolve(config_names(config), (), settings or {}), workers=usable_cores() if workers is None else workers,
         limit=limit, fresh=fresh, index_only=index_only, ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip
@@ -99,7 +99,7 @@ def verify_cache(
         LockstepError: There is no cache to check, or no corpus for what was asked.
     """
     return find_problems(
-        location(cache), None if against is None else parse_data(against, layout=layout, columns=columns), Progress(),
-        deep=deep, repair=repair, workers=usable_cores() if workers is None else workers,
+        path_or_url(cache), None if against is None else parse_data(against, layout=layout, columns=columns),
+        Progress(), deep=deep, repair=repair, workers=usable_cores() if workers is None else workers,
         ray_address=ray_address_of(engine, ray_address),
     )  # fmt: skip

@@ -6,7 +6,7 @@ import pytest
 from pyarrow.fs import LocalFileSystem
 
 from xtts.shared.storage.object_store import ObjectStore
-from xtts.shared.storage.urls import StoreUrl, location
+from xtts.shared.storage.urls import StoreUrl, path_or_url
 
 
 class FolderStore(LocalFileSystem):
@@ -28,4 +28,4 @@ def bucket(request, tmp_path, monkeypatch) -> StoreUrl:
         return StoreUrl(request.getfixturevalue("object_server").bucket())
     opened = property(lambda store: (FolderStore(), store.url.base.replace("s3:/", str(tmp_path))))
     monkeypatch.setattr(ObjectStore, "_opened", opened)
-    return location("s3://bucket")
+    return path_or_url("s3://bucket")

@@ -60,14 +60,14 @@ def main(
 ) -> None:  # fmt: skip
     """Train a voice on a cache that xtts-precompute built. Stop it at any time; --resume continues."""
     with report_errors():
-        from xtts.shared.storage.urls import location
+        from xtts.shared.storage.urls import path_or_url
         from xtts.trainer.run.run_plan import make_plan
 
         if steps is not None:
             flags = {**flags, "training.steps": steps}
         if epochs is not None:
             flags = {**flags, "training.epochs": epochs}
-        at = location(cache) if cache else None
+        at = path_or_url(cache) if cache else None
         plan = make_plan(config, assignments, flags, cache=at, out=out, resume=resume, init_from=init_from)
         run(plan, steps_of(plan) if steps_of else None)
 

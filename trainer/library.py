@@ -10,7 +10,7 @@ from rich.console import Console
 
 from xtts.shared.config_flags import config_names
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import location
+from xtts.shared.storage.urls import path_or_url
 from xtts.trainer.run.checkpoint import step_of
 from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -70,7 +70,7 @@ def train(
     """
     given = None if resume is False else "" if resume is True else str(resume)
     plan = make_plan(
-        config_names(config), (), settings or {}, cache=None if cache is None else location(cache), out=_path(out),
+        config_names(config), (), settings or {}, cache=None if cache is None else path_or_url(cache), out=_path(out),
         resume=given, init_from=_path(init_from),
     )  # fmt: skip
     if plan.steps_done >= plan.config.training.steps:

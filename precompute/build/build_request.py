@@ -22,7 +22,7 @@ from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.failures import rename_in_errors
-from xtts.shared.storage.urls import Location, StoreUrl
+from xtts.shared.storage.urls import PathOrUrl, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
@@ -54,7 +54,7 @@ class BuildRequest:
 
 
 def make_request(
-    data: Data, given: Location, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
+    data: Data, given: PathOrUrl, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
     ray_address: str | None = None, index_only: bool = False, keep_lexicon: bool = False,
 ) -> BuildRequest:  # fmt: skip
     """Check what was asked for, before anything is created; of a remote cache the small files are fetched.

@@ -30,7 +30,7 @@ from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, CropAudio, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
-from xtts.shared.storage.urls import Location
+from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
 
 
@@ -54,7 +54,7 @@ Places = Mapping[str, list[IndexRow]]
 """Shard file to the rows of its records, by position."""
 
 
-def verify_cache(cache: Location, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
+def verify_cache(cache: PathOrUrl, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
     """Everything wrong with a cache, in the order of its files; a `LockstepError` when there is none to check.
 
     Shards are read by so many threads of this process, or on the Ray cluster at an address (see `open_engine`).

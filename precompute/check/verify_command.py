@@ -10,12 +10,12 @@ from xtts.precompute.check.verify import CacheFinding, verify_cache
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.workers.engine import Progress
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import Location
+from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
 
 
 def run_verify(
-    cache: Location, find: Callable[[], list[CacheFinding]], *, as_json: bool, echo: Callable[[str], None]
+    cache: PathOrUrl, find: Callable[[], list[CacheFinding]], *, as_json: bool, echo: Callable[[str], None]
 ) -> int:
     """Report what `find_problems` finds of a cache; returns the exit code."""
     try:
@@ -37,7 +37,7 @@ def run_verify(
 
 
 def find_problems(
-    cache: Location, against: Data | None, progress: Progress, *, deep: int | None, repair: bool, workers: int,
+    cache: PathOrUrl, against: Data | None, progress: Progress, *, deep: int | None, repair: bool, workers: int,
     ray_address: str | None = None,
 ) -> list[CacheFinding]:  # fmt: skip
     """Check, and repair if asked: what is wrong with the cache, in the end.

@@ -15,7 +15,7 @@ from xtts.precompute.corpus.clip_fields import check_language, check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import StoreUrl, location
+from xtts.shared.storage.urls import StoreUrl, path_or_url
 
 _REMOTE = re.compile(r"(?:(?P<name>[^=:/?]+)=)?(?P<url>[a-zA-Z0-9]+://.*)")
 _YAML = (".yaml", ".yml")
@@ -135,7 +135,7 @@ def _entry(settings: object, where: str, folder: Path) -> CorpusEntry:
         check_name(checked.speaker_prefix, what="speaker_prefix", where=where)
     fields = checked.model_dump(exclude={"data", "name", "language"})
     language = check_language(checked.language, where)
-    place = location(checked.data)
+    place = path_or_url(checked.data)
     at = {"data": folder / place} if isinstance(place, Path) else {"data": place.local_folder("corpora"), "url": place}
     return CorpusEntry(where=where, **at, name=checked.name or "", language=language, **fields)
 

@@ -14,7 +14,7 @@ from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import with_mel
 from xtts.shared.errors import LockstepError, repair_command
-from xtts.shared.storage.urls import Location, location
+from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.scripts import JOINERS
 
@@ -37,9 +37,9 @@ class CachedClip:
 class CachedClips:
     """A cache whose records are read one at a time."""
 
-    def __init__(self, given: Location | str) -> None:
+    def __init__(self, given: PathOrUrl | str) -> None:
         """A remote cache is copied to a local folder, shard by shard as its clips are read."""
-        place = location(given)
+        place = path_or_url(given)
         self._copy = None if isinstance(place, Path) else CacheCopy(place)
         if self._copy:
             self._copy.open()

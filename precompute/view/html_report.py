@@ -43,7 +43,7 @@ from xtts.shared.cache.quality_stats import (
 )
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, letters_of, read_lengths
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import Location
+from xtts.shared.storage.urls import PathOrUrl
 
 CLIPS_SHOWN, WORST_SHOWN = 6, 12
 EXCERPT_SECONDS = 5.0
@@ -73,7 +73,7 @@ class ClipCard:
     """What stands out about it."""
 
 
-def write_report(cache: Location | str, out: Path, *, seed: int, progress: Progress, data: Data = ()) -> str:
+def write_report(cache: PathOrUrl | str, out: Path, *, seed: int, progress: Progress, data: Data = ()) -> str:
     """Write the page; returns what to print. The same cache, corpus and seed give the same bytes.
 
     data: the corpora of the cache as a build was given them, whose recordings are heard beside the mels.

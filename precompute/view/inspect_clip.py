@@ -12,13 +12,13 @@ from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.clip_index import notes_of
-from xtts.shared.storage.urls import Location
+from xtts.shared.storage.urls import PathOrUrl
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
 _PADDING = "#9a9a9a"
 
 
-def inspect_clip(cache: Location | str, clip_id: str, out: Path) -> str:
+def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; returns what to print. A rejected clip has a reason instead."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)

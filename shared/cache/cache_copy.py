@@ -9,7 +9,7 @@ from xtts.shared.cache.cache_spec import INDEX_FILE, SPEC_FILE, CacheSpec, Shard
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
-from xtts.shared.storage.urls import Location, StoreUrl, location
+from xtts.shared.storage.urls import PathOrUrl, StoreUrl, path_or_url
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import blocking_lock, without_readers
 from xtts.shared.system.machine import user_cache
@@ -102,9 +102,11 @@ class CacheCopy:
 
 
 @contextmanager
-def local_cache(given: Location | str, needed: Callable[[CacheSpec], Iterable[Shard]] = lambda _: ()) -> Iterator[Path]:
+def local_cache(
+    given: PathOrUrl | str, needed: Callable[[CacheSpec], Iterable[Shard]] = lambda _: ()
+) -> Iterator[Path]:
     """Yield the folder of a cache; for a URL, a local copy with its small files and the shards `needed`."""
-    cache = location(given)
+    cache = path_or_url(given)
     if isinstance(cache, Path):
         yield cache
         return

@@ -68,7 +68,7 @@ class StoreUrl:
         return f"{self.base}?{urlencode(options)}" if options else self.base
 
 
-Location = Path | StoreUrl
+PathOrUrl = Path | StoreUrl
 """A local path, or a URL in an object store."""
 
 
@@ -77,7 +77,7 @@ def is_url(text: str) -> bool:
     return "://" in text
 
 
-def location(text: str | os.PathLike[str] | StoreUrl) -> Location:
+def path_or_url(text: str | os.PathLike[str] | StoreUrl) -> PathOrUrl:
     """Parse a path or the URL of an object store.
 
     Raises `LockstepError` for another scheme, a missing bucket, or credentials, which would end up in logs.

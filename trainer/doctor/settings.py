@@ -13,7 +13,7 @@ from xtts.shared.config import Config, DataConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
-from xtts.shared.storage.urls import Location, location
+from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.doctor.results import Fact, Problem, Result, as_yaml
@@ -59,7 +59,7 @@ def load_setup(
         config = (str(folder.config_file),)
     resolved = resolve(config, assignments, flags)
     recorded = folder.cache_now() if folder and not given else None
-    cache = _local(location(given) if given else recorded or Path(DEFAULT_CACHE), resolved.data)
+    cache = _local(path_or_url(given) if given else recorded or Path(DEFAULT_CACHE), resolved.data)
     lock = ReadLock(cache)
     spec = load_spec(cache)
     resolved = for_corpus(follow_text(resolved, spec.features), spec)
@@ -73,7 +73,7 @@ def load_setup(
     return Setup(cache=cache, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
 
 
-def _local(given: Location, data: DataConfig) -> Path:
+def _local(given: PathOrUrl, data: DataConfig) -> Path:
     if isinstance(given, Path):
         return given
     copy = CacheCopy(given, stage=data.stage)

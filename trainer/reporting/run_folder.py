@@ -12,7 +12,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import Location, location
+from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
 from xtts.trainer.evaluation.voice_description import Voice, check_voice, voice_of
@@ -52,14 +52,14 @@ class RunFolder:
         with exclusive(self.path):
             yield
 
-    def cache(self) -> Location | None:
+    def cache(self) -> PathOrUrl | None:
         """The cache of this run, if recorded."""
         try:
-            return location(str(json.loads(self.run_file.read_text(encoding="utf-8"))["cache"]))
+            return path_or_url(str(json.loads(self.run_file.read_text(encoding="utf-8"))["cache"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def cache_now(self) -> Location | None:
+    def cache_now(self) -> PathOrUrl | None:
         """The cache of this run, if recorded; `LockstepError` for a folder that is gone."""
         cache = self.cache()
         if isinstance(cache, Path) and not cache.is_dir():

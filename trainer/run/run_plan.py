@@ -15,7 +15,7 @@ from xtts.shared.config import Config, DataConfig, TrainingConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
-from xtts.shared.storage.urls import Location, StoreUrl
+from xtts.shared.storage.urls import PathOrUrl, StoreUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.engine.rendezvous import Cluster, find_cluster
@@ -93,7 +93,7 @@ def _leaves(settings: Mapping[str, Any], section: str = "") -> dict[str, str]:
 
 def make_plan(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
-    cache: Location | None, out: Path | None, resume: str | None, init_from: Path | None,
+    cache: PathOrUrl | None, out: Path | None, resume: str | None, init_from: Path | None,
 ) -> RunPlan:  # fmt: skip
     """Resolve and check everything that does not need TensorFlow."""
     checkpoint, source = find_run(out, resume)
@@ -163,7 +163,7 @@ def _suited(config: Config, spec: CacheSpec) -> Config:
     return suited
 
 
-def _open(given: Location, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
+def _open(given: PathOrUrl, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
     """(copy of a remote cache, folder, lock from before the first look at it, what `cache.json` says)."""
     if isinstance(given, Path):
         return None, given, ReadLock(given), load_spec(given)
@@ -205,7 +205,7 @@ def newest(folder: RunFolder) -> Path | None:
     return next(reversed(list_checkpoints(folder.checkpoints)), None)
 
 
-def _check_model(config: Config, spec: CacheSpec, cache: Location) -> None:
+def _check_model(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
     """Raise `LockstepError` where a vocoder would be trained on whole clips, or an acoustic model on crops."""
     if config.vocoder is None and spec.holds_crops:
         raise LockstepError(str(cache), found="crops, which train a vocoder", fix="train with --config vocoder")
@@ -217,7 +217,7 @@ def _check_model(config: Config, spec: CacheSpec, cache: Location) -> None:
         raise LockstepError("training.mixed_precision", found=found, expected="float32")
 
 
-def check_features(config: Config, spec: CacheSpec, cache: Location) -> None:
+def check_features(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
     """Raise `LockstepError` for a cache built with other feature settings, naming the first difference."""
     for key, found, wanted in feature_differences(spec.features, feature_config(config)):
         built = json.dumps(found)

@@ -14,7 +14,7 @@ import numpy as np
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import Location
+from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import PROFILE_SETTING, find_checkpoint, load_arrays, model_settings, read_meta
@@ -58,7 +58,7 @@ class StoredModel:
         return self.voice.languages if self.run else read_languages(self.checkpoint, self.voice)
 
     @property
-    def cache(self) -> Location | None:
+    def cache(self) -> PathOrUrl | None:
         """The cache of the run, if recorded."""
         return self.run.cache() if self.run else None
 

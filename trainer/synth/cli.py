@@ -186,10 +186,10 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
     """Print how good a voice is: held-out sentences, spoken, against their recordings."""
     with report_errors():
         options = _taken(given)
-        from xtts.shared.storage.urls import location
+        from xtts.shared.storage.urls import path_or_url
         from xtts.trainer.synth.evaluate import evaluate as run
 
-        run(checkpoint, options, cache=location(cache) if cache else None, **given)
+        run(checkpoint, options, cache=path_or_url(cache) if cache else None, **given)
 
 
 @main.command()

@@ -15,7 +15,7 @@ from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import CacheSpec, Shard, Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import Location
+from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.evaluation.held_out_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
@@ -31,7 +31,7 @@ _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "traini
 
 
 def evaluate(
-    checkpoint: Path, options: SynthesisOptions, *, cache: Location | None, split: Split, limit: int,
+    checkpoint: Path, options: SynthesisOptions, *, cache: PathOrUrl | None, split: Split, limit: int,
     second_reading: bool = False, judge: bool = False, asr: str = "base", data: Path | None = None,
     vocoder: str | None = None, json_file: Path | None = None, console: Console | None = None,
 ) -> dict[str, System]:  # fmt: skip

@@ -148,11 +148,11 @@ def evaluate_checkpoint(
     """
     from rich.console import Console
 
-    from xtts.shared.storage.urls import location
+    from xtts.shared.storage.urls import path_or_url
     from xtts.trainer.synth.evaluate import evaluate
 
     systems = evaluate(
-        Path(checkpoint), SynthesisOptions(**synthesis), cache=None if cache is None else location(cache), split=split,
-        limit=limit, console=Console(quiet=True) if quiet else None,
+        Path(checkpoint), SynthesisOptions(**synthesis), cache=None if cache is None else path_or_url(cache),
+        split=split, limit=limit, console=Console(quiet=True) if quiet else None,
     )  # fmt: skip
     return {name: system.figures for name, system in systems.items() if system.figures is not None}

@@ -10,7 +10,7 @@ import pytest
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage import failures
 from xtts.shared.storage.object_store import ObjectStore
-from xtts.shared.storage.urls import StoreUrl, location
+from xtts.shared.storage.urls import StoreUrl, path_or_url
 
 
 @pytest.fixture(params=["folder", pytest.param("server", marks=pytest.mark.long)])
@@ -19,7 +19,7 @@ def store(request, tmp_path):
     if request.param == "folder":
         (tmp_path / "store" / "train").mkdir(parents=True)
         return ObjectStore(StoreUrl(f"file://{tmp_path}/store"))
-    return ObjectStore(location(f"{request.getfixturevalue('object_server').bucket()}/some/folder/"))
+    return ObjectStore(path_or_url(f"{request.getfixturevalue('object_server').bucket()}/some/folder/"))
 
 
 @pytest.mark.parametrize(
@@ -32,20 +32,20 @@ def store(request, tmp_path):
 )
 def test_an_unusable_url_is_refused_without_showing_secrets(text, found):
     with pytest.raises(LockstepError, match="expected") as error:
-        location(text)
+        path_or_url(text)
     assert str(error.value).startswith(found)
     assert "SECRET" not in str(error.value).replace("AWS_SECRET_ACCESS_KEY", "")
 
 
 def test_options_go_to_arrow_but_not_into_messages(monkeypatch):
-    assert location("features") == Path("features")
+    assert path_or_url("features") == Path("features")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    url = location("s3://bucket/a/b?endpoint_override=http://127.0.0.1:9")
+    url = path_or_url("s3://bucket/a/b?endpoint_override=http://127.0.0.1:9")
     assert str(url.child("c")) == "s3://bucket/a/b/c"
     assert "endpoint_override=http%3A%2F%2F127.0.0.1%3A9" in url.for_arrow()
     assert "region=eu-west-1" in url.for_arrow()
-    assert url.digest != location("s3://bucket/a/b").digest
-    assert "retry_limit_seconds=30" in location("gs://bucket/a").for_arrow()
+    assert url.digest != path_or_url("s3://bucket/a/b").digest
+    assert "retry_limit_seconds=30" in path_or_url("gs://bucket/a").for_arrow()
 
 
 def test_objects_can_be_written_listed_read_and_removed(store, tmp_path):
@@ -74,7 +74,7 @@ def test_a_download_is_complete_and_correct_or_leaves_no_file(store, tmp_path):
 
 @pytest.mark.long
 def test_a_missing_bucket_is_reported(object_server):
-    store = ObjectStore(location("s3://no-such-bucket-here/cache"))
+    store = ObjectStore(path_or_url("s3://no-such-bucket-here/cache"))
     with pytest.raises(LockstepError, match=r"^s3://no-such-bucket-here/cache: no such bucket; look at its name"):
         store.list()
     with pytest.raises(LockstepError, match="no such bucket"):

@@ -10,7 +10,7 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.object_store import ObjectStore
-from xtts.shared.storage.urls import location
+from xtts.shared.storage.urls import path_or_url
 from xtts.trainer.doctor.settings import load_setup
 from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.run.trainer import train
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture(scope="module")
 def url(object_server, tiny_corpus):
     """A cache of one shape, built in a bucket."""
-    place = location(f"{object_server.bucket()}/features")
+    place = path_or_url(f"{object_server.bucket()}/features")
     config = load_config("tiny", assignments=[ONE_SHAPE, "split.validation_fraction=0.1"])
     build_cache(tiny_corpus, place, config)
     return place
