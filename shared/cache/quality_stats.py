@@ -17,7 +17,7 @@ _ENOUGH_CLIPS = 8
 OUTLIER_SCORE = 3.5
 """Robust deviations (1.4826 times the median distance from the median) from which a clip stands out."""
 _SAME_TEXTS = 4
-"""Clips per distinct text from which the texts look like labels."""
+"""Clips per distinct text above which the texts look like labels."""
 _SLOWEST, _FASTEST = 1.5, 35.0
 """Letters per second: Chinese characters read slowly with pauses; an alphabet read fast."""
 
@@ -131,24 +131,24 @@ class QualityStats:
 
     def worst(self, clips: int) -> list[list[Outlier]]:
         """Return the outliers of the clips to listen to first, clip by clip: the worst by each measure in turn."""
-        members: dict[str, list[Outlier]] = defaultdict(list)
+        by_clip: dict[str, list[Outlier]] = defaultdict(list)
         for outlier in self.outliers:
-            members[outlier.row.clip.id].append(outlier)
+            by_clip[outlier.row.clip.id].append(outlier)
         turns = zip_longest(*(outliers for _, outliers in self.by_measure()))
         ids = dict.fromkeys(outlier.row.clip.id for turn in turns for outlier in turn if outlier)
-        return [members[clip_id] for clip_id in islice(ids, clips)]
+        return [by_clip[clip_id] for clip_id in islice(ids, clips)]
 
 
 def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
     """Compute the quality of the kept clips for a mel profile of `sample_rate` Hz."""
     kept = kept_rows(rows)
-    members: dict[str, list[IndexRow]] = defaultdict(list)
+    by_speaker: dict[str, list[IndexRow]] = defaultdict(list)
     for row in kept:
-        members[row.clip.speaker].append(row)
+        by_speaker[row.clip.speaker].append(row)
     overall = {measure.name: _median_and_spread(_values(kept, measure), measure) for measure in MEASURES}
     outliers = list[Outlier]()
     lines = list[SpeakerLine]()
-    for name, own in members.items():
+    for name, own in by_speaker.items():
         values = {measure.name: _values(own, measure) for measure in MEASURES}
         own_outliers = list[Outlier]()
         for measure in MEASURES:
@@ -199,10 +199,10 @@ def _outliers(
     if normal is None:
         return
     median, spread = normal
-    scores = (values - median) / spread
-    bad = np.abs(scores) if measure.low_is_bad else scores
-    for i in np.flatnonzero(bad > OUTLIER_SCORE).tolist():
-        yield Outlier(row=rows[i], measure=measure, value=float(values[i]), median=median, score=float(bad[i]))
+    deviations = (values - median) / spread
+    scores = np.abs(deviations) if measure.low_is_bad else deviations
+    for i in np.flatnonzero(scores > OUTLIER_SCORE).tolist():
+        yield Outlier(row=rows[i], measure=measure, value=float(values[i]), median=median, score=float(scores[i]))
 
 
 def _speaker_line(

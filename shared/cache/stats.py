@@ -81,13 +81,13 @@ class CorpusLine:
 
 def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list[CorpusLine]:
     """Return the corpora by name; none if the cache has a single corpus without a name."""
-    members: dict[str, list[IndexRow]] = defaultdict(list)
+    by_corpus: dict[str, list[IndexRow]] = defaultdict(list)
     for row in rows:
-        members[row.clip.corpus].append(row)
-    if members.keys() <= {""}:
+        by_corpus[row.clip.corpus].append(row)
+    if by_corpus.keys() <= {""}:
         return []
     lines = []
-    for name, own in sorted(members.items()):
+    for name, own in sorted(by_corpus.items()):
         kept = kept_rows(own)
         hours, weight = sum(row.seconds for row in kept) / 3600, weights.get(name, 1.0)
         rejected = len(own) - len(kept)

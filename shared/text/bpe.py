@@ -26,10 +26,9 @@ _LEAST_PAIR_COUNT = 2  # a pair seen once is a misprint
 
 
 def train_merges(texts: Iterable[str], letters: tuple[str, ...], *, symbols: int) -> tuple[tuple[str, ...], Merges]:
-    """Return the symbols that are new beside `letters`, in the order they were learned, and the merges that make them.
+    """Return the symbols to add to `letters`, in the order they were learned, and the merges that make them.
 
-    symbols: how many to have in the end, `letters` included. `texts` hold nothing but `letters`. The result depends on
-    how often words occur, not on the order of the texts.
+    texts: of `letters` only; how often their words occur matters, not their order. symbols: the total to reach.
     """
     engine = _engine()
     trainer = _library().trainers.BpeTrainer(

@@ -119,7 +119,7 @@ class LetterCounts:
 
 
 def count_letters(texts: Iterable[tuple[str, str, str, str]], language: str) -> list[LetterCounts]:
-    """Count the characters of each language, sorted by code; `language`: the default of texts that do not name theirs.
+    """Count the characters of each language, sorted by code; `language` is that of texts without their own.
 
     texts: (clip id, text, its language or "", characters left out) of every clip.
     """

@@ -50,7 +50,7 @@ def digit_names(language: str) -> list[str]:
 
 
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:
-    """Replace the contexts of numbers by words; what has no words stays as it is."""
+    """Replace the contexts of numbers by words; what the language has no words for stays as it is."""
     context = _context(language)
     readers: dict[str, Speak] = {
         "": str, "digits": lambda group: " ".join(filter(str.isalnum, group)), "roman": _roman, "ordinal": ordinal,
@@ -94,9 +94,8 @@ def _measure(match: re.Match[str], context: _Context) -> str:
     name = context.units["_".join(match[2].split())]
     singular, _, plural = name.replace("*", "").partition("|")
     is_feminine = singular.endswith("e") and not singular.endswith(("mpere", "säule"))  # German units
-    spoken = f"{match[1]} {plural or name.replace('*', 's')}"
-    if match[1] == "1":
-        spoken = f"{context.words['one' if is_feminine else 'a']} {singular}"
+    article = context.words["one" if is_feminine else "a"]
+    spoken = f"{article} {singular}" if match[1] == "1" else f"{match[1]} {plural or name.replace('*', 's')}"
     return spoken + (_per(match, context) if match[3] else "")
 
 
@@ -155,5 +154,4 @@ def _table(entries: str) -> dict[str, str]:
 
 
 def _any_of(keys: Mapping[str, str]) -> str:
-    """Return a pattern of the keys, longest first."""
     return "|".join(map(re.escape, sorted(keys, key=len, reverse=True)))

@@ -4,9 +4,8 @@
 English is American and exactly what espeak-ng writes. In other languages the signs of espeak-ng's own notation are
 removed: marks of a language switch, hyphens and dots in names of phonemes; tones become superscripts.
 
-Signs that espeak-ng names but readers do not say ("x asterisk y", "five slash twelve", "grinning face") become spaces
-before it reads them, as they do for letters; it takes an underscore for a space itself. Signs that readers say stay:
-$ % & + = @ ° §.
+Signs that espeak-ng names but readers do not ("x asterisk y", "five slash twelve", "grinning face") become spaces, as
+in texts that are spelled; an underscore is a space to espeak-ng anyway. Signs that readers say stay: $ % & + = @ ° §.
 """
 
 import ctypes

@@ -23,7 +23,7 @@ Lexicon = Mapping[str, str]
 
 
 def outside_phonemes(text: str, change: Callable[[str], str]) -> str:
-    """Change a text, in which a stand-in hides each `[[phonemes]]` from the change."""
+    """Apply a change to a text, with a stand-in in place of each `[[phonemes]]`."""
     if "[[" not in text:
         return change(text)
     given = INLINE_PHONEMES.finditer(text := text.replace(_STAND_IN, " "))
@@ -73,13 +73,14 @@ def read_lexicon(path: Path, tokenizer: str) -> dict[str, str]:
     lexicon = dict[str, str]()
     for line_number, line in enumerate(lines, 1):
         if line.strip():
-            word, reading = _entry(line.strip(), location := f"{path}:{line_number}", tokenizer)
+            location = f"{path}:{line_number}"
+            word, reading = _parse_line(line.strip(), location, tokenizer)
             if lexicon.setdefault(word, reading) != reading:
                 raise LockstepError(location, found=f"another reading of {word!r}", expected="one for a word")
     return dict(sorted(lexicon.items()))
 
 
-def _entry(line: str, location: str, tokenizer: str) -> tuple[str, str]:
+def _parse_line(line: str, location: str, tokenizer: str) -> tuple[str, str]:
     match = _LINE.fullmatch(line)
     word, reading = (_key(field.strip()) for field in match.groups()) if match else ("", "")
     if not any(map(is_letter, reading)):
