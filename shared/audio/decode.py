@@ -23,7 +23,7 @@ _LOWEST_RATE, _HIGHEST_RATE = 1_000, 768_000
 """Hz; a rate beyond them means a broken header, and resampling would multiply the memory."""
 _RESAMPLED = re.compile(r"resampled from (\d+) Hz")
 """Text of `Header.notes`, which the index stores."""
-_CUT_EXACTLY = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
+_SEEKABLE = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Encodings whose samples do not depend on earlier ones; the others decode differently after a seek."""
 _LEAD_IN_SECONDS = 1.0
 """Decoded and dropped before a segment of an mp3 or Vorbis file: the rest equals a full decoding to 1e-7."""
@@ -32,7 +32,7 @@ _SIZE_MISMATCH = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+)
 _STREAMED_BYTES = 0x7FFF_0000
 """Larger sizes are placeholders of programs that write streams: 0xFFFFFFFF, about 0x7FFFFFFF."""
 _UNREAD_OGG = "Junk after the last page"
-"""libsndfile's log of an Ogg file that ends inside a page, or has several streams, of which it reads the first."""
+"""libsndfile's log of an Ogg file that ends inside a page, or has several streams, of which it reads one."""
 _SILENT_SHARE, _CANCELLED_SHARE = 1e-4, 0.1
 """Shares of the loudest channel's power below which a channel is silent, and the channels' mean has cancelled out."""
 _OPEN_RECORDINGS = 8
@@ -125,14 +125,14 @@ def read_header(source: AudioSource, segment: Segment | None = None) -> Header:
     if (len(source) if isinstance(source, bytes) else os.path.getsize(source)) == 0:
         raise AudioProblem("empty audio", "a file of 0 bytes")
     with _opened(source) if segment is None else _recording(source) as file:
-        return _check(file, segment)
+        return _checked_header(file, segment)
 
 
 def read_recording(source: AudioSource, segment: Segment | None = None) -> Recording:
     """Decode a file, or seek to a segment and decode it; raises `AudioProblem`."""
     with _opened(source) if segment is None else _recording(source) as file:
-        header = _check(file, segment)
-        if segment is None or file.subtype.startswith(_CUT_EXACTLY):
+        header = _checked_header(file, segment)
+        if segment is None or file.subtype.startswith(_SEEKABLE):
             samples = _read(file, header, lead_in=0)
         else:  # the samples must not depend on earlier reads
             with _opened(source) as reopened:
@@ -155,7 +155,7 @@ def source_rate(notes: str, rate: int) -> int:
 
 @contextmanager
 def _opened(source: AudioSource) -> Iterator[Any]:
-    with _problems(), soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:
+    with _as_problems(), soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:
         yield file
 
 
@@ -167,7 +167,7 @@ def _recording(source: AudioSource) -> Iterator[Any]:
             yield file
         return
     try:
-        with _problems():
+        with _as_problems():
             status = os.stat(source)
             yield _open_recording(str(source), status.st_ino, status.st_size, status.st_mtime_ns)
     except AudioProblem:
@@ -181,7 +181,8 @@ def _open_recording(path: str, *_version: int) -> soundfile.SoundFile:
 
 
 @contextmanager
-def _problems() -> Iterator[None]:
+def _as_problems() -> Iterator[None]:
+    """Turn errors of libsndfile and the system into `AudioProblem`."""
     try:
         yield
     except soundfile.LibsndfileError as error:  # its message has the path, which must not get into the index
@@ -191,12 +192,12 @@ def _problems() -> Iterator[None]:
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
 
 
-def _check(file: soundfile.SoundFile, segment: Segment | None) -> Header:
+def _checked_header(file: soundfile.SoundFile, segment: Segment | None) -> Header:
     header = Header(frames=file.frames, rate=file.samplerate, channels=file.channels)
     if not _LOWEST_RATE <= header.rate <= _HIGHEST_RATE:
         raise AudioProblem("unreadable audio", f"a rate of {header.rate} Hz")
     if segment is not None:
-        header = _cut(header, segment)
+        header = _segment_header(header, segment)
     else:
         _refuse_truncated(file.extra_info)
     if header.frames <= 0:
@@ -237,7 +238,7 @@ def _read(file: soundfile.SoundFile, header: Header, *, lead_in: int) -> np.ndar
     return samples[lead_in:]
 
 
-def _cut(header: Header, segment: Segment) -> Header:
+def _segment_header(header: Header, segment: Segment) -> Header:
     """Return the header of a segment, its ends rounded to the nearest samples."""
     first, end = round(segment.start * header.rate), round((segment.start + segment.duration) * header.rate)
     beyond = (end - header.frames) / header.rate
