@@ -34,7 +34,7 @@ def move_all(moves: Iterable[tuple[Path, Path]]) -> None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """Write a small file atomically: under another name, synced, then renamed; an OSError leaves no file."""
+    """Write a small file atomically: to a temporary file, synced and renamed, or removed on an OSError."""
     temp = path.with_name(path.name + ".part")
     try:
         temp.write_bytes(data)
