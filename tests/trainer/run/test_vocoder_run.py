@@ -12,7 +12,13 @@ from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.synth import cli as synth_cli
 from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 
-SMALL = ["audio.crop_frames=32", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2", "vocoder.discriminator_width=8"]
+SMALL = [
+    "audio.crop_frames=32",
+    "vocoder.width=16",
+    "vocoder.blocks=1",
+    "vocoder.expansion=2",
+    "vocoder.discriminator_width=8",
+]
 STEPS = [*SMALL, "training.steps=6", "training.validate_every=3", "training.checkpoint_every=3",
          "training.samples_every=6", "training.sample_sentences=2", "training.samples_heard=1"]  # fmt: skip
 
