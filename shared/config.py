@@ -48,9 +48,6 @@ class DataConfig(ConfigSection):
     """Check of the cache at the start of training: `quick` file sizes, `full` every checksum."""
     shuffle_memory_mb: PositiveInt = 512
     """Memory for the shuffled blocks of all buckets together, MiB; a block is shuffled as a whole."""
-    mel_on: Literal["host", "device"] = "host"
-    """Where the mels of a cache without them (`xtts-precompute build --index-only`) are computed: by the input
-    pipeline, or inside the step from int16 samples; nothing where the cache holds mels."""
     max_unreadable_fraction: Fraction = 0.05
     """The run stops when more than this share of such a cache's training clips could not be read."""
     stage: str | None = None

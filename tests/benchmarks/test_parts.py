@@ -7,15 +7,13 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-LOADS_TENSORFLOW = {"export_step", "training", "vocoder_training"}
+LOADS_TENSORFLOW = {"export_step", "training"}
 """With settings of their own for the process."""
 PROGRAMS = sorted({path.stem for path in BENCHMARKS.glob("*.py")} - LOADS_TENSORFLOW)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_still_finds_what_it_imports(program, monkeypatch, capsys):
-    if program == "run_hlo":
-        pytest.importorskip("jax", reason="it runs where JAX is, and there is no TensorFlow")
     monkeypatch.setattr("sys.argv", [f"{program}.py", "--help"])
     with pytest.raises(SystemExit, match="0"):
         importlib.import_module(program).main()

@@ -103,15 +103,7 @@ def compiled_steps():
         if not plan.spec.fixed_length:  # shapes are traced as they come
             return None
         training = plan.config.training.model_dump(exclude=SCHEDULE)
-        key = repr(
-            (
-                plan.config.model.model_dump(),
-                plan.config.vocoder,
-                training,
-                plan.spec.model_dump(),
-                plan.config.data.mel_on,
-            )
-        )
+        key = repr((plan.config.model, plan.config.vocoder, training, plan.spec.model_dump()))
         if key not in made:
             made[key] = trace_steps(training_buckets(plan.cache, plan.spec, plan.config), plan.config)
         return made[key]

@@ -70,7 +70,7 @@ def mel_in_step(spec: CacheSpec) -> Callable[[AnyBatch], AnyBatch]:
 def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
     """Function from a serialized clip, string[], to its `Batch` without the batch dimension.
 
-    signature: of the bucket, any batch size; a part `samples` holds reflected int16 samples instead of a mel.
+    signature: of the bucket, any batch size; its part `samples` holds reflected int16 samples.
     """
     clip_signature = Batch(*(tf.TensorSpec(part.shape[1:], part.dtype, part.name) for part in signature))
     padding, read = blank_batch(clip_signature), _reader(spec, clip_signature)
@@ -96,19 +96,13 @@ def _reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
         "corpus": tf.io.FixedLenFeature([], tf.string, default_value=""),
         "samples": number,
     }
-    profile, part = spec.mel_profile, signature.mel
 
     def read(serialized: tf.Tensor) -> Batch:
         parsed = tf.io.parse_single_example(serialized, features)
         length = tf.cast(parsed["mel_length"], tf.int32)
-        samples = _reflected(_samples(_path(parsed, spec), parsed["samples"], profile.sample_rate), length, spec)
-        if part.dtype == tf.int16:
-            parsed[part.name] = tf.pad(samples, [[0, part.shape[0] - tf.size(samples)]])
-        else:
-            mel = tf.cast(log_mel(samples, profile), part.dtype)
-            silence = tf.constant(profile.silence, part.dtype)
-            after = part.shape[0] - length + EDGE_FRAMES
-            parsed[part.name] = tf.pad(mel, [[EDGE_FRAMES, after], [0, 0]], constant_values=silence)
+        stored = _samples(_path(parsed, spec), parsed["samples"], spec.mel_profile.sample_rate)
+        samples = _reflected(stored, length, spec)
+        parsed["samples"] = tf.pad(samples, [[0, signature.mel.shape[0] - tf.size(samples)]])
         return Batch(*(tf.ensure_shape(tf.cast(parsed[to.name], to.dtype), to.shape) for to in signature))
 
     return read

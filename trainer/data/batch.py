@@ -15,8 +15,8 @@ class Batch(NamedTuple):
     tokens: tf.Tensor
     """int32[B, L]."""
     mel: tf.Tensor
-    """[B, T, M] of the stored type, natural-log magnitude. With `data.mel_on: device` a part `samples` stands in its
-    place, int16[B, S] with the reflection at both ends, of which the step computes the mel."""
+    """[B, T, M] of the stored type, natural-log magnitude. Of a cache without mels it is called `samples`: int16[B, S]
+    with the reflection at both ends, from which the step computes the mel."""
     token_length: tf.Tensor
     """int32[B]."""
     mel_length: tf.Tensor

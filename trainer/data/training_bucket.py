@@ -38,8 +38,6 @@ class TrainingBucket:
     """Order of the training clips."""
     validation_clips: int | None = None
     """Most validation clips read of all buckets together; None for all."""
-    mel_on_device: bool = False
-    """Batches hold samples, and the step computes their mels; only where the records name audio."""
 
     @property
     def stored(self) -> Bucket:
@@ -59,7 +57,7 @@ class TrainingBucket:
             return crop_signature(stored.frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels, hop=hop)
         tokens, frames = (stored.tokens, stored.frames) if spec.fixed_length else (None, None)
         signature = make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
-        if not self.mel_on_device:
+        if not spec.names_audio:
             return signature
         samples = [batch_size, reflected_samples(spec.mel_profile, stored.frames)]
         return signature._replace(mel=tf.TensorSpec(samples, tf.int16, "samples"))
@@ -130,7 +128,6 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
             cache=cache, spec=spec, number=number, batch_size=size,
             order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
             validation_clips=config.training.validation_clips,
-            mel_on_device=spec.names_audio and config.data.mel_on == "device",
         )
         for number, size in sizes.items()
     ]  # fmt: skip

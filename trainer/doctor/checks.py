@@ -55,13 +55,12 @@ def run_checks(
         profile_steps(workload, profile)
     progress("reading batches")
     read, (first, loads) = shapes(workload.pipelines()), load_times(workload, count)
-    mel_on = setup.config.data.mel_on if setup.spec.names_audio else ""
     report = Report()
     report.add("environment", machine, *[([Fact(name="card", value=line, text=line)], []) for line in card])
     report.add("config", *fit, *check_settings(setup, free))
     report.add("shapes", read)
     step_seconds = times.mean if times else None
-    loaded = loading(first, loads, step_seconds=step_seconds, mel_on=mel_on)
+    loaded = loading(first, loads, step_seconds=step_seconds, from_audio=setup.spec.names_audio)
     answering = storage(workload.loop.buckets, step_seconds=step_seconds)
     report.add("data", loaded, answering, *([input_wait(times)] if times else []))
     if times:

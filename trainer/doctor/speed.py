@@ -128,10 +128,10 @@ def _wait(iterator: Iterator[object]) -> float:
     return time.perf_counter() - began
 
 
-def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, mel_on: str = "") -> Result:
+def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, from_audio: bool = False) -> Result:
     """The verdict on what `load_times` gives, relative to the mean step time where that is known.
 
-    mel_on: `data.mel_on` of a cache that names audio, else empty.
+    from_audio: whether the batches are read from wavs.
     """
     mean, p95 = float(seconds.mean()), float(np.percentile(seconds, 95))
     verdict = "good" if mean < _GOOD_SECONDS else "moderate" if mean < _SLOW_SECONDS else "slow"
@@ -156,7 +156,7 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, me
         gain = f"{mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
     else:
         gain = f"{mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
-    return facts, [_slow_audio(what, gain, mel_on) if mel_on else _slow_loading(what, gain)]
+    return facts, [_slow_audio(what, gain) if from_audio else _slow_loading(what, gain)]
 
 
 def _slow_loading(what: str, gain: str) -> Problem:
@@ -169,17 +169,12 @@ def _slow_loading(what: str, gain: str) -> Problem:
     )
 
 
-def _slow_audio(what: str, gain: str, mel_on: str) -> Problem:
-    """The two ways out where the host computes mels: a cache, or the device."""
-    on_host, cache = mel_on == "host", "build a cache with mels: run xtts-precompute build without --index-only"
-    work = "reading and decoding the wavs" + ", and computing their mels," * on_host
+def _slow_audio(what: str, gain: str) -> Problem:
     return Problem(
         name="slow-audio",
         what=f"the host cannot keep up: {what}",
-        cause=f"{work} takes the processor longer than a step",
-        setting="data.mel_on" if on_host else "",
-        value="device" if on_host else None,
-        fix=f"or {cache}" if on_host else cache,
+        cause="reading and decoding the wavs takes the processor longer than a step",
+        fix="build a cache with mels: run xtts-precompute build without --index-only",
         gain=gain,
     )
 

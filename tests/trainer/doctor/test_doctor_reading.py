@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.doctor.speed import loading, storage
@@ -30,19 +29,12 @@ def test_loading_that_is_slower_than_the_steps(only):
     assert steadiness.value["verdict"] == "swings"  # one slow batch in many
 
 
-@pytest.mark.parametrize(
-    ("mel_on", "setting", "remedy"),
-    [
-        ("host", "data.mel_on", f"set data.mel_on to device; or {WITH_MELS}"),
-        ("device", "", WITH_MELS),
-    ],
-)
-def test_a_host_too_slow_for_audio_has_two_ways_out(only, mel_on, setting, remedy):
-    problem = only(loading(*load(0.5), step_seconds=0.1, mel_on=mel_on))
-    assert (problem.name, problem.setting, problem.remedy) == ("slow-audio", setting, remedy)
+def test_a_host_too_slow_for_audio_is_told_to_build_a_cache(only):
+    problem = only(loading(*load(0.5), step_seconds=0.1, from_audio=True))
+    assert (problem.name, problem.remedy) == ("slow-audio", WITH_MELS)
     assert problem.what.startswith("the host cannot keep up: loading is slow")
     assert only(loading(*load(0.5), step_seconds=0.1)).name == "slow-loading"
-    assert not loading(*load(0.5), step_seconds=1.0, mel_on=mel_on)[1]
+    assert not loading(*load(0.5), step_seconds=1.0, from_audio=True)[1]
 
 
 def test_storage_that_answers_too_slowly_for_the_steps(only, workload, monkeypatch):

@@ -62,7 +62,7 @@ def test_workers_train_from_audio_as_one_device_does(alone, plan_of, read_steps,
 
 
 def test_devices_of_one_process_compute_the_mels_in_their_steps(alone, plan_of, read_steps, tmp_path):
-    program = Program(plan_of(tmp_path / "run", "mirrored", "data.mel_on=device"), tmp_path, logical_cpus=2)
+    program = Program(plan_of(tmp_path / "run", "mirrored"), tmp_path, logical_cpus=2)
     assert program.wait() == 0, program.screen
     assert_same_run(tmp_path / "run", alone[1], read_steps)
     assert program.figures["same_replicas"] == [True]
