@@ -1,1 +1,1 @@
-"""Files that hold many: rows of Parquet files, members of tar files."""
+"""Archives of audio: rows of Parquet files, members of tar files."""

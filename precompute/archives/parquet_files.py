@@ -1,4 +1,4 @@
-"""Parquet files: columns of small values row by row, and embedded audio, a row group at a time, as files."""
+"""Reading Parquet files: small values row by row, and embedded audio, unpacked to files a row group at a time."""
 
 import hashlib
 from bisect import bisect_right
@@ -22,23 +22,23 @@ SUFFIX = ".parquet"
 _BATCH_ROWS, _AUDIO_ROWS = 1024, 8
 _BUFFER_BYTES = 2**20
 _BROKEN = "broken"
-"""File beside the unpacked rows with what is wrong with the others."""
+"""Name of a file beside the unpacked rows that says why the others could not be read."""
 _LEAST_AUDIO_BYTES = 64
-"""A column with fewer bytes a row has rows without audio."""
+"""A column with fewer bytes a row on average may have rows without audio."""
 
 
 class BrokenParquet(Exception):
-    """A file that cannot be read, with what pyarrow says of it."""
+    """A file that cannot be read; the message is pyarrow's."""
 
 
 @contextmanager
 def open_parquet(path: Path) -> Iterator["pq.ParquetFile"]:
-    """The `pyarrow.parquet.ParquetFile`; raises `BrokenParquet` for all that is wrong with it, then and later."""
+    """Open a `pyarrow.parquet.ParquetFile`; raises `BrokenParquet` for any error in opening it or in the block."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        # A page at a time: a column of a row group read ahead would be in memory whole.
+        # Read a page at a time: with pre_buffer, memory would hold all of a row group's column.
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
             yield file
     except (pa.ArrowException, OSError, ValueError, LookupError, OverflowError, MemoryError) as error:
@@ -47,31 +47,31 @@ def open_parquet(path: Path) -> Iterator["pq.ParquetFile"]:
 
 
 def member_of(row: int, column: str) -> str:
-    """What a clip's source calls a row, and its column where the user named one."""
+    """Return a row's name in the source of a clip, with its column if the user named one."""
     return f"{row}:{column}" if column else str(row)
 
 
 def row_values(file: "pq.ParquetFile", group: int, leaves: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    """The values of these columns in a row group, row by row; of a structure a part, as in `audio.path`."""
+    """Yield the values of `leaves` in each row of a row group; a leaf is a column, or a field of one (`audio.path`)."""
     for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(leaves)):
         columns = _flat(batch)
         yield from zip(*(columns[leaf].to_pylist() for leaf in leaves), strict=True)
 
 
-def holding_audio(file: "pq.ParquetFile", group: int, leaf: str) -> list[bool]:
-    """Which rows of a row group hold audio; where they are large on average all are taken to, and none is read."""
-    part = file.metadata.row_group(group)
-    columns = [part.column(number) for number in range(part.num_columns)]
+def rows_with_audio(file: "pq.ParquetFile", group: int, leaf: str) -> list[bool]:
+    """Return whether each row of a row group holds audio; True for all, without reading them, if large on average."""
+    metadata = file.metadata.row_group(group)
+    columns = map(metadata.column, range(metadata.num_columns))
     size = sum(column.total_uncompressed_size for column in columns if column.path_in_schema == leaf)
-    if size >= _LEAST_AUDIO_BYTES * part.num_rows:
-        return [True] * part.num_rows
+    if size >= _LEAST_AUDIO_BYTES * metadata.num_rows:
+        return [True] * metadata.num_rows
     return [bool(value) for (value,) in row_values(file, group, [leaf])]
 
 
 def unpacked_row(path: Path, member: str, folder: Path) -> Path:
-    """A file with the audio of a row; its row group is unpacked below `folder` where that was not done before.
+    """Return a file with the audio of a row, after unpacking its row group below `folder` unless that is done.
 
-    Raises `AudioProblem` where the row holds none or cannot be read, `LockstepError` where `folder` is away or full.
+    Raises `AudioProblem` if the row holds none or cannot be read, `LockstepError` if `folder` is missing or full.
     """
     row, column = int(member.partition(":")[0]), member.partition(":")[2]
     status = path.stat()
@@ -79,46 +79,46 @@ def unpacked_row(path: Path, member: str, folder: Path) -> Path:
     try:
         group = bisect_right(_starts(path, version), row) - 1
         name = hashlib.sha256(f"{path}:{version}:{column}".encode()).hexdigest()[:16]
-        there = folder / f"audio-{name}" / f"{group}"
-        if not there.is_dir():
-            _unpack(path, group, _starts(path, version)[group], column, there)
-        if (there / str(row)).exists():
-            return there / str(row)
-        if (there / _BROKEN).exists():
-            raise BrokenParquet((there / _BROKEN).read_text(encoding="utf-8"))
-    except BrokenParquet as problem:
-        raise AudioProblem("unreadable audio", f"{path.name}: {problem}") from None
+        unpacked = folder / f"audio-{name}" / f"{group}"
+        if not unpacked.is_dir():
+            _unpack(path, group, _starts(path, version)[group], column, unpacked)
+        if (unpacked / str(row)).exists():
+            return unpacked / str(row)
+        if (unpacked / _BROKEN).exists():
+            raise BrokenParquet((unpacked / _BROKEN).read_text(encoding="utf-8"))
+    except BrokenParquet as error:
+        raise AudioProblem("unreadable audio", f"{path.name}: {error}") from None
     raise AudioProblem(MISSING_AUDIO, "the row holds none")
 
 
 @lru_cache(maxsize=64)
 def _starts(path: Path, _version: tuple[int, int]) -> list[int]:
-    """The number of the first row of each row group, and of all rows."""
+    """Return the position of the first row of each row group, and the count of all rows."""
     with open_parquet(path) as file:
         groups = range(file.num_row_groups)
         return list(accumulate((file.metadata.row_group(group).num_rows for group in groups), initial=0))
 
 
-def _unpack(path: Path, group: int, first: int, column: str, there: Path) -> None:
-    """Write each row's audio to a file of its number, in a folder that is there at once whole; one worker does it."""
-    import fcntl  # a system without it was refused before
+def _unpack(path: Path, group: int, first: int, column: str, folder: Path) -> None:
+    """Write each row's audio to a file named by its position; `folder` appears complete, by one worker alone."""
+    import fcntl  # systems without it are rejected at the start
 
-    check_visible(there.parents[1])
-    with disk_errors_explained(there):
-        there.parent.mkdir(exist_ok=True)
-        with open(there.with_suffix(".lock"), "w", encoding="utf-8") as lock:
+    check_visible(folder.parents[1])
+    with disk_errors_explained(folder):
+        folder.parent.mkdir(exist_ok=True)
+        with open(folder.with_suffix(".lock"), "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if there.is_dir():
+            if folder.is_dir():
                 return
-            part = attempt_path(there)
-            part.mkdir()
+            partial = attempt_path(folder)
+            partial.mkdir()
             try:
                 for row, value in enumerate(_audio(path, group, column), start=first):
                     if value is not None:
-                        (part / str(row)).write_bytes(value)
-            except BrokenParquet as problem:
-                (part / _BROKEN).write_text(str(problem), encoding="utf-8")
-            part.rename(there)
+                        (partial / str(row)).write_bytes(value)
+            except BrokenParquet as error:
+                (partial / _BROKEN).write_text(str(error), encoding="utf-8")
+            partial.rename(folder)
 
 
 def _audio(path: Path, group: int, column: str) -> Iterator[bytes | None]:
@@ -129,31 +129,32 @@ def _audio(path: Path, group: int, column: str) -> Iterator[bytes | None]:
 
 
 def _flat(batch: "pa.RecordBatch") -> "pa.Table":
-    """A table of a record batch, with a column `audio.path` for the part of a structure."""
+    """Return a record batch as a table with a column for each field of a struct, such as `audio.path`."""
     import pyarrow as pa
 
     return pa.Table.from_batches([batch]).flatten()
 
 
 def audio_leaf(schema: "pa.Schema", column: str = "") -> str:
-    """The column with the bytes of audio, `audio.bytes` or a binary one; looked for unless it is named.
+    """Return the leaf with the bytes of audio, as `audio.bytes`; it is detected unless `column` is given.
 
-    Raises `BrokenParquet` where there is none, or several.
+    Raises `BrokenParquet` if there is none, or several.
     """
     names: list[str] = [column] if column else ["audio"] if "audio" in schema.names else schema.names
-    once = [name for name in names if schema.names.count(name) == 1]
-    found = [leaf for name in once if (leaf := _bytes_leaf(schema.field(name)))]
-    if len(found) != 1:
-        raise BrokenParquet(f"{len(found) or 'no'} columns of audio")
-    return found[0]
+    unique = [name for name in names if schema.names.count(name) == 1]
+    leaves = [leaf for name in unique if (leaf := _bytes_leaf(schema.field(name)))]
+    if len(leaves) != 1:
+        raise BrokenParquet(f"{len(leaves) or 'no'} columns of audio")
+    return leaves[0]
 
 
 def _bytes_leaf(field: "pa.Field[Any]") -> str:
+    """Return the leaf with the bytes of a column, its own or that of its struct; empty if there is none."""
     import pyarrow.types as kinds
 
-    at = field.type.get_field_index("bytes") if kinds.is_struct(field.type) else -1
-    kind = field.type.field(at).type if at >= 0 else field.type
+    position = field.type.get_field_index("bytes") if kinds.is_struct(field.type) else -1
+    kind = field.type.field(position).type if position >= 0 else field.type
     # A writer that saw no bytes at all may not have known their type.
-    if kinds.is_binary(kind) or kinds.is_large_binary(kind) or (at >= 0 and kinds.is_null(kind)):
-        return f"{field.name}.bytes" if at >= 0 else str(field.name)
+    if kinds.is_binary(kind) or kinds.is_large_binary(kind) or (position >= 0 and kinds.is_null(kind)):
+        return f"{field.name}.bytes" if position >= 0 else str(field.name)
     return ""

@@ -1,4 +1,4 @@
-"""Members of tar files, found by their headers and read in place: nothing is extracted."""
+"""Members of tar files, listed by their headers and read in place: nothing is extracted."""
 
 import os
 import tarfile
@@ -11,7 +11,7 @@ from xtts.shared.errors import LockstepError
 
 SUFFIX = ".tar"
 COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
-"""Without random access."""
+"""Suffixes of tar files without random access."""
 
 
 class TarMember(NamedTuple):
@@ -23,27 +23,27 @@ class TarMember(NamedTuple):
     bytes: int
 
     @property
-    def place(self) -> str:
-        """As the index has it: first byte and size."""
+    def extent(self) -> str:
+        """Offset and size in bytes, as in the source of a clip."""
         return f"{self.offset}+{self.bytes}"
 
 
 def may_hold_tars(folder: Path) -> bool:
-    """Whether tar files lie in a folder or the folders in it, compressed or not."""
+    """Whether a folder or its subfolders hold tar files, compressed or not."""
     names = (path.name.lower() for pattern in ("*.[tT]*", "*/*.[tT]*") for path in folder.glob(pattern))
     return any(name.endswith((SUFFIX, *COMPRESSED)) for name in names)
 
 
 def is_tar(name: str) -> bool:
-    """Whether a file's name is that of a tar file that is not compressed."""
+    """Whether a file name has the suffix of an uncompressed tar file."""
     return name.lower().endswith(SUFFIX)
 
 
 def tar_members(path: Path) -> Iterator[TarMember]:
-    """The regular files in their order; folders are left out.
+    """Yield the regular files in the order of the archive.
 
-    A `LockstepError` where it is no tar file, is broken or cut off, or a member is a link, sparse, or has a name that
-    leads out of the archive.
+    Raises a `LockstepError` if it is no tar file, broken or truncated, or a member is a link, sparse, or has a name
+    that leads out of the archive.
     """
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
@@ -54,13 +54,13 @@ def tar_members(path: Path) -> Iterator[TarMember]:
     except OSError as error:
         raise LockstepError(str(path), found=f"cannot be read ({error.strerror or error})") from None
     except (tarfile.TarError, ValueError, ArithmeticError, LookupError, TypeError, RecursionError) as error:
-        found = f"cannot be read as a tar file ({str(error)[:80]})"
-        raise LockstepError(str(path), found=found, expected="a whole tar file, not compressed") from None
+        problem = f"cannot be read as a tar file ({str(error)[:80]})"
+        raise LockstepError(str(path), found=problem, expected="a whole tar file, not compressed") from None
 
 
-def read_member(path: Path, place: str) -> bytes:
-    """The bytes of a member by its `place`; raises `OSError`, or `AudioProblem` where the file ends before."""
-    offset, size = map(int, place.split("+"))
+def read_member(path: Path, extent: str) -> bytes:
+    """Return the bytes at a `TarMember.extent`; raises `OSError`, or `AudioProblem` if the file ends before."""
+    offset, size = map(int, extent.split("+"))
     with path.open("rb") as file:
         if offset + size > os.fstat(file.fileno()).st_size:
             raise AudioProblem("unreadable audio", f"the tar file ends before byte {offset + size}")
@@ -69,19 +69,19 @@ def read_member(path: Path, place: str) -> bytes:
 
 
 def _checked(member: tarfile.TarInfo, path: Path) -> TarMember:
-    where = f"{path}:{member.name[:60]!r}"
+    location = f"{path}:{member.name[:60]!r}"
     if not member.isreg() or member.issparse():
-        kind = "a link" if member.issym() or member.islnk() else "no regular file"
-        raise LockstepError(where, found=kind, expected="regular files")
-    parts = PurePosixPath(member.name).parts
-    if not parts or parts[0] == "/" or ".." in parts:
-        raise LockstepError(where, found="a name that leads out of the archive", expected="plain relative names")
-    return TarMember("/".join(parts), member.offset_data, member.size)
+        problem = "a link" if member.issym() or member.islnk() else "no regular file"
+        raise LockstepError(location, found=problem, expected="regular files")
+    names = PurePosixPath(member.name).parts
+    if not names or names[0] == "/" or ".." in names:
+        raise LockstepError(location, found="a name that leads out of the archive", expected="plain relative names")
+    return TarMember("/".join(names), member.offset_data, member.size)
 
 
 def _check_end(file: BinaryIO, offset: int) -> None:
-    """A reader of tar files takes anything that is no header for the end; only zeros, or nothing, are."""
+    """Raise `tarfile.ReadError` unless the archive ends with zeros or nothing: `tarfile` stops at any broken header."""
     file.seek(offset)
-    rest = file.read(tarfile.BLOCKSIZE)
-    if rest.strip(b"\0") or len(rest) not in (0, tarfile.BLOCKSIZE):
+    block = file.read(tarfile.BLOCKSIZE)
+    if block.strip(b"\0") or len(block) not in (0, tarfile.BLOCKSIZE):
         raise tarfile.ReadError(f"no header at byte {offset}")

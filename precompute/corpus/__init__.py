@@ -1,1 +1,1 @@
-"""What clips there are: one file for each corpus layout, and the feature extractor from a file's bytes to samples."""
+"""Reading corpora: one module for each family of layouts, and the feature extractor from audio bytes to samples."""

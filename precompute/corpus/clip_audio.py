@@ -1,4 +1,4 @@
-"""The audio of a clip, a file or a part of one: finding and reading it, and whether it is what an earlier build had."""
+"""The audio of a clip, a file or a segment of one: reading it, and telling whether it has changed."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from xtts.shared.errors import LockstepError
 
 
 def find_audio(path: Path) -> tuple[int, int]:
-    """Size and time of a file; `UNKNOWN` where there is no regular one: a pipe would block, a device never end."""
+    """Return size and modification time (ns) of a regular file, else `UNKNOWN`: reading a pipe might block."""
     try:
         status = os.stat(path)
     except OSError:
@@ -23,18 +23,18 @@ def find_audio(path: Path) -> tuple[int, int]:
 
 
 def with_file(clip: Clip, extractor: FeatureExtractor) -> IndexRow:
-    """A clip with the size and the time of its file; nothing is opened."""
+    """Return a row with the size and modification time of the clip's file; no file is opened."""
     size, time = find_audio(extractor.path(clip))
     return IndexRow(clip=clip, source_bytes=size, source_mtime_ns=time)
 
 
 def audio_header(source: AudioSource, clip: Clip) -> Header:
-    """Length, rate and channels of the clip alone; raises `AudioProblem` or `OSError`."""
+    """Return length, rate and channels of the clip, without the rest of its file; raises `AudioProblem`, `OSError`."""
     return read_header(source, _segment(clip))
 
 
 def read_audio(source: AudioSource, clip: Clip) -> Recording:
-    """Decode a clip, with the digest that the index has; raises `AudioProblem` or `OSError`."""
+    """Decode a clip and compute its digest for the index; raises `AudioProblem`, `OSError`."""
     segment = _segment(clip)
     if segment is not None:
         return read_recording(source, segment)
@@ -43,7 +43,7 @@ def read_audio(source: AudioSource, clip: Clip) -> Recording:
 
 
 def audio_digest(clip: Clip, extractor: FeatureExtractor) -> str:
-    """The digest that `read_audio` gives, without decoding where that is not needed; empty where it cannot be read."""
+    """Return the digest of `read_audio`, decoding only segments; empty if the audio cannot be read."""
     try:
         source = extractor.audio(clip)
         if _segment(clip) is not None:
@@ -58,27 +58,27 @@ def _segment(clip: Clip) -> Segment | None:
 
 
 def check_unchanged(row: IndexRow, extractor: FeatureExtractor) -> None:
-    """A `LockstepError` where a clip's file is not the one that the build found, or is not seen from this machine."""
+    """Raise a `LockstepError` if a clip's file has changed during the build or is not visible on this machine."""
     path = extractor.path(row.clip)
-    there, was = find_audio(path), (row.source_bytes, row.source_mtime_ns)
-    if there == was:
+    size, time = find_audio(path)
+    if (size, time) == (row.source_bytes, row.source_mtime_ns):
         return
-    found, fix = "changed while the cache was being built", "let the corpus rest"
-    if there[0] == UNKNOWN:
-        found, fix = f"gone, or not seen from {gethostname()}", "let the corpus rest where every machine sees it"
-    raise LockstepError(str(path), found=found, fix=f"{fix} and run the same command again", exit_code=1) from None
+    problem, fix = "changed while the cache was being built", "let the corpus rest"
+    if size == UNKNOWN:
+        problem, fix = f"gone, or not seen from {gethostname()}", "let the corpus rest where every machine sees it"
+    raise LockstepError(str(path), found=problem, fix=f"{fix} and run the same command again", exit_code=1) from None
 
 
 def same_file(row: IndexRow, other: IndexRow) -> bool:
-    """Whether two rows saw the same audio, by path, part, size and modification time, else by digest."""
-    facts = [(one.clip.audio_place, one.source_bytes, one.source_mtime_ns) for one in (row, other)]
-    return facts[0] == facts[1] or (bool(row.audio_sha256) and row.audio_sha256 == other.audio_sha256)
+    """Whether two rows have the same audio: equal path, segment, size and modification time, or equal digests."""
+    first, second = ((r.clip.audio_place, r.source_bytes, r.source_mtime_ns) for r in (row, other))
+    return first == second or (bool(row.audio_sha256) and row.audio_sha256 == other.audio_sha256)
 
 
 def may_be_same_file(row: IndexRow, other: IndexRow) -> bool:
-    """`same_file`, or what nothing speaks against: of a clip that was rejected, `other` has no digest.
+    """Whether two rows may have the same audio, as `same_file` cannot tell if `other`, rejected, has no digest.
 
-    Then a clip is taken to have changed only if it has a file of its own, which is of another size.
+    Without a digest, only a file of the clip's own whose size differs counts as changed.
     """
     if same_file(row, other):
         return True
@@ -88,11 +88,10 @@ def may_be_same_file(row: IndexRow, other: IndexRow) -> bool:
 
 
 def same_clip(row: IndexRow, other: IndexRow) -> bool:
-    """Whether writing this clip now would give the record that `other` is of, the settings being the same."""
+    """Whether writing this clip with the same settings would reproduce the record of `other`."""
     if row.status != UNDECIDED or UNKNOWN in (other.token_length, other.mel_length):
         return False
-    facts = [
-        (one.clip.id, one.clip.speaker, one.clip.text, one.clip.language, one.token_length, one.mel_length)
-        for one in (row, other)
-    ]
-    return facts[0] == facts[1] and same_file(row, other)
+    first, second = (
+        (r.clip.id, r.clip.speaker, r.clip.text, r.clip.language, r.token_length, r.mel_length) for r in (row, other)
+    )
+    return first == second and same_file(row, other)

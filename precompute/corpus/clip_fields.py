@@ -1,4 +1,4 @@
-"""Checks of what a corpus says of a clip: names that are safe as file names and on a terminal, and a plain text."""
+"""Checks of a clip's fields: names that are safe in file names and on a terminal, known languages, undamaged text."""
 
 import re
 from functools import cache
@@ -11,37 +11,37 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.languages import LANGUAGES, find_language
 
 _LONGEST_ID_BYTES = 200
-_CODES = {language.name.lower(): language.code for language in LANGUAGES.values()}
-_SIGNS = re.compile(r"[^ !#$'()*+,./0-9:;@A-Z\]^_`a-z|~\x22-]|=[0-9A-F]{2}|[a-z]\?[a-z]|^b['\"]")
-"""A quick check: a text without any of these has none of the faults."""
+_CODE_OF_NAME = {language.name.lower(): language.code for language in LANGUAGES.values()}
+_SUSPICIOUS = re.compile(r"[^ !#$'()*+,./0-9:;@A-Z\]^_`a-z|~\x22-]|=[0-9A-F]{2}|[a-z]\?[a-z]|^b['\"]")
+"""A quick first check: a text without a match has none of the faults in `broken_texts.yaml`."""
 
 
-def check_name(name: str, *, what: str, where: str) -> None:
-    """Raise for a name that is not plain."""
+def check_name(name: str, *, what: str, location: str) -> None:
+    """Raise a `LockstepError` if `name` is not a plain name; `what` says what it names."""
     problem = name_problem(name)
     if problem:
-        raise LockstepError(where, found=f"{what} {name[:60]!r} {problem}", expected="a plain name")
+        raise LockstepError(location, found=f"{what} {name[:60]!r} {problem}", expected="a plain name")
 
 
 def is_language(code: str) -> bool:
-    """Whether `check_language` knows it by name."""
+    """Whether `check_language` accepts the code and the language is one of `LANGUAGES`."""
     try:
         return check_language(code, "") in LANGUAGES
     except LockstepError:
         return False
 
 
-def check_language(code: str, where: str) -> str:
-    """A clip's language as an ISO 639 code, for `English`, `en-US` and `fa_IR` too; empty where none is named."""
+def check_language(code: str, location: str) -> str:
+    """Return the ISO 639 code of `English`, `en-US`, `fa_IR` or the like; an empty code stays empty."""
     plain = code.strip().lower()
     try:
-        return find_language(_CODES.get(plain) or re.split("[-_]", plain)[0]).code if code else ""
+        return find_language(_CODE_OF_NAME.get(plain) or re.split("[-_]", plain)[0]).code if code else ""
     except LockstepError as error:
-        raise LockstepError(where, found=f"language {code[:40]!r}", expected=error.expected) from None
+        raise LockstepError(location, found=f"language {code[:40]!r}", expected=error.expected) from None
 
 
 def encodable(text: str) -> bool:
-    """False for lone surrogates, which JSON can spell but no file can hold."""
+    """Whether UTF-8 can encode the text: JSON can spell lone surrogates, which no file can hold."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -50,7 +50,7 @@ def encodable(text: str) -> bool:
 
 
 def name_problem(name: str) -> str | None:
-    """Say why `name` is not a plain name, which could mean a path outside the corpus or a broken terminal."""
+    """Return why `name` could lead out of the corpus or break a terminal; None for a plain name."""
     if not name:
         return "is empty"
     if not encodable(name):
@@ -65,8 +65,8 @@ def name_problem(name: str) -> str | None:
 
 
 def check_text(clip: Clip, data: Path) -> Clip:
-    """The clip; a `LockstepError` where its text is faulty. data: its corpus."""
-    if _SIGNS.search(clip.text):
+    """Return the clip of the corpus `data`; raise a `LockstepError` if its text is damaged, as by a wrong encoding."""
+    if _SUSPICIOUS.search(clip.text):
         for fault, pattern, fix in _faults():
             if match := pattern.search(clip.text):
                 shown = f"{match[0]!r} in clip {clip.id}, {clip.text[:60]!r}"
@@ -76,7 +76,7 @@ def check_text(clip: Clip, data: Path) -> Clip:
 
 @cache
 def _faults() -> list[tuple[str, re.Pattern[str], str]]:
-    """`broken_texts.yaml`: (fault, pattern, fix)."""
+    """Return (fault, pattern, fix) of each entry of `broken_texts.yaml`."""
     table = yaml.safe_load(Path(__file__).with_name("broken_texts.yaml").read_text(encoding="utf-8"))
     return [
         (fault["fault"], re.compile(fault["pattern"].replace("{continuation}", table["continuation"])), fault["fix"])

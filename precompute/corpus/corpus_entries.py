@@ -1,4 +1,4 @@
-"""Which corpora a build reads: what `--data` names, or a YAML file that lists them."""
+"""The corpora that a build reads: the arguments of `--data`, or the entries of a YAML file."""
 
 import difflib
 import os
@@ -24,7 +24,7 @@ _NAME_EXPECTED = "1 to 64 letters from a to z, digits, dots, hyphens or undersco
 
 
 class _Settings(BaseModel):
-    """An entry of the file."""
+    """An entry of the YAML file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     data: Annotated[str, Field(min_length=1)]
@@ -38,24 +38,24 @@ class _Settings(BaseModel):
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusEntry:
-    """One corpus, as it was asked for."""
+    """One corpus as requested."""
 
-    where: str
-    """Who asked for it."""
+    location: str
+    """The option or YAML entry that requests it, for messages."""
     data: Path
-    """Its folder, or the file that lists its clips; of one in an object store the local folder that stands for it."""
+    """Its folder, or the file that lists its clips; for a corpus in an object store its local copy."""
     url: StoreUrl | None = None
-    """Where it is in an object store."""
+    """Its URL if it is in an object store."""
     name: str = ""
-    """What it is called in ids, speakers and shards; empty where it was given none."""
+    """Prefix of its ids and speakers, and its name in the cache; empty if not given."""
     layout: str | None = None
     columns: str | None = None
     language: str = ""
-    """ISO 639 code of its clips that name none."""
+    """ISO 639 code of the clips that name none."""
     speaker_prefix: str | None = None
-    """Before the names of its speakers; None where none was asked for."""
+    """Prefix of its speakers instead of `name`; None if not given."""
     weight: float = 1.0
-    """How often training draws its clips; 1 is once an epoch."""
+    """How often an epoch draws each clip."""
 
     @property
     def own_name(self) -> str:
@@ -64,19 +64,18 @@ class CorpusEntry:
         return path.stem if os.path.isfile(path) else path.name
 
     def __str__(self) -> str:
-        place = self.url or self.data
-        return f"{self.name}={place}" if self.name else str(place)
+        return f"{self.name}={self.url or self.data}" if self.name else str(self.url or self.data)
 
 
 Data = str | PathLike[str] | CorpusEntry | Sequence[str | PathLike[str] | CorpusEntry]
-"""What `--data` is given: PATH, NAME=PATH, a YAML file, or several of them; or entries that were made of these."""
+"""The value of `--data`: PATH, NAME=PATH, a YAML file, or several of them; or the entries parsed from these."""
 
 
 def parse_data(data: Data, *, layout: str | None = None, columns: str | None = None) -> list[CorpusEntry]:
-    """The corpora of `--data`, in the order in which they are given.
+    """Return the corpora of `--data` in the order given.
 
-    What exists under its whole name is a path. layout, columns: of every corpus, as in `read_corpus`; a YAML file says
-    its own. A `LockstepError` where no corpus is named, or an entry cannot be used.
+    A value with `=` that exists as a file or folder is a path. layout, columns: see `read_corpus`; for every corpus,
+    while a YAML file has its own. Raises a `LockstepError` if there is no corpus or an entry is invalid.
     """
     values = [data] if isinstance(data, str | PathLike | CorpusEntry) else list(data)
     if not values:
@@ -91,19 +90,20 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
             settings = {"data": remote["url"], "name": remote["name"], "layout": layout, "columns": columns}
             entries.append(_entry(settings, f"--data {remote['url'].partition('?')[0]}", Path()))
             continue
-        path, where = Path(value), f"--data {value}"
+        path, location = Path(value), f"--data {value}"
         if path.suffix.lower() in _YAML and os.path.exists(path):
             if layout is not None or columns is not None:
                 raise LockstepError(
-                    where, found="--layout or --columns with a list of corpora", fix="say it in the file"
+                    location, found="--layout or --columns with a list of corpora", fix="say it in the file"
                 )
             entries += _read_list(path)
             continue
-        name, equals, rest = str(value).partition("=") if isinstance(value, str) else (value, "", "")
+        name, equals, target = str(value).partition("=") if isinstance(value, str) else (value, "", "")
         if equals and not os.path.exists(path):
-            entries.append(_entry({"data": rest, "name": name, "layout": layout, "columns": columns}, where, Path()))
+            settings = {"data": target, "name": name, "layout": layout, "columns": columns}
+            entries.append(_entry(settings, location, Path()))
         else:
-            entries.append(CorpusEntry(where=str(path), data=path, layout=layout, columns=columns))
+            entries.append(CorpusEntry(location=str(path), data=path, layout=layout, columns=columns))
     return entries
 
 
@@ -114,42 +114,42 @@ def _read_list(path: Path) -> list[CorpusEntry]:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise LockstepError(str(path), found=f"cannot be read ({reason})") from None
     if not isinstance(entries, list) or not entries:
-        found = "no entries" if not entries else "no list"
-        raise LockstepError(str(path), found=found, expected=f"a list of corpora, as in {_EXAMPLE}")
-    return [_entry(entry, f"{path} entry {number}", path.parent) for number, entry in enumerate(entries, 1)]
+        problem = "no entries" if not entries else "no list"
+        raise LockstepError(str(path), found=problem, expected=f"a list of corpora, as in {_EXAMPLE}")
+    return [_entry(entry, f"{path} entry {count}", path.parent) for count, entry in enumerate(entries, 1)]
 
 
-def _entry(settings: object, where: str, folder: Path) -> CorpusEntry:
-    """A checked entry; its path is relative to `folder`."""
+def _entry(settings: object, location: str, folder: Path) -> CorpusEntry:
+    """Return a validated entry, whose path is relative to `folder`."""
     if not isinstance(settings, dict):
-        raise LockstepError(where, found=f"{settings!r:.60}", expected=f"keys and values, as in {_EXAMPLE}")
+        raise LockstepError(location, found=f"{settings!r:.60}", expected=f"keys and values, as in {_EXAMPLE}")
     try:
         checked = _Settings.model_validate(settings)
     except ValidationError as error:
-        raise _explain(error, where) from None
+        raise _explain(error, location) from None
     if Path(checked.data).suffix.lower() in _YAML:
-        raise LockstepError(where, found=f"data {checked.data[:80]!r}", expected="a corpus, and no list of corpora")
+        raise LockstepError(location, found=f"data {checked.data[:80]!r}", expected="a corpus, and no list of corpora")
     if "\0" in checked.data:
-        raise LockstepError(where, found=f"data {checked.data[:80]!r}", expected="a path")
+        raise LockstepError(location, found=f"data {checked.data[:80]!r}", expected="a path")
     if checked.speaker_prefix:
-        check_name(checked.speaker_prefix, what="speaker_prefix", where=where)
+        check_name(checked.speaker_prefix, what="speaker_prefix", location=location)
     fields = checked.model_dump(exclude={"data", "name", "language"})
-    language = check_language(checked.language, where)
-    place = path_or_url(checked.data)
-    at = {"data": folder / place} if isinstance(place, Path) else {"data": place.local_folder("corpora"), "url": place}
-    return CorpusEntry(where=where, **at, name=checked.name or "", language=language, **fields)
+    language = check_language(checked.language, location)
+    target = path_or_url(checked.data)
+    data, url = (folder / target, None) if isinstance(target, Path) else (target.local_folder("corpora"), target)
+    return CorpusEntry(location=location, data=data, url=url, name=checked.name or "", language=language, **fields)
 
 
-def _explain(error: ValidationError, where: str) -> LockstepError:
+def _explain(error: ValidationError, location: str) -> LockstepError:
     first = error.errors()[0]
     key, kind = str(first["loc"][0]) if first["loc"] else "", first["type"]
     if kind == "extra_forbidden":
         near = difflib.get_close_matches(key, _Settings.model_fields, n=1)
         fix = f"did you mean {near[0]}?" if near else ""
         return LockstepError(
-            where, found=f"unknown key {key[:40]}", expected=" or ".join(_Settings.model_fields), fix=fix
+            location, found=f"unknown key {key[:40]}", expected=" or ".join(_Settings.model_fields), fix=fix
         )
     if kind == "missing":
-        return LockstepError(where, found=f"no {key}", expected=f"the path of a corpus, as in {_EXAMPLE}")
+        return LockstepError(location, found=f"no {key}", expected=f"the path of a corpus, as in {_EXAMPLE}")
     expected = {"name": _NAME_EXPECTED, "weight": f"a number above 0, at most {MOST_WEIGHT:g}"}.get(key, "text")
-    return LockstepError(where, found=f"{key} {first['input']!r:.60}", expected=expected)
+    return LockstepError(location, found=f"{key} {first['input']!r:.60}", expected=expected)

@@ -1,4 +1,4 @@
-"""Files of a corpus: which lie below a folder, where a named one lies, and what the clips in them are called."""
+"""Files of a corpus: listing those below a folder, finding the audio of a clip, and deriving ids from file names."""
 
 import os
 import unicodedata
@@ -9,18 +9,18 @@ from pathlib import Path, PurePosixPath
 from xtts.shared.errors import LockstepError
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif", ".au", ".caf", ".w64")
-"""Formats of libsndfile that are looked for, the first first."""
+"""Suffixes of formats that libsndfile reads, in the order of preference."""
 UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
 _LINK_FIX = "copy it into the corpus, or list it in a JSON-lines manifest by its absolute path"
 
 
 def without_suffix(name: str) -> str:
-    """A path without the suffix of an audio file, in capitals or not."""
+    """Return a path without its audio suffix, in either case."""
     return name[: -len(_suffix(name))] if is_audio(name) else name
 
 
 def is_audio(name: str) -> bool:
-    """Whether a path ends as an audio file does."""
+    """Whether a path has an audio suffix."""
     return _suffix(name).lower() in SUFFIXES
 
 
@@ -29,23 +29,23 @@ def _suffix(name: str) -> str:
 
 
 def nfc(name: str) -> str:
-    """The name in composed form (NFC); macOS lists names decomposed (NFD)."""
+    """Return the name in composed form (NFC); macOS lists names decomposed (NFD)."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
 def check_inside(root: Path, source: str) -> None:
-    """Raise for a file, relative to `root`, that is a link out of it."""
+    """Raise a `LockstepError` if `source`, relative to `root`, is a link that leads out of it."""
     if not Path(os.path.realpath(root / source)).is_relative_to(os.path.realpath(root)):
         raise LockstepError(str(root / source), found="a link out of the corpus", fix=_LINK_FIX)
 
 
 def files_below(root: Path, folder: str = "") -> list[str]:
-    """Paths of the regular files below `root / folder`, relative to it, sorted; hidden ones left out.
+    """Return sorted paths of the regular files below `root / folder`, relative to it, without hidden ones.
 
-    Links within the corpus are followed; a folder with several paths is visited once. A `LockstepError` where a folder
-    cannot be read, or a link leads out of `root`.
+    Links within the corpus are followed; a folder with several paths is visited once. Raises a `LockstepError` if a
+    folder cannot be read or a link leads out of `root`.
     """
-    found, waiting, links, visited = list[str](), [""], list[str](), set[str]()
+    files, waiting, links, visited = list[str](), [""], list[str](), set[str]()
     while waiting or links:
         below = waiting.pop() if waiting else links.pop(0)  # links last: what they lead to may have been visited
         path = os.path.realpath(root / folder / below)
@@ -53,62 +53,62 @@ def files_below(root: Path, folder: str = "") -> list[str]:
             continue
         visited.add(path)
         for entry in listed(root, os.path.join(folder, below)):
-            if _is(entry.is_dir):
+            if _holds(entry.is_dir):
                 (links if entry.is_symlink() else waiting).append(f"{below}{entry.name}/")
-            elif _is(entry.is_file):
-                found.append(below + entry.name)
+            elif _holds(entry.is_file):
+                files.append(below + entry.name)
         links.sort()
-    return sorted(found)
+    return sorted(files)
 
 
 def listed(root: Path, folder: str) -> "list[os.DirEntry[str]]":
-    """What lies in `root / folder`, without what is hidden.
+    """Return the entries of `root / folder` without hidden ones.
 
-    A `LockstepError` where that cannot be read, or leads out of `root`, as a link or by one in it.
+    Raises a `LockstepError` if the folder cannot be read, or it or an entry is a link that leads out of `root`.
     """
     check_inside(root, folder)
     try:
         with os.scandir(root / folder) as entries:
-            shown = [entry for entry in entries if not entry.name.startswith(".")]
+            visible = [entry for entry in entries if not entry.name.startswith(".")]
     except OSError as error:
         raise LockstepError(str(root / folder), found=f"cannot be read ({error.strerror})") from None
-    for entry in shown:
+    for entry in visible:
         if entry.is_symlink():
             check_inside(root, os.path.join(folder, entry.name))
-    return shown
+    return visible
 
 
-def _is(asked: Callable[[], bool]) -> bool:
-    """What an entry of a folder says of itself; a link to itself is nothing."""
+def _holds(check: Callable[[], bool]) -> bool:
+    """Call a method of an `os.DirEntry`; False if it fails, as for a link to itself."""
     try:
-        return asked()
+        return check()
     except OSError:
         return False
 
 
 def audio_by_name(paths: Iterable[str]) -> dict[str, str]:
-    """`nfc` path without suffix to path; of a clip in several formats the first of `SUFFIXES`."""
+    """Map `nfc` path without suffix to path; a clip in several formats has the first of `SUFFIXES`."""
     ranked = sorted(filter(is_audio, paths), key=lambda path: (-SUFFIXES.index(_suffix(path).lower()), path))
     return {nfc(without_suffix(path)): path for path in ranked}
 
 
 def clip_ids(paths: Iterable[str]) -> dict[str, str]:
-    """Path without suffix to the id of its clip: the file's own name, else the whole path joined by `_`.
+    """Map path without suffix to clip id: the file name, or the path joined by `_` if another path has that name.
 
-    The whole path is taken where another path has the same file name: `p1/a` and `p2/a` are `p1_a` and `p2_a`.
+    `p1/a` and `p2/a` become `p1_a` and `p2_a`.
     """
-    different = dict.fromkeys(paths)
-    uses = Counter(PurePosixPath(path).name for path in different)
-    return {path: _clip_id(path, unique=uses[PurePosixPath(path).name] == 1) for path in different}
+    unique = dict.fromkeys(paths)
+    uses = Counter(PurePosixPath(path).name for path in unique)
+    return {path: _clip_id(path, whole=uses[PurePosixPath(path).name] > 1) for path in unique}
 
 
-def _clip_id(path: str, *, unique: bool) -> str:
-    name = PurePosixPath(path).name
-    return name if unique else "_".join(part for part in PurePosixPath(path).parts if part != "/")
+def _clip_id(path: str, *, whole: bool) -> str:
+    parsed = PurePosixPath(path)
+    return "_".join(name for name in parsed.parts if name != "/") if whole else parsed.name
 
 
 def visible_names(folder: Path) -> list[str]:
-    """Names in a folder, sorted, without hidden ones; none where it cannot be read, or is no folder."""
+    """Return the sorted names in a folder without hidden ones; none if it cannot be read."""
     try:
         return sorted(name for name in os.listdir(folder) if not name.startswith("."))
     except OSError:
@@ -116,50 +116,50 @@ def visible_names(folder: Path) -> list[str]:
 
 
 def described_files(root: Path, folders: Iterable[str]) -> str:
-    """What lies in those of some folders that there are: `24 .mp4 in wavs, 1 .csv in .`, and what no build can read.
+    """Describe the files in `folders` below `root`, as in `24 .mp4 in wavs, 1 .csv in .`, and a format to convert.
 
-    Other folders are named where audio lies in them.
+    Three other folders are described as well, if they hold audio.
     """
-    said, unread, named = [], "", [*folders]
-    beside = (name for name in visible_names(root) if name not in named)
-    others = [name for name in beside if any(map(is_audio, visible_names(root / name)))]
-    for folder in [*named, *others[:3]]:
+    descriptions, convert, listed_folders = [], "", [*folders]
+    unlisted = (name for name in visible_names(root) if name not in listed_folders)
+    others = [name for name in unlisted if any(map(is_audio, visible_names(root / name)))]
+    for folder in [*listed_folders, *others[:3]]:
         try:
             entries = [entry for entry in os.scandir(root / folder) if not entry.name.startswith(".")]
         except OSError:
             continue
-        kinds = Counter(_suffix(one.name) or "without a suffix" for one in entries if _is(one.is_file)).most_common(3)
-        counts = " and ".join(f"{count} {kind}" for kind, count in kinds) or "nothing"
-        said.append(f"{counts} in {folder}")
-        if unreadable := [kind for kind, _ in kinds if kind in UNREADABLE]:
-            unread = f"; convert {unreadable[0]} to .wav or .flac, such as by ffmpeg: libsndfile does not read it"
-    return (", ".join(said) or "nothing") + unread
+        names = [entry.name for entry in entries if _holds(entry.is_file)]
+        suffixes = Counter(_suffix(name) or "without a suffix" for name in names).most_common(3)
+        counts = " and ".join(f"{count} {suffix}" for suffix, count in suffixes) or "nothing"
+        descriptions.append(f"{counts} in {folder}")
+        if unreadable := [suffix for suffix, _ in suffixes if suffix in UNREADABLE]:
+            convert = f"; convert {unreadable[0]} to .wav or .flac, such as by ffmpeg: libsndfile does not read it"
+    return (", ".join(descriptions) or "nothing") + convert
 
 
-def source_of(root: Path, named: str, folders: tuple[str, ...], where: str) -> str:
-    """Where the audio file lies that a line of a list names, relative to `root`; absolute where it lies elsewhere.
+def source_of(root: Path, named: str, folders: tuple[str, ...], location: str) -> str:
+    """Return the path of the audio file that a list names, relative to `root`; absolute if outside of it.
 
-    It is looked for in `folders`, as named, then with each of `SUFFIXES`, which may replace the one that it has. One
-    that is nowhere is said to lie in the last of them: the index will call it missing.
+    The file is looked for in `folders`, as named, then with each of `SUFFIXES` instead of its own. A missing file gets
+    a path in the last folder: the index will call it missing.
 
-    A `LockstepError` where the name is no path, leads out of the corpus by `..`, or the file is a link out of it.
+    Raises a `LockstepError` if the name is no path, leads out of the corpus by `..`, or is a link out of it.
     """
     path = PurePosixPath(named)
     if not named or not path.name or "\0" in named:
-        raise LockstepError(where, found=f"file {named[:60]!r}", expected="the path of an audio file")
+        raise LockstepError(location, found=f"file {named[:60]!r}", expected="the path of an audio file")
     if ".." in path.parts:
-        raise LockstepError(where, found=f"file {named[:60]!r} reads as a path out of the corpus")
+        raise LockstepError(location, found=f"file {named[:60]!r} reads as a path out of the corpus")
     if path.is_absolute():
-        here = root.absolute()
-        if not path.is_relative_to(here):
+        if not path.is_relative_to(root.absolute()):
             return named
-        path, folders = path.relative_to(here), ("",)
-    candidates = [PurePosixPath(folder) / path for folder in folders]
-    named_whole = [str(one) for one in candidates if is_audio(path.name)]
-    others = [f"{without_suffix(str(one))}{ending}" for one in candidates for ending in SUFFIXES]
-    for candidate in named_whole + others:
-        for spelled in dict.fromkeys((candidate, nfc(candidate), unicodedata.normalize("NFD", candidate))):
-            if os.path.isfile(root / spelled):  # of any length, unlike a `Path`'s
-                check_inside(root, spelled)
-                return spelled
-    return f"{candidates[-1]}{'' if named_whole else SUFFIXES[0]}"
+        path, folders = path.relative_to(root.absolute()), ("",)
+    paths = [str(PurePosixPath(folder) / path) for folder in folders]
+    as_named = paths if is_audio(path.name) else []
+    with_suffixes = [f"{without_suffix(path)}{suffix}" for path in paths for suffix in SUFFIXES]
+    for candidate in as_named + with_suffixes:
+        for spelling in dict.fromkeys((candidate, nfc(candidate), unicodedata.normalize("NFD", candidate))):
+            if os.path.isfile(root / spelling):  # accepts a name of any length, unlike `Path.is_file`
+                check_inside(root, spelling)
+                return spelling
+    return f"{paths[-1]}{'' if as_named else SUFFIXES[0]}"

@@ -1,4 +1,4 @@
-"""Reading a corpus: which clips there are, their texts and where their audio lies. No audio is opened here."""
+"""Reading the clips of a corpus, with their texts and the paths of their audio. No audio is opened here."""
 
 import os
 import re
@@ -40,35 +40,35 @@ _WITH_A_LIST: tuple[Layout, ...] = (
     LJSpeech(), Piper(), COMMON_VOICE, TABLE, Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
 )  # fmt: skip
 _TAR_FILES: tuple[Layout, ...] = (WebDataset(), NemoTarred())
-_WITHOUT: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
-"""These are looked for where there is no list: corpora with one may have texts beside their audio as well."""
+_WITHOUT_A_LIST: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
+"""Tried only if there is no list: a corpus with one may have texts beside its audio as well."""
 _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
-LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT)}
-"""What `--layout` may name."""
-_FOLDERS_OF_SPEAKERS = ("ljspeech", "piper", "table", "columns", "nemo", "folder")
-"""Layouts whose paths tell the speakers of clips that nothing else tells."""
-_NO_SPEAKERS = re.compile(
+LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT_A_LIST)}
+"""Layouts by their names for `--layout`."""
+_SPEAKER_FOLDER_LAYOUTS = ("ljspeech", "piper", "table", "columns", "nemo", "folder")
+"""Layouts in which folders are the speakers unless a clip names one."""
+_NO_SPEAKER = re.compile(
     r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
     r"|eval(uation)?|chapters?|parts?|sessions?|days?|dis[ck]s?|cds?|books?|vol(ume)?s?|batch(es)?|splits?|sets?)"
     r"[-_. ]?\d*",
     re.IGNORECASE,
 )
-"""Folders that divide a corpus otherwise."""
+"""Names of folders that are no speakers."""
 _BATCH = 2**12
-"""Clips that are Python objects at once."""
+"""Count of clips that are Python objects at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corpus:
-    """A corpus that was read."""
+    """A corpus as read."""
 
     root: Path
-    """Sources are relative to this folder."""
+    """The folder that sources are relative to."""
     clips: Any
-    """An Arrow table with the columns of `Clip`, in the order of their list, or of their paths."""
+    """An Arrow table with the columns of `Clip`, in the order of the list or of the paths."""
     notes: tuple[str, ...] = ()
-    """Lines about what was left out."""
+    """Lines to print, such as what was left out."""
 
 
 def read_corpus(
@@ -77,39 +77,39 @@ def read_corpus(
 ) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
-    limit: the first so many clips. layout: one of `LAYOUTS`; looked for where it is not named. columns: those of a CSV,
-    TSV or Parquet file, as in `id=0,speaker=1,text=2`. words_in: ISO code of the clips that name no language: numbers
-    and abbreviations are put into words, where the corpus does not say them; None leaves them.
+    limit: count of clips to read. layout: one of `LAYOUTS`; None to detect it. columns: those of a CSV, TSV or Parquet
+    file, as in `id=0,speaker=1,text=2`. words_in: ISO 639 code of clips that name no language: expand numbers and
+    abbreviations unless the corpus gives the text in words; None leaves them.
 
-    A `LockstepError` where no layout fits, several do, or a line cannot be used.
+    Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
     import pyarrow.compute as pc
 
-    if not os.path.isdir(data) and not os.path.isfile(data):  # unlike those of a `Path`, for a name of any length
-        found = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
-        raise LockstepError(str(data), found=found, expected="a corpus: a folder, or a file that lists clips")
+    if not os.path.isdir(data) and not os.path.isfile(data):  # unlike `Path.is_dir`, for a name of any length
+        problem = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
+        raise LockstepError(str(data), found=problem, expected="a corpus: a folder, or a file that lists clips")
     try:
         chosen = _choose(data, layout, columns)
         notes = chosen.left_out(data) if isinstance(chosen, Parquet) else []
-        by_folder = chosen.name in _FOLDERS_OF_SPEAKERS  # all of them tell which are speakers
-        read = (check_text(clip, data) for clip in islice(chosen.read(data), None if by_folder else limit))
-        clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
+        by_folder = chosen.name in _SPEAKER_FOLDER_LAYOUTS  # needs all clips, to tell which folders are speakers
+        checked = (check_text(clip, data) for clip in islice(chosen.read(data), None if by_folder else limit))
+        clips = _table(checked if words_in is None else (_in_words(clip, words_in) for clip in checked))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
         raise LockstepError(str(table_of(data) or data), found="no clips", expected=chosen.expected)
     if by_folder:
-        clips, said = _with_speakers_of_folders(clips, data)
-        clips, notes = clips.slice(0, limit), [*notes, *said, *_unlisted_recordings(clips, folder_of(data))]
+        clips, speaker_notes = _with_folders_as_speakers(clips, data)
+        clips, notes = clips.slice(0, limit), [*notes, *speaker_notes, *_unlisted_recordings(clips, folder_of(data))]
     unnamed = clips.filter(pc.equal(clips["speaker"], ""))
     if 0 < len(unnamed) < len(clips):
-        found = f"no speaker for clip {unnamed['id'][0]}, but for others"
-        raise LockstepError(str(data), found=found, expected="a speaker for every clip, or for none")
+        problem = f"no speaker for clip {unnamed['id'][0]}, but for others"
+        raise LockstepError(str(data), found=problem, expected="a speaker for every clip, or for none")
     return Corpus(root=folder_of(data), clips=clips, notes=tuple(notes))
 
 
 def _table(clips: Iterator[Clip]) -> "pa.Table":
-    """The clips in one table, a batch at a time; every one whose id was there before is a duplicate."""
+    """Collect the clips in a table; all but the first clip of an id are marked as duplicates."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -119,44 +119,43 @@ def _table(clips: Iterator[Clip]) -> "pa.Table":
     table = pa.concat_tables(batches).combine_chunks()
     ids = table["id"].combine_chunks()
     first = pc.index_in(ids, value_set=ids)
-    repeated = pc.not_equal(first, pa.array(range(len(ids)), first.type))
-    return with_column(table, "duplicate", repeated)
+    return with_column(table, "duplicate", pc.not_equal(first, pa.array(range(len(ids)), first.type)))
 
 
-def _with_speakers_of_folders(clips: "pa.Table", data: Path) -> tuple["pa.Table", list[str]]:
-    """The clips, each with the speaker whose folder it lies in, and a line that says so; of one folder as they were."""
+def _with_folders_as_speakers(clips: "pa.Table", data: Path) -> tuple["pa.Table", list[str]]:
+    """Return the clips with the speakers that their folders name, and a note; unchanged if all share a folder."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     folders = pc.replace_substring_regex(clips["source"], "(^|/)[^/]*$", "").combine_chunks().dictionary_encode()
     speakers = [_speaker_of(PurePosixPath(nfc(folder))) for folder in folders.dictionary.to_pylist()]
-    different = sorted(set(speakers))
-    if pc.any(pc.not_equal(clips["speaker"], "")).as_py() or len(different) < 2 or not different[0]:
+    names = sorted(set(speakers))
+    if pc.any(pc.not_equal(clips["speaker"], "")).as_py() or len(names) < 2 or not names[0]:
         return clips, []
-    for name in different:
-        check_name(name, what="speaker", where=str(data))
-    named = with_column(clips, "speaker", pa.array(speakers, pa.large_string()).take(folders.indices))
-    shown = ", ".join(different[:3]) + ", ..." * (len(different) > 3)
-    return named, [f"{data}: {len(different)} folders are the speakers: {shown}"]
+    for name in names:
+        check_name(name, what="speaker", location=str(data))
+    shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
+    clips = with_column(clips, "speaker", pa.array(speakers, pa.large_string()).take(folders.indices))
+    return clips, [f"{data}: {len(names)} folders are the speakers: {shown}"]
 
 
 def _unlisted_recordings(clips: "pa.Table", root: Path) -> list[str]:
-    """A line about recordings beside those of a list that are not in it."""
-    named = {nfc(without_suffix(source)) for source in strings(clips["source"])}
-    folders = {os.path.dirname(source) for source in named if not os.path.isabs(source)}
-    above = {os.path.dirname(folder) for folder in folders} - {""}
-    beside = {os.path.join(folder, name) for folder in above for name in visible_names(root / folder)}
-    lying = (os.path.join(folder, name) for folder in folders | beside for name in visible_names(root / folder)
+    """Return a line about recordings that are not listed, in the folders of listed ones or beside these folders."""
+    listed = {nfc(without_suffix(source)) for source in strings(clips["source"])}
+    folders = {os.path.dirname(source) for source in listed if not os.path.isabs(source)}
+    parents = {os.path.dirname(folder) for folder in folders} - {""}
+    siblings = {os.path.join(folder, name) for folder in parents for name in visible_names(root / folder)}
+    paths = (os.path.join(folder, name) for folder in folders | siblings for name in visible_names(root / folder)
              if is_audio(name) or name.endswith(UNREADABLE))  # fmt: skip
-    unnamed = sorted({path for path in lying if nfc(without_suffix(path)) not in named})
-    shown = ", ".join(unnamed[:3]) + ", ..." * (len(unnamed) > 3)
-    return [f"{root}: {len(unnamed):,} recordings are not in the list ({shown})"] if unnamed else []
+    unlisted = sorted({path for path in paths if nfc(without_suffix(path)) not in listed})
+    shown = ", ".join(unlisted[:3]) + ", ..." * (len(unlisted) > 3)
+    return [f"{root}: {len(unlisted):,} recordings are not in the list ({shown})"] if unlisted else []
 
 
 def _speaker_of(folder: PurePosixPath) -> str:
-    """The first part of the path that is not called as a part of any corpus; empty where there is none."""
-    parts = [] if folder.is_absolute() else folder.parts
-    return next((part for part in parts if not _NO_SPEAKERS.fullmatch(part)), "")
+    """Return the first name in a relative path that may be a speaker's; empty if there is none."""
+    names = [] if folder.is_absolute() else folder.parts
+    return next((name for name in names if not _NO_SPEAKER.fullmatch(name)), "")
 
 
 def _in_words(clip: Clip, language: str) -> Clip:
@@ -164,7 +163,7 @@ def _in_words(clip: Clip, language: str) -> Clip:
 
 
 def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:
-    """The layout that is named, or the one that fits."""
+    """Return the requested layout, or detect it."""
     if layout is not None and columns is not None:
         raise LockstepError("--layout", found=f"{layout[:40]!r} and --columns", expected="one of them")
     if columns is not None:
@@ -177,7 +176,7 @@ def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:
 
 
 def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
-    """A table or Parquet files, whose columns are named."""
+    """Return the layout of a table or of Parquet files whose columns the user names."""
     if not Parquet().matches(data):
         return NamedColumns(named)
     tables = sorted(path.name for path in data.iterdir() if path.suffix in TABLE_SUFFIXES[:2]) if data.is_dir() else []
@@ -188,52 +187,52 @@ def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
 
 
 def _choose_for_folder(data: Path) -> Layout:
-    _refuse_archive(data / METADATA_FILE)
-    listed = [one for one in _WITH_A_LIST if one.matches(data)]
-    looked_for = _TAR_FILES if listed else (*_TAR_FILES, *_WITHOUT)
-    fitting = [*listed, *(one for one in looked_for if one.matches(data))]
-    if len(fitting) > 1:
-        fix = " or ".join(f"--layout {one.name}" for one in fitting)
-        found = " and ".join(one.name for one in fitting)
-        raise LockstepError(str(data), found=f"files of {len(fitting)} layouts: {found}", fix=f"say which: {fix}")
-    if not fitting:
+    _reject_archive(data / METADATA_FILE)
+    matches = [layout for layout in _WITH_A_LIST if layout.matches(data)]
+    others = _TAR_FILES if matches else (*_TAR_FILES, *_WITHOUT_A_LIST)
+    matches += [layout for layout in others if layout.matches(data)]
+    if len(matches) > 1:
+        problem = f"files of {len(matches)} layouts: {' and '.join(layout.name for layout in matches)}"
+        fix = f"say which: {' or '.join(f'--layout {layout.name}' for layout in matches)}"
+        raise LockstepError(str(data), found=problem, fix=fix)
+    if not matches:
         table = table_of(data)
-        return _choose_for_file(table) if table else _refuse(data)
-    return fitting[0]
+        return _choose_for_file(table) if table else _reject(data)
+    return matches[0]
 
 
-def _refuse_columns(data: Path) -> None:
-    """Raise for a list of columns whose name tells nothing, such as the `.list` of GPT-SoVITS."""
+def _reject_columns(data: Path) -> None:
+    """Raise a `LockstepError` for columns in a file with an unknown suffix, such as the `.list` of GPT-SoVITS."""
     line = first_line(data)
     kinds = PIPER_COLUMNS.get(line.count("|") + 1)
     if kinds and not line.lstrip().startswith(("{", "[")):
-        named = ",".join(f"{kind}={column}" for column, kind in enumerate(kinds))
-        fix = f"say which, as in --columns {named} for {'|'.join(kinds)}"
+        option = ",".join(f"{kind}={column}" for column, kind in enumerate(kinds))
+        fix = f"say which, as in --columns {option} for {'|'.join(kinds)}"
         raise LockstepError(f"{data}:1", found=f"{len(kinds)} columns", expected="JSON, or a .csv or .txt", fix=fix)
 
 
-def _refuse(data: Path) -> NoReturn:
-    """Say which options read what lies in a folder without a list that is known."""
+def _reject(data: Path) -> NoReturn:
+    """Raise a `LockstepError` for a folder of no known layout, with the options that read what is in it."""
     packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(_PACKED)]
     lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
     folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO.files) for path in data.glob(f"*/{name}")})
-    found, fix = "no such file", "see --columns"
+    problem, fix = "no such file", "see --columns"
     if lists:
         fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
     elif folders:
-        called = [f"{name}={data / name}" if not _NO_SPEAKERS.fullmatch(name) else str(data / name) for name in folders]
-        each = " ".join(f"--data {shlex.quote(one)}" for one in called[:3])
-        fix = f"give the folders that have lists, as in {each}{' ...' * (len(folders) > 3)}"
+        values = [f"{name}={data / name}" if not _NO_SPEAKER.fullmatch(name) else str(data / name) for name in folders]
+        options = " ".join(f"--data {shlex.quote(value)}" for value in values[:3])
+        fix = f"give the folders that have lists, as in {options}{' ...' * (len(folders) > 3)}"
     elif packed:
         fix = _unpack(packed[0])
-    elif labels := next(data.rglob("*.lab"), None):  # of the Montreal Forced Aligner, or labels with times of HTK
-        found, fix = f"{labels.relative_to(data)} beside audio", "if the .lab files hold texts, rename them to .txt"
+    elif labels := next(data.rglob("*.lab"), None):  # texts of the Montreal Forced Aligner, or times of HTK
+        problem, fix = f"{labels.relative_to(data)} beside audio", "if the .lab files hold texts, rename them to .txt"
     expected = f"a list of clips, or one of the layouts {', '.join(LAYOUTS)}"
-    raise LockstepError(str(data / METADATA_FILE), found=found, expected=expected, fix=fix)
+    raise LockstepError(str(data / METADATA_FILE), found=problem, expected=expected, fix=fix)
 
 
-def _refuse_archive(path: Path) -> None:
-    """Raise for a file that is packed, whatever it is called."""
+def _reject_archive(path: Path) -> None:
+    """Raise a `LockstepError` for an archive, even one with another suffix."""
     if path.name.lower().endswith(_PACKED) or (path.is_file() and is_zipfile(path)):
         raise LockstepError(str(path), found="an archive", expected="an unpacked corpus", fix=_unpack(path))
 
@@ -243,19 +242,22 @@ def _unpack(path: Path) -> str:
 
 
 def _choose_for_file(data: Path) -> Layout:
-    """A file of columns by its suffix, or else a manifest; whatever it is called, a file of JSON lines is one."""
-    for archive in (Parquet(), WebDataset()):
-        if archive.matches(data):
-            return archive
+    """Detect the layout of a file: an archive, a list with columns if its suffix is known, else a JSON manifest.
+
+    A file of JSON lines is a manifest whatever its suffix.
+    """
+    for layout in (Parquet(), WebDataset()):
+        if layout.matches(data):
+            return layout
     if data.suffix.lower() in _SPREADSHEETS:
         raise LockstepError(str(data), found="a spreadsheet", expected="a list of clips", fix="save it as CSV")
-    _refuse_archive(data)
+    _reject_archive(data)
     first = first_line(data) if table_of(data) else ""
     if not first or first.lstrip().startswith("{"):
-        _refuse_columns(data)
+        _reject_columns(data)
         return NEMO
-    fitting = [one for one in _WITH_A_LIST if one.matches(data)]
-    if not fitting:
+    matches = [layout for layout in _WITH_A_LIST if layout.matches(data)]
+    if not matches:
         expected, fix = "columns with | between them, or a header", "name them, as in --columns id=0,text=1"
         raise LockstepError(f"{data}:1", found=f"{first[:80]!r}", expected=expected, fix=fix)
-    return fitting[0]
+    return matches[0]

@@ -1,6 +1,6 @@
-"""A corpus in an object store is copied whole into a local folder, and read there.
+"""Copying a corpus from an object store to a local folder.
 
-A copy has the size of its object and the time of the store: what has both is not fetched again.
+A copy has the size and modification time of its object: a file with both is not downloaded again.
 """
 
 import os
@@ -16,52 +16,52 @@ from xtts.shared.storage.urls import StoreUrl
 
 
 def with_folders(entries: list[CorpusEntry]) -> tuple[list[CorpusEntry], dict[Path, StoreUrl]]:
-    """The entries with the local folders of remote corpora brought up to date, and the URL of each such folder."""
-    found, urls = list[CorpusEntry](), dict[Path, StoreUrl]()
+    """Update the local copies of remote corpora; return the entries with these folders, and the URL of each folder."""
+    local, urls = list[CorpusEntry](), dict[Path, StoreUrl]()
     for entry in entries:
         if entry.url is None:
-            found.append(entry)
+            local.append(entry)
             continue
-        url, folder, listed = _listed(entry.url, entry.data)
-        _bring_up_to_date(ObjectStore(url), folder, listed)
+        url, folder, objects = _objects(entry.url, entry.data)
+        _update(ObjectStore(url), folder, objects)
         urls[folder.absolute()] = url
-        found.append(replace(entry, data=folder if url == entry.url else folder / entry.url.name))
-    return found, urls
+        local.append(replace(entry, data=folder if url == entry.url else folder / entry.url.name))
+    return local, urls
 
 
-def _listed(url: StoreUrl, folder: Path) -> tuple[StoreUrl, Path, dict[str, ObjectInfo]]:
-    """(URL of a corpus, its local folder, its objects); the URL of one object is one of the folder that it is in."""
-    listed = ObjectStore(url).list()
-    if listed:
-        return url, folder, listed
-    beside = ObjectStore(url.parent).list() if url.parent.name else {}
-    if url.name not in beside:
+def _objects(url: StoreUrl, folder: Path) -> tuple[StoreUrl, Path, dict[str, ObjectInfo]]:
+    """Return (URL of a corpus, its local folder, its objects by name); for a URL of one object, those of its folder."""
+    objects = ObjectStore(url).list()
+    if objects:
+        return url, folder, objects
+    siblings = ObjectStore(url.parent).list() if url.parent.name else {}
+    if url.name not in siblings:
         raise LockstepError(str(url), found="no objects", expected="a corpus: a folder, or a file that lists clips")
-    return url.parent, url.parent.local_folder("corpora"), beside
+    return url.parent, url.parent.local_folder("corpora"), siblings
 
 
-def _bring_up_to_date(store: ObjectStore, folder: Path, listed: Mapping[str, ObjectInfo]) -> None:
-    """Make the folder's files those of the store."""
+def _update(store: ObjectStore, folder: Path, objects: Mapping[str, ObjectInfo]) -> None:
+    """Download new and changed objects into the folder, and delete files without an object."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {name: one for name, one in listed.items() if is_plain(name)}
+    wanted = {name: item for name, item in objects.items() if is_plain(name)}
     for path in [path for path in folder.rglob("*") if not path.is_dir()]:
         if path.relative_to(folder).as_posix() not in wanted:
             path.unlink()
 
-    def bring(name: str) -> None:
+    def update(name: str) -> None:
         path, times = folder / name, (round(wanted[name].modified * 10**9),) * 2
         if path.exists() and (path.stat().st_size, path.stat().st_mtime_ns) == (wanted[name].bytes, times[0]):
             return
         try:
             store.download(name, path)
             os.utime(path, ns=times)
-        except FileNotFoundError:  # it went a moment ago
+        except FileNotFoundError:  # deleted since the listing
             path.unlink(missing_ok=True)
 
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-        list(pool.map(bring, wanted))
+        list(pool.map(update, wanted))
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name is a path below a folder, and no hidden one."""
-    return all(part and not part.startswith(".") for part in name.split("/"))
+    """Whether a name is a path below a folder, and neither it nor a folder of it is hidden."""
+    return all(item and not item.startswith(".") for item in name.split("/"))

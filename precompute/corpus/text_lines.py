@@ -1,4 +1,4 @@
-"""Lines of text files, packed by gzip or not, one after the other."""
+"""Reading the lines of text files, compressed by gzip or not."""
 
 import gzip
 import shlex
@@ -12,37 +12,37 @@ _MOST_LINE_BYTES = 2**24
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Lines of a UTF-8 file, with or without byte order mark and carriage returns, packed by gzip or not.
+    """Yield the lines of a UTF-8 file without its byte order mark and carriage returns; memory holds one line.
 
-    Memory holds one line.
+    Raises a `LockstepError` for any other encoding, carriage returns within a line, or lines of more than 16 MiB.
     """
     if path.is_fifo():
         raise LockstepError(str(path), found="a pipe", expected="a file of lines")
     # str.splitlines would also break at U+2028 and its like, which occur inside texts.
-    for number, line in enumerate(_raw_lines(path), start=1):
+    for count, line in enumerate(_raw_lines(path), start=1):
         try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            text = line.decode("utf-8-sig" if count == 1 else "utf-8")
         except UnicodeDecodeError:
-            raise LockstepError(f"{path}:{number}", found="not UTF-8", fix="convert the file to UTF-8") from None
+            raise LockstepError(f"{path}:{count}", found="not UTF-8", fix="convert the file to UTF-8") from None
         text = text.removesuffix("\n").rstrip("\r")
         if "\r" in text:
             fix = f"convert it: tr '\\r' '\\n' < {shlex.quote(str(path))} > NEW"
-            raise LockstepError(f"{path}:{number}", found="lines that end in a carriage return alone", fix=fix)
+            raise LockstepError(f"{path}:{count}", found="lines that end in a carriage return alone", fix=fix)
         yield text
 
 
 def filled_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """(`FILE:NUMBER`, line) of the lines that are not blank."""
-    return ((f"{path}:{number}", line) for number, line in enumerate(read_lines(path), start=1) if line.strip())
+    """Yield (location, line) of the lines that are not blank; a location is `FILE:LINE`."""
+    return ((f"{path}:{count}", line) for count, line in enumerate(read_lines(path), start=1) if line.strip())
 
 
 def first_line(path: Path) -> str:
-    """The first line that is not blank, without reading the others; empty where there is none."""
+    """Return the first line that is not blank, reading no further; empty if there is none."""
     return next((line for line in read_lines(path) if line.strip()), "")
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """The lines as they are stored, each with its line feed."""
+    """Yield the undecoded lines, each with its line feed."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             while line := file.readline(_MOST_LINE_BYTES + 1):

@@ -30,7 +30,7 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
     clip, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
-        check_name(row.clip.id, what="clip id", where=str(clips.cache))
+        check_name(row.clip.id, what="clip id", location=str(clips.cache))
         picture, sound = (out / f"{row.clip.id}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(clip, profile))
         soundfile.write(sound, reconstruct(clip.mel, profile), profile.sample_rate, subtype="PCM_16")

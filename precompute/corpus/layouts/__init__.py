@@ -1,1 +1,1 @@
-"""The layouts of corpora, one file for each family; `precompute/corpus/listing.py` chooses among them."""
+"""The layouts of corpora, one module for each family; `precompute/corpus/listing.py` chooses among them."""

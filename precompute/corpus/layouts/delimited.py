@@ -1,4 +1,4 @@
-"""Lists of files and texts in columns: Piper's, with a header, Common Voice's, and any whose columns are named."""
+"""Lists with columns: Piper's, tables with a header, Common Voice's, and files whose columns the user names."""
 
 import csv
 import re
@@ -15,7 +15,7 @@ from xtts.precompute.corpus.layouts.text_columns import (
     KIND_OF,
     METADATA_FILE,
     TABLE_SUFFIXES,
-    reading_of,
+    layout_of_lines,
     table_of,
 )
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
@@ -23,76 +23,76 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 COLUMNS = ("id", "file", "text", "normalised", "speaker", "language")
-"""What `--columns` may name."""
+"""Kinds of columns that `--columns` may name."""
 _FOLDERS = ("", "wav", "clips", "audio", "wavs")
-"""Where the audio of a list may lie, beside the list; a missing one is said to lie in the last."""
+"""Folders beside the list in which audio is looked for; a missing file gets a path in the last."""
 _EXAMPLE = "--columns file=0,speaker=1,text=2"
 PIPER_COLUMNS = {2: ("file", "text"), 3: ("file", "speaker", "text"), 4: ("file", "speaker", "language", "text")}
-"""Of a line of so many columns that nothing names."""
+"""Kinds of the columns of a line without a header, by their count."""
 
 
 class Piper:
-    """`file|text`, `file|speaker|text` or `file|speaker|language|text`, without a header.
+    """Lines `file|text`, `file|speaker|text` or `file|speaker|language|text` without a header.
 
-    The file may be without its suffix.
+    The file may lack its suffix.
     """
 
     name, expected = "piper", "lines of clips"
 
     def matches(self, data: Path) -> bool:
-        """Whether `reading_of` its list says so."""
+        """Whether `layout_of_lines` takes the list for Piper's."""
         path = table_of(data)
-        return path is not None and reading_of(path) == self.name
+        return path is not None and layout_of_lines(path) == self.name
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of their lines."""
+        """Yield the clips in the order of their lines."""
         path = data if data.is_file() else data / METADATA_FILE
-        place, first = next(_split(path, "|"), ("", ["", ""]))
+        location, first = next(_split(path, "|"), ("", ["", ""]))
         names = PIPER_COLUMNS.get(len(first))
         if names is None:
-            found = f"{len(first)} column{'s'[: len(first) != 1]}"
+            problem = f"{len(first)} column{'s'[: len(first) != 1]}"
             expected = "file|text, file|speaker|text or file|speaker|language|text"
-            raise LockstepError(place, found=found, expected=expected)
-        where = {name: column for column, name in enumerate(names)}
-        return _clips(folder_of(data), partial(_split, path, "|"), where, width=len(first))
+            raise LockstepError(location, found=problem, expected=expected)
+        columns = {name: column for column, name in enumerate(names)}
+        return _clips(folder_of(data), partial(_split, path, "|"), columns, width=len(first))
 
 
 @dataclass(frozen=True)
 class WithHeader:
-    """Columns that the first line names, by `HEADER_NAMES`; the first of a kind counts."""
+    """A table whose first line names its columns, by `HEADER_NAMES`; of two columns of a kind the first is read."""
 
     name: str
     list_name: str
     expected: str = "lines below the header"
 
     def matches(self, data: Path) -> bool:
-        """Whether the first line of its list names one column of texts, and one of files or ids."""
+        """Whether the first line of the list names one column of texts, and one of files or ids."""
         path = data if data.is_file() else data / self.list_name
         if path.suffix not in TABLE_SUFFIXES or not path.is_file():
             return False
-        header, where = self._header(path)
+        header, columns = self._header(path)
         texts = sum(KIND_OF.get(name) == "text" for name in header)
-        return "text" in where and texts <= 1 and not where.keys().isdisjoint(("file", "id"))
+        return "text" in columns and texts <= 1 and not columns.keys().isdisjoint(("file", "id"))
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of their lines."""
+        """Yield the clips in the order of their lines."""
         path = data if data.is_file() else data / self.list_name
-        header, where = self._header(path)
+        header, columns = self._header(path)
         for kinds in (("text",), ("file", "id")):
-            if where.keys().isdisjoint(kinds):
+            if columns.keys().isdisjoint(kinds):
                 expected = f"one of {', '.join(HEADER_NAMES[kinds[0]])}"
                 raise LockstepError(f"{path}:1", found=f"no column of a {kinds[0]}", expected=expected)
         rows = partial(_split, path, _delimiter(path), skip=1)
-        return _clips(folder_of(data), rows, where, width=len(header))
+        return _clips(folder_of(data), rows, columns, width=len(header))
 
     @staticmethod
     def _header(path: Path) -> tuple[list[str], dict[str, int]]:
-        """The names of the columns, and the numbers of those that are read, by kind."""
+        """Return the names of all columns, and the position of each column to read by its kind."""
         header = [name.lower() for name in next(_split(path, _delimiter(path)), ("", []))[1]]
-        where = {KIND_OF[name]: column for column, name in reversed(list(enumerate(header))) if name in KIND_OF}
-        if "normalised" in where:
-            where.setdefault("text", where["normalised"])
-        return header, where
+        columns = {KIND_OF[name]: column for column, name in reversed(list(enumerate(header))) if name in KIND_OF}
+        if "normalised" in columns:
+            columns.setdefault("text", columns["normalised"])
+        return header, columns
 
 
 TABLE, COMMON_VOICE = WithHeader("table", METADATA_FILE), WithHeader("common-voice", "validated.tsv")
@@ -100,22 +100,22 @@ TABLE, COMMON_VOICE = WithHeader("table", METADATA_FILE), WithHeader("common-voi
 
 @dataclass(frozen=True)
 class NamedColumns:
-    """A CSV or TSV file whose columns the user names; not looked for."""
+    """A CSV or TSV file whose columns the user names."""
 
     columns: Mapping[str, str]
-    """One of `COLUMNS` to the place of its column, from 0, or to its name in the first line."""
+    """One of `COLUMNS` to the position of its column, from 0, or to its name in the first line."""
     name: str = "columns"
     expected: str = "lines of clips"
 
     def matches(self, data: Path) -> bool:
-        """Never: only the user knows."""
+        """Return False: this layout is never detected."""
         return False
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of their lines."""
+        """Yield the clips in the order of their lines."""
         if "text" not in self.columns or not {"id", "file"} & self.columns.keys():
-            found = ",".join(f"{kind}={name}" for kind, name in self.columns.items())
-            raise LockstepError("--columns", found=f"{found[:80]!r}", expected="text, and id or file", fix=_EXAMPLE)
+            option = ",".join(f"{kind}={name}" for kind, name in self.columns.items())
+            raise LockstepError("--columns", found=f"{option[:80]!r}", expected="text, and id or file", fix=_EXAMPLE)
         path = _only_table(data)
         delimiter = _delimiter(path)
         by_name = [name for name in self.columns.values() if not name.isdecimal()]
@@ -123,98 +123,97 @@ class NamedColumns:
         header = first if by_name else []
         for name in by_name:
             if name not in header:
-                found = f"no column {name[:40]!r}"
-                raise LockstepError(str(path), found=found, expected=f"one of {header!r:.120}")
-        where = {kind: header.index(name) if name in by_name else int(name) for kind, name in self.columns.items()}
-        width = len(first) if max(where.values()) < len(first) else None
-        return _clips(folder_of(data), partial(_split, path, delimiter, skip=bool(header)), where, width=width)
+                raise LockstepError(str(path), found=f"no column {name[:40]!r}", expected=f"one of {header!r:.120}")
+        columns = {kind: header.index(name) if name in by_name else int(name) for kind, name in self.columns.items()}
+        width = len(first) if max(columns.values()) < len(first) else None
+        return _clips(folder_of(data), partial(_split, path, delimiter, skip=bool(header)), columns, width=width)
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """One of `COLUMNS` to its column, from `id=0,speaker=1,text=2`; a `LockstepError` for what says no such thing."""
+    """Parse `id=0,speaker=1,text=2` into one of `COLUMNS` to its column; raise a `LockstepError` for anything else."""
     columns: dict[str, str] = {}
-    for part in text.split(","):
-        kind, _, name = (piece.strip() for piece in part.partition("="))
+    for item in text.split(","):
+        kind, _, name = (piece.strip() for piece in item.partition("="))
         numeric = re.fullmatch("[+-]?[0-9]+", name) is not None
         if kind not in COLUMNS or kind in columns or not name or (numeric and not re.fullmatch("[0-9]{1,4}", name)):
             expected = f"{' or '.join(COLUMNS)}, each once, and the number of its column from 0 or its name"
-            raise LockstepError("--columns", found=f"{part[:60]!r}", expected=expected, fix=f"as in {_EXAMPLE}")
+            raise LockstepError("--columns", found=f"{item[:60]!r}", expected=expected, fix=f"as in {_EXAMPLE}")
         columns[kind] = name
     return columns
 
 
 def _only_table(data: Path) -> Path:
-    """The file that lists the clips: `data`, `metadata.csv` in it, or the only CSV or TSV file in it."""
+    """Return the file that lists the clips: `data`, its `metadata.csv`, or the only CSV or TSV file in it."""
     if not data.is_dir() or (data / METADATA_FILE).exists():
         return data / METADATA_FILE if data.is_dir() else data
     tables = sorted(path for path in data.iterdir() if path.suffix in (".csv", ".tsv") and path.is_file())
     if len(tables) != 1:
         names = ", ".join(path.name for path in tables[:3])
-        found = f"{len(tables)} CSV or TSV files{': ' * bool(names)}{names}"
-        raise LockstepError(str(data), found=found, expected="one", fix="give the file itself to --data")
+        problem = f"{len(tables)} CSV or TSV files{': ' * bool(names)}{names}"
+        raise LockstepError(str(data), found=problem, expected="one", fix="give the file itself to --data")
     return tables[0]
 
 
 def _delimiter(path: Path) -> str:
-    """What is between the columns: `|`, else a tab, else the first semicolon or comma, as the first line has it."""
+    """Return the delimiter in the first line: `|`, else a tab, else whichever of `,` and `;` comes first."""
     line = first_line(path)
     return next((mark for mark in "|\t" if mark in line), next((mark for mark in line if mark in ";,"), ","))
 
 
 def _split(path: Path, delimiter: str, *, skip: int = 0) -> Iterator[tuple[str, list[str]]]:
-    """(`FILE:NUMBER`, columns) of each line after so many; quotes mark columns only where no `|` or tab is between."""
+    """Yield (location, columns) of each line after the first `skip`; quotes are read unless `|` or a tab delimits."""
     if delimiter in ",;":
-        rows = _unquoted(path, delimiter)
+        rows = _csv_rows(path, delimiter)
     else:
-        rows = ((where, line.split(delimiter)) for where, line in filled_lines(path))
-    return ((where, [column.strip() for column in columns]) for where, columns in islice(rows, skip, None))
+        rows = ((location, line.split(delimiter)) for location, line in filled_lines(path))
+    return ((location, [column.strip() for column in columns]) for location, columns in islice(rows, skip, None))
 
 
-def _unquoted(path: Path, delimiter: str) -> Iterator[tuple[str, list[str]]]:
-    """A row may run over several lines; it is told by its first one."""
-    places = list[str]()
+def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield (location, columns) of CSV rows, located by the first of their lines."""
+    locations = list[str]()
 
     def lines() -> Iterator[str]:
-        for where, line in filled_lines(path):
-            places.append(where)
+        for location, line in filled_lines(path):
+            locations.append(location)
             yield line + "\n"
 
     try:
         for row in csv.reader(lines(), delimiter=delimiter, strict=True):
-            yield places[0], row
-            places.clear()
+            yield locations[0], row
+            locations.clear()
     except csv.Error as error:
-        raise LockstepError((places or [str(path)])[0], found=f"no CSV ({error})", fix="quote it") from None
+        raise LockstepError((locations or [str(path)])[0], found=f"no CSV ({error})", fix="quote it") from None
 
 
 def _clips(
-    root: Path, rows: Callable[[], Iterator[tuple[str, list[str]]]], where: Mapping[str, int], *,
+    root: Path, rows: Callable[[], Iterator[tuple[str, list[str]]]], columns: Mapping[str, int], *,
     width: int | None = None,
 ) -> Iterator[Clip]:  # fmt: skip
-    """The clips of rows with these columns, which are read twice.
+    """Yield the clips of `rows`, which are read twice; `columns` maps a kind to its column's position.
 
-    Without an id of its own a clip is called like its file (`clip_ids`). `width` is the number of columns that every
-    row has to have; None for at least those that are named.
+    A clip without an id is named after its file (`clip_ids`). width: columns of every row; None to require only
+    those of `columns`.
     """
-    needed, file = max(where.values()) + 1, where.get("file", where.get("id", 0))
+    needed, file = max(columns.values()) + 1, columns.get("file", columns.get("id", 0))
 
     def name(row: list[str]) -> str:
         return PurePosixPath(row[file]).as_posix() if row[file] else ""
 
     def names() -> Iterator[str]:
-        for place, row in rows():
+        for location, row in rows():
             if len(row) != width if width else len(row) < needed:
                 least = f"at least {needed}, for columns 0 to {needed - 1}"
                 expected = f"{width} as in the first line" if width else least
-                raise LockstepError(place, found=f"{len(row)} column{'s'[: len(row) != 1]}", expected=expected)
+                raise LockstepError(location, found=f"{len(row)} column{'s'[: len(row) != 1]}", expected=expected)
             yield without_suffix(name(row))
 
     ids = clip_ids(names())
-    for place, row in rows():
-        said = {kind: row[column] for kind, column in where.items()}
-        own = said.get("id") if "file" in where else None
+    for location, row in rows():
+        values = {kind: row[column] for kind, column in columns.items()}
+        own_id = values.get("id") if "file" in columns else None
         yield checked_clip(
-            own or ids[without_suffix(name(row))], said.get("normalised") or said["text"],
-            source_of(root, name(row), _FOLDERS, place), where=place, speaker=said.get("speaker", ""),
-            normalised=bool(said.get("normalised")), language=said.get("language", ""),
+            own_id or ids[without_suffix(name(row))], values.get("normalised") or values["text"],
+            source_of(root, name(row), _FOLDERS, location), location=location, speaker=values.get("speaker", ""),
+            normalised=bool(values.get("normalised")), language=values.get("language", ""),
         )  # fmt: skip

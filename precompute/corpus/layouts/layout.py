@@ -1,4 +1,4 @@
-"""What a layout of a corpus is, and how each of them makes its clips."""
+"""The protocol of corpus layouts, and the checked constructors of clips and segments that all of them use."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,63 +11,63 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 MOST_SECONDS = 1e6
-"""Twelve days: no recording is longer."""
+"""Limit of times in a recording: twelve days."""
 
 
 class Layout(Protocol):
-    """How a corpus lies on the disk."""
+    """A layout of a corpus on disk."""
 
     @property
     def name(self) -> str:
-        """What `--layout` calls it."""
+        """Value of `--layout`."""
 
     @property
     def expected(self) -> str:
-        """What a corpus without clips lacks."""
+        """What to expect instead of a corpus without clips, for messages."""
 
     def matches(self, data: Path) -> bool:
-        """Whether a folder, or a file that lists clips, looks like it; a `LockstepError` where that has two answers."""
+        """Whether a folder, or a file that lists clips, has this layout; raises a `LockstepError` if ambiguous."""
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips one by one in a fixed order; sources are relative to `folder_of(data)`.
+        """Yield the clips in a fixed order, with sources relative to `folder_of(data)`.
 
-        A `LockstepError` where a line, a file or the whole corpus cannot be used.
+        Raises a `LockstepError` if a line, a file or the corpus cannot be used.
         """
 
 
 def folder_of(data: Path) -> Path:
-    """The corpus' folder: `data`, or where the file lies that lists its clips."""
+    """Return the folder of a corpus: `data`, or the parent of the file that lists the clips."""
     return data.parent if data.is_file() else data
 
 
 def checked_clip(
-    clip_id: str, text: str, source: str, *, where: str, speaker: str = "", normalised: bool = False,
+    clip_id: str, text: str, source: str, *, location: str, speaker: str = "", normalised: bool = False,
     language: str = "", segment: Segment | None = None,
 ) -> Clip:  # fmt: skip
-    """A clip; a `LockstepError` where its id, speaker or language is no plain name."""
+    """Return a clip; raise a `LockstepError` if its id or speaker is no plain name or its language is unknown."""
     clip_id, speaker = nfc(clip_id), nfc(speaker)
-    check_name(clip_id, what="clip id", where=where)
+    check_name(clip_id, what="clip id", location=location)
     if speaker:
-        check_name(speaker, what="speaker", where=where)
+        check_name(speaker, what="speaker", location=location)
     if "\0" in source or not encodable(source + text):
-        raise LockstepError(where, found="characters that are no text", expected="plain UTF-8")
+        raise LockstepError(location, found="characters that are no text", expected="plain UTF-8")
     return Clip(
         id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
-        language=check_language(language, where),
+        language=check_language(language, location),
         start=segment.start if segment else None, duration=segment.duration if segment else None,
     )  # fmt: skip
 
 
-def checked_segment(start: float, duration: float, where: str) -> Segment:
-    """A segment of so many seconds; a `LockstepError` where that cannot be."""
-    if not (0 <= start < MOST_SECONDS and 0 < duration < MOST_SECONDS):  # also not a number
-        found = f"a segment of {duration:g} s from {start:g} s on"
-        raise LockstepError(where, found=found, expected="a start from 0 and a duration above 0")
+def checked_segment(start: float, duration: float, location: str) -> Segment:
+    """Return a segment, in seconds; raise a `LockstepError` if its times are impossible."""
+    if not (0 <= start < MOST_SECONDS and 0 < duration < MOST_SECONDS):  # true for NaN, too
+        problem = f"a segment of {duration:g} s from {start:g} s on"
+        raise LockstepError(location, found=problem, expected="a start from 0 and a duration above 0")
     return Segment(start, duration)
 
 
 def segment_name(recording: str, segment: Segment | None) -> str:
-    """What a segment without an id is called: `FILE_START-END`, in milliseconds; as the file where it is all of it."""
+    """Return the id of a segment that has none, `FILE_START-END` in milliseconds; without a segment the file's name."""
     if segment is None:
         return recording
     return f"{recording}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"

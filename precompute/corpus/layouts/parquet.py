@@ -1,6 +1,6 @@
 """Data sets of Hugging Face: Parquet files with audio in them, or with the paths of audio files.
 
-Columns are found by their usual names, or as the user names them.
+Columns are recognized by their usual names unless the user names them.
 """
 
 import os
@@ -15,10 +15,10 @@ from xtts.precompute.archives.parquet_files import (
     SUFFIX,
     BrokenParquet,
     audio_leaf,
-    holding_audio,
     member_of,
     open_parquet,
     row_values,
+    rows_with_audio,
 )
 from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
@@ -31,88 +31,91 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _FOLDERS = ("", "data")
-"""Where a folder's Parquet files lie."""
+"""Subfolders that may hold the Parquet files."""
 _SPLIT = re.compile(
     r"(.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?|(train|training|test|dev|val|valid|validation|eval|evaluation)(?:[-._]?\d+)?"
 )
-"""How files are called that hold a part of a data set."""
+"""Names of files that hold a split of a data set."""
 _KINDS = ("path", "text", "normalised", "speaker", "language", "id", "file")
-"""What is read of a row."""
+"""Kinds of the values read from a row."""
 _USUAL = {**USUAL_NAMES, "file": ("audio", "file", "path", "file_name", "audio_filepath")}
 _FILE_NAMES = _USUAL["file"][1:]
-"""Columns after which a clip may be called."""
+"""Columns whose file names may become ids of clips."""
 _TEXTS = ("text", "normalised")
 
 
 Columns = dict[str, str]
-"""Names of columns by `audio` (the bytes of sound files) and `_KINDS`; empty where there is none. `path` is where the
-sound files lie that no bytes are given of, `file` what clips without id are called after."""
+"""Names of columns by `audio` (the bytes of audio files) and `_KINDS`; empty if there is none. `path` holds the paths
+of audio files without embedded bytes, `file` the names that become ids of clips without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """What a file says of a clip."""
+    """A row of a Parquet file."""
 
-    where: str
-    source: str
-    number: int
+    location: str
+    file: str
+    position: int
+    """Position in the file, from 0."""
     embedded: bool
-    said: Mapping[str, str]
-    """By the names of `_KINDS`."""
+    """Whether the row holds its audio."""
+    values: Mapping[str, str]
+    """Text by kind, of `_KINDS`."""
 
 
 @dataclass(frozen=True)
 class Parquet:
-    """A file, a folder of files, or a folder with them in `data/`; of several splits those called train are read."""
+    """A file, a folder of files, or a folder with files in `data/`; of several splits only those of training."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Those that the user names, as in `find_columns`."""
+    """Columns that the user names, see `find_columns`."""
     name: str = "parquet"
     expected: str = f"files *{SUFFIX} with rows, there or in data/"
 
     def matches(self, data: Path) -> bool:
-        """A Parquet file, or a folder with some and without `metadata.csv`."""
+        """Whether it is a Parquet file, or a folder with some and without `metadata.csv`."""
         if data.is_file():
             return data.suffix == SUFFIX
         return bool(_files(data)) and not (data / METADATA_FILE).exists()
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of their files and rows."""
-        root, (files, _) = folder_of(data), _divided(data)
+        """Yield the clips in the order of their files and rows."""
+        root, (files, _) = folder_of(data), _read_and_skipped(data)
         ids, column = clip_ids(self._names(root, files)), self.columns.get("file", "")
         return (_clip(row, root, ids, column) for file in files for row in self._rows(root, file))
 
     def _names(self, root: Path, files: list[str]) -> Iterator[str]:
-        """What the clips without id are called after, to find out which names come twice."""
+        """Yield the names that become ids of clips without one, to tell which are repeated."""
         for row in (row for file in files for row in self._rows(root, file, only_names=True)):
-            if row.said["file"]:
-                yield without_suffix(row.said["file"])
+            if row.values["file"]:
+                yield without_suffix(row.values["file"])
 
     def _rows(self, root: Path, file: str, *, only_names: bool = False) -> Iterator[_Row]:
         path, first = root / file, 0
         try:
             with open_parquet(path) as table:
                 columns = find_columns(str(path), table.schema_arrow, self.columns)
-                kinds = ["file"] if only_names else list(_KINDS)
                 if only_names and (columns["id"] or not columns["file"]):
                     return
+                kinds = ["file"] if only_names else [kind for kind in _KINDS if columns[kind]]
                 for group in range(table.num_row_groups):
-                    yield from _rows_of_group(table, group, columns, kinds, (str(path), file), first)
+                    for position, (embedded, values) in enumerate(_group_rows(table, group, columns, kinds), first):
+                        yield _Row(f"{path} row {position}", file, position, embedded, values)
                     first += table.metadata.row_group(group).num_rows
-        except BrokenParquet as problem:
-            raise LockstepError(str(path), found=f"cannot be read ({problem})", expected="a Parquet file") from None
+        except BrokenParquet as error:
+            raise LockstepError(str(path), found=f"cannot be read ({error})", expected="a Parquet file") from None
 
     def left_out(self, data: Path) -> list[str]:
-        """A line for each split that is not read."""
-        found = Counter(map(_split, _divided(data)[1]))
+        """Return a line for each split that is not read."""
+        counts = Counter(map(_split, _read_and_skipped(data)[1]))
         return [
             f"{data}: split {split!r} is not read ({count} file{'s'[: count != 1]}); --data takes a file of it as well"
-            for split, count in sorted(found.items())
+            for split, count in sorted(counts.items())
         ]
 
 
 def _files(data: Path) -> list[str]:
-    """Paths relative to a folder, sorted."""
+    """Return the sorted paths of the Parquet files in `data`, relative to it."""
     for folder in _FOLDERS:
         try:
             with os.scandir(data / folder) as entries:
@@ -124,8 +127,8 @@ def _files(data: Path) -> list[str]:
     return []
 
 
-def _divided(data: Path) -> tuple[list[str], list[str]]:
-    """(files that are read, those of other splits), relative to `folder_of(data)`."""
+def _read_and_skipped(data: Path) -> tuple[list[str], list[str]]:
+    """Return (files to read, files of other splits), relative to `folder_of(data)`."""
     if data.is_file():
         return [data.name], []
     files = _files(data)
@@ -140,29 +143,28 @@ def _divided(data: Path) -> tuple[list[str], list[str]]:
 
 
 def _check_link(data: Path, file: str) -> None:
-    """Raise for a link out of the corpus, unless it leads to where the Hub's cache keeps the files of its snapshots."""
-    cached = [parent.parent for parent in data.absolute().parents if parent.name == "snapshots"]
-    if not any(os.path.dirname(os.path.realpath(data / file)) == os.path.realpath(one / "blobs") for one in cached):
+    """Raise a `LockstepError` for a link out of the corpus, except to the Hub cache's `blobs` from its `snapshots`."""
+    target_folder = os.path.dirname(os.path.realpath(data / file))
+    snapshots = (parent for parent in data.absolute().parents if parent.name == "snapshots")
+    if not any(target_folder == os.path.realpath(folder.parent / "blobs") for folder in snapshots):
         check_inside(data, file)
 
 
 def _split(file: str) -> str:
-    """The part of a data set that a file belongs to; empty where its name does not say."""
+    """Return the split that a file's name gives; empty if it gives none."""
     match = _SPLIT.fullmatch(Path(file).stem)
     return (match[1] or match[2]) if match else ""
 
 
-def _rows_of_group(
-    table: "pq.ParquetFile", group: int, columns: Columns, kinds: list[str], source: tuple[str, str], first: int
-) -> Iterator[_Row]:  # fmt: skip
-    """source: the file for messages, and relative to the corpus; first: number of the first row."""
-    kinds = [kind for kind in kinds if columns[kind]]
+def _group_rows(
+    table: "pq.ParquetFile", group: int, columns: Columns, kinds: list[str]
+) -> Iterator[tuple[bool, dict[str, str]]]:
+    """Yield (whether it holds audio, text by kind) of each row of a row group."""
     leaves = list(dict.fromkeys(columns[kind] for kind in kinds))
-    places = [(kind, leaves.index(columns[kind])) for kind in kinds]
-    embedded = holding_audio(table, group, columns["audio"]) if columns["audio"] else []
-    for number, values in enumerate(row_values(table, group, leaves), start=first):
-        said = {kind: _text(values[place]) for kind, place in places}
-        yield _Row(f"{source[0]} row {number}", source[1], number, bool(embedded) and embedded[number - first], said)
+    positions = [(kind, leaves.index(columns[kind])) for kind in kinds]
+    embedded = rows_with_audio(table, group, columns["audio"]) if columns["audio"] else []
+    for position, values in enumerate(row_values(table, group, leaves)):
+        yield bool(embedded) and embedded[position], {kind: _text(values[at]) for kind, at in positions}
 
 
 def _text(value: object) -> str:
@@ -170,87 +172,88 @@ def _text(value: object) -> str:
 
 
 def _clip(row: _Row, root: Path, ids: Mapping[str, str], column: str) -> Clip:
-    said = row.said
-    folders, source = (os.path.dirname(row.source), ""), f"{row.source}/{member_of(row.number, column)}"
-    if not row.embedded and said.get("path"):
-        source = source_of(root, said["path"], folders, row.where)
+    values, source = row.values, f"{row.file}/{member_of(row.position, column)}"
+    if not row.embedded and values.get("path"):
+        source = source_of(root, values["path"], (os.path.dirname(row.file), ""), row.location)
     return checked_clip(
-        _clip_id(row, ids), said.get("normalised") or said.get("text", ""),
-        source, where=row.where, speaker=said.get("speaker", ""), normalised=bool(said.get("normalised")),
-        language=said.get("language", ""),
+        _clip_id(row, ids), values.get("normalised") or values.get("text", ""), source, location=row.location,
+        speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
+        language=values.get("language", ""),
     )  # fmt: skip
 
 
 def _clip_id(row: _Row, ids: Mapping[str, str]) -> str:
-    """As the file has it, or else after the sound file; the rows of a file that names neither are counted."""
-    if "id" in row.said:
-        return row.said["id"]
-    file = row.said.get("file")
-    return ids[without_suffix(file)] if file else f"{Path(row.source).stem}-{row.number}"
+    """Return the row's own id, else one from its file name, else one from its position."""
+    if "id" in row.values:
+        return row.values["id"]
+    file = row.values.get("file")
+    return ids[without_suffix(file)] if file else f"{Path(row.file).stem}-{row.position}"
 
 
-def find_columns(where: str, schema: "pa.Schema", named: Mapping[str, str]) -> Columns:
-    """The columns of a file with this schema.
+def find_columns(location: str, schema: "pa.Schema", named: Mapping[str, str]) -> Columns:
+    """Return the columns of a file with this schema.
 
-    named: of some kinds (those of `--columns`) the number of the column from 0, or its name.
+    named: position from 0 or name of a column by kind, from `--columns`.
 
-    A `LockstepError` where a column that is needed or named is missing or of another type, or two could be the text.
+    Raises a `LockstepError` if a named or required column is missing or of another type, or two could be the text.
     """
-    own = {kind: _named(where, schema, name) for kind, name in named.items()}
+    own = {kind: _named(location, schema, name) for kind, name in named.items()}
     for kind, name in own.items():
         if kind != "file" and not _is_of_kind(type_ := schema.field(name).type, kind):
-            raise LockstepError(where, found=f"column {name[:40]!r} of {type_}"[:160], expected="text")
-    audio, path = _audio(where, schema, own.get("file", ""))
-    text, normalised = _texts(where, schema, own)
-    found = {kind: own.get(kind) or _first(schema, _USUAL[kind], kind) for kind in ("speaker", "language", "id")}
+            raise LockstepError(location, found=f"column {name[:40]!r} of {type_}"[:160], expected="text")
+    audio, path = _audio(location, schema, own.get("file", ""))
+    text, normalised = _texts(location, schema, own)
+    others = {kind: own.get(kind) or _first(schema, _USUAL[kind], kind) for kind in ("speaker", "language", "id")}
     file = _first(schema, _FILE_NAMES, "text") or path
-    return {"audio": audio, "path": path, "text": text, "normalised": normalised, "file": file, **found}
+    return {"audio": audio, "path": path, "text": text, "normalised": normalised, "file": file, **others}
 
 
-def _named(where: str, schema: "pa.Schema", name: str) -> str:
+def _named(location: str, schema: "pa.Schema", name: str) -> str:
+    """Return the name of the column that `name` names or gives the position of."""
     names: list[str] = schema.names
     if name in names and names.count(name) == 1:
         return name
     if name.isdecimal() and int(name) < len(names):
         return names[int(name)]
-    raise LockstepError(where, found=f"no column {name[:40]!r}", expected=f"one of {names!r:.200}")
+    raise LockstepError(location, found=f"no column {name[:40]!r}", expected=f"one of {names!r:.200}")
 
 
-def _audio(where: str, schema: "pa.Schema", named: str) -> tuple[str, str]:
-    """(column of bytes, column of paths) of the audio."""
+def _audio(location: str, schema: "pa.Schema", named: str) -> tuple[str, str]:
+    """Return (column of bytes, column of paths) of the audio; either may be empty."""
     try:
         leaf = audio_leaf(schema, named)
-    except BrokenParquet as problem:
+    except BrokenParquet as error:
         path = named or _first(schema, _USUAL["file"], "text")
         if path and _is_of_kind(schema.field(path).type, "text"):
             return "", path
         fix = "name it, as in --columns file=audio"
         expected = "one of struct{bytes, path}, of bytes, or audio of paths"
-        raise LockstepError(where, found=str(problem), expected=expected, fix=fix) from None
+        raise LockstepError(location, found=str(error), expected=expected, fix=fix) from None
     path, kinds = f"{leaf.removesuffix('.bytes')}.path", schema.empty_table().flatten().schema
     return leaf, path if path in kinds.names and _is_of_kind(kinds.field(path).type, "text") else ""
 
 
-def _texts(where: str, schema: "pa.Schema", own: Mapping[str, str]) -> tuple[str, str]:
-    """(raw text, text in words), one of which may be empty."""
+def _texts(location: str, schema: "pa.Schema", own: Mapping[str, str]) -> tuple[str, str]:
+    """Return the columns (raw text, normalised text), one of which may be empty."""
     if any(kind in own for kind in _TEXTS):
         return own.get("text", ""), own.get("normalised", "")
-    both = {kind: _usual(schema, _USUAL[kind], "text") for kind in _TEXTS}
-    for kind, names in both.items():
+    candidates = {kind: _usual(schema, _USUAL[kind], "text") for kind in _TEXTS}
+    for kind, names in candidates.items():
         if len(names) > 1:
             fix = " or ".join(f"--columns {kind}={name}" for name in names)
             raise LockstepError(
-                where, found=f"{len(names)} columns of text: {', '.join(names)}", fix=f"say which: {fix}"
+                location, found=f"{len(names)} columns of text: {', '.join(names)}", fix=f"say which: {fix}"
             )
-    if not any(both.values()):
+    if not any(candidates.values()):
         expected = f"a column of text, such as {', '.join(_USUAL['text'][:4])}"
-        found = f"columns {', '.join(schema.names)[:120]}"
-        raise LockstepError(where, found=found, expected=expected, fix="name it, as in --columns text=NAME")
-    return "".join(both["text"]), "".join(both["normalised"])
+        problem = f"columns {', '.join(schema.names)[:120]}"
+        raise LockstepError(location, found=problem, expected=expected, fix="name it, as in --columns text=NAME")
+    return "".join(candidates["text"]), "".join(candidates["normalised"])
 
 
 def _usual(schema: "pa.Schema", usual: tuple[str, ...], kind: str) -> list[str]:
-    names = [name for one in usual for name in schema.names if name.lower() == one]
+    """Return the columns of the right type with one of the `usual` names, in the order of these."""
+    names = [name for usual_name in usual for name in schema.names if name.lower() == usual_name]
     return [name for name in names if schema.names.count(name) == 1 and _is_of_kind(schema.field(name).type, kind)]
 
 
@@ -259,7 +262,7 @@ def _first(schema: "pa.Schema", usual: tuple[str, ...], kind: str) -> str:
 
 
 def _is_of_kind(type_: "pa.DataType", kind: str) -> bool:
-    """Text, and for names of speakers and clips also whole numbers."""
+    """Whether a type is text, or for speakers and ids an integer."""
     import pyarrow.types as kinds
 
     value = type_.value_type if kinds.is_dictionary(type_) else type_

@@ -1,4 +1,4 @@
-"""Corpora in tar files: WebDataset and Emilia, whose texts lie beside their audio, and NeMo's tarred data sets."""
+"""Corpora in tar files: WebDataset, such as Emilia, with texts beside their audio, and NeMo's tarred data sets."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from xtts.precompute.archives.tar_files import (
 )
 from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.manifest import clip_of_entry, name_of, parse_entry
+from xtts.precompute.corpus.layouts.manifest import clip_of_entry, first_value, parse_entry
 from xtts.precompute.corpus.layouts.text_columns import USUAL_NAMES
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
@@ -25,63 +25,63 @@ _MANIFESTS = re.compile(r"(.*/)?[^/]*manifest[^/]*\.jsonl?")
 
 
 class WebDataset:
-    """Tar files of `KEY.wav` (flac, ogg, mp3) and `KEY.json`, `KEY.txt` or `KEY.normalized.txt`; Emilia is so too.
+    """Tar files of `KEY.wav` (flac, ogg, mp3) and `KEY.json`, `KEY.txt` or `KEY.normalized.txt`, as Emilia has them.
 
-    The JSON object has `text` and, where wanted, `id`, `speaker` and `language`, by their usual names.
+    The JSON object has `text` and optionally `id`, `speaker` and `language`, by their usual names.
     """
 
     name, expected = "webdataset", "KEY.wav with KEY.json or KEY.txt in tar files"
 
     def matches(self, data: Path) -> bool:
-        """A tar file, or a folder with some and without NeMo's manifest."""
+        """Whether it is a tar file, or a folder with some and without NeMo's manifest."""
         return is_tar(data.name) if data.is_file() else may_hold_tars(data) and not _manifests(data)
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of the tar files' names and of their members.
+        """Yield the clips in the order of the tar files' names and of their members.
 
-        Audio without text is a clip with an empty text, text without audio one whose audio is missing: the index
+        Audio without text is a clip with an empty text, text without audio a clip whose audio is missing: the index
         rejects both.
         """
         root = folder_of(data)
-        groups = [(tar, key, parts) for tar in _tars(data) for key, parts in _by_key(root / tar).items()]
-        if groups and not any(parts.keys() - {"audio"} for _, _, parts in groups):
-            found, fix = "audio without texts of the same names", f"unpack it: tar -xf {groups[0][0]}"
-            raise LockstepError(str(data), found=found, expected=self.expected, fix=fix)
+        groups = [(tar, key, members) for tar in _tars(data) for key, members in _members_by_key(root / tar).items()]
+        if groups and not any(members.keys() - {"audio"} for _, _, members in groups):
+            problem, fix = "audio without texts of the same names", f"unpack it: tar -xf {groups[0][0]}"
+            raise LockstepError(str(data), found=problem, expected=self.expected, fix=fix)
         ids = clip_ids(f"{tar.removesuffix('.tar')}/{key}" for tar, key, _ in groups)
-        for tar, key, parts in groups:
-            where, said = f"{root / tar}:{key[:80]!r}", _said(root / tar, key, parts)
+        for tar, key, members in groups:
+            fields = _fields(root / tar, key, members)
             yield checked_clip(
-                said["id"] or ids[f"{tar.removesuffix('.tar')}/{key}"], said["normalised"] or said["text"],
-                _source(tar, parts.get("audio"), f"{key}{SUFFIXES[0]}"), where=where, speaker=said["speaker"],
-                normalised=bool(said["normalised"]), language=said["language"],
+                fields["id"] or ids[f"{tar.removesuffix('.tar')}/{key}"], fields["normalised"] or fields["text"],
+                _source(tar, members.get("audio"), f"{key}{SUFFIXES[0]}"), location=f"{root / tar}:{key[:80]!r}",
+                speaker=fields["speaker"], normalised=bool(fields["normalised"]), language=fields["language"],
             )  # fmt: skip
 
 
 class NemoTarred:
-    """Tar files of audio beside a manifest of JSON lines, `audio_filepath` a member of the tar file `shard_id`."""
+    """Tar files of audio beside a manifest of JSON lines, whose `audio_filepath` is a member of the tar `shard_id`."""
 
     name, expected = "nemo-tarred", "lines of a manifest"
 
     def matches(self, data: Path) -> bool:
-        """A folder with tar files and a manifest."""
+        """Whether it is a folder with tar files and a manifest."""
         return data.is_dir() and may_hold_tars(data) and bool(_manifests(data))
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of the manifest's lines."""
-        root, tars = folder_of(data), _by_number(data)
-        members = {number: {member.name: member for member in tar_members(root / tar)} for number, tar in tars.items()}
-        for where, line in (line for manifest in _manifests(data) for line in filled_lines(root / manifest)):
-            entry = parse_entry(line, where)
-            number = entry.get("shard_id", next(iter(tars)) if len(tars) == 1 else None)
-            if type(number) is not int or number not in tars:
-                found = f"shard_id is {number!r:.40}"
-                raise LockstepError(where, found=found, expected=f"the number of one of {len(tars)} tar files")
+        """Yield the clips in the order of the manifest's lines."""
+        root, tars = folder_of(data), _tars_by_shard_id(data)
+        members = {shard_id: {item.name: item for item in tar_members(root / tar)} for shard_id, tar in tars.items()}
+        for location, line in (line for manifest in _manifests(data) for line in filled_lines(root / manifest)):
+            entry = parse_entry(line, location)
+            shard_id = entry.get("shard_id", next(iter(tars)) if len(tars) == 1 else None)
+            if type(shard_id) is not int or shard_id not in tars:
+                problem = f"shard_id is {shard_id!r:.40}"
+                raise LockstepError(location, found=problem, expected=f"the number of one of {len(tars)} tar files")
             file = PurePosixPath(str(entry.get("audio_filepath"))).as_posix()
-            yield clip_of_entry(entry, _source(tars[number], members[number].get(file), file), where=where)
+            yield clip_of_entry(entry, _source(tars[shard_id], members[shard_id].get(file), file), location)
 
 
 def _tars(data: Path) -> list[str]:
-    """Tar files of a corpus, relative to its folder; a `LockstepError` for compressed ones."""
+    """Return the tar files relative to the corpus' folder; raise a `LockstepError` if one is compressed."""
     names = [data.name] if data.is_file() else files_below(data)
     packed = [name for name in names if name.lower().endswith(COMPRESSED)]
     if packed:
@@ -94,39 +94,39 @@ def _manifests(data: Path) -> list[str]:
     return [name for name in files_below(data) if _MANIFESTS.fullmatch(name)]
 
 
-def _by_number(data: Path) -> dict[int, str]:
-    """The tar files by the last number in their names; a `LockstepError` where two have one number."""
+def _tars_by_shard_id(data: Path) -> dict[int, str]:
+    """Map the last integer in its name to each tar file; raise a `LockstepError` if two share one."""
     tars: dict[int, str] = {}
     for tar in _tars(data):
         digits = re.findall(r"\d+", Path(tar).stem)
-        number = int(digits[-1][:18]) if digits else 0
-        if tars.setdefault(number, tar) != tar:
-            found = f"{tars[number]} and {tar} for shard_id {number}"
+        shard_id = int(digits[-1][:18]) if digits else 0
+        if tars.setdefault(shard_id, tar) != tar:
+            problem = f"{tars[shard_id]} and {tar} for shard_id {shard_id}"
             fix = "build each folder as a corpus of its own"
-            raise LockstepError(str(data), found=found, expected="one tar file for each shard_id", fix=fix)
+            raise LockstepError(str(data), found=problem, expected="one tar file for each shard_id", fix=fix)
     return tars
 
 
 def _source(tar: str, member: TarMember | None, name: str) -> str:
-    """Where a clip's audio lies; where there is none, the path that it would have."""
-    return f"{tar}/{member.place if member else PurePosixPath(name).name}"
+    """Return the source of a clip in a tar file; without a member, the path that it would have."""
+    return f"{tar}/{member.extent if member else PurePosixPath(name).name}"
 
 
-def _by_key(path: Path) -> dict[str, dict[str, TarMember]]:
-    """The members of a tar file by their names without suffix, and by what they are."""
-    groups: dict[str, dict[str, TarMember]] = {}
+def _members_by_key(path: Path) -> dict[str, dict[str, TarMember]]:
+    """Map each key, a name without suffix, to its members by kind (`audio` or a suffix of a text)."""
+    members_of_key: dict[str, dict[str, TarMember]] = {}
     for member in tar_members(path):
-        for kind, key in _kinds(member.name):
-            parts = groups.setdefault(key, {})
-            if kind in parts:
-                found = f"{member.name[:60]!r} beside {parts[kind].name[:60]!r}"
-                raise LockstepError(str(path), found=found, expected="one of them")
-            parts[kind] = member
-    return groups
+        for kind, key in _kind_and_key(member.name):
+            members = members_of_key.setdefault(key, {})
+            if kind in members:
+                problem = f"{member.name[:60]!r} beside {members[kind].name[:60]!r}"
+                raise LockstepError(str(path), found=problem, expected="one of them")
+            members[kind] = member
+    return members_of_key
 
 
-def _kinds(name: str) -> Iterator[tuple[str, str]]:
-    """What a member is, and its key; nothing for other files, nor for hidden ones, which macOS puts beside others."""
+def _kind_and_key(name: str) -> Iterator[tuple[str, str]]:
+    """Yield a member's kind and key; nothing for other files or hidden ones, which macOS adds to archives."""
     if PurePosixPath(name).name.startswith("."):
         return
     if is_audio(name):
@@ -138,20 +138,20 @@ def _kinds(name: str) -> Iterator[tuple[str, str]]:
                 return
 
 
-def _said(path: Path, key: str, parts: dict[str, TarMember]) -> dict[str, str]:
-    """What a group of members says of its clip, empty where it says nothing."""
-    texts = {kind: _text(path, parts[kind]) if kind in parts else "" for kind in (_NORMALISED, _TEXT, _JSON)}
-    where = f"{path}:{key[:80] + _JSON!r}"
-    entry = parse_entry(texts[_JSON], where) if _JSON in parts else {}
-    said = {fact: name_of(entry, names, where) for fact, names in USUAL_NAMES.items()}
-    said["text"] = texts[_TEXT].strip() or said["text"]
-    said["normalised"] = texts[_NORMALISED].strip() or said["normalised"]
-    return said
+def _fields(path: Path, key: str, members: dict[str, TarMember]) -> dict[str, str]:
+    """Return the fields of a clip from its members by the keys of `USUAL_NAMES`; empty where they have none."""
+    texts = {kind: _text(path, members[kind]) if kind in members else "" for kind in (_NORMALISED, _TEXT, _JSON)}
+    location = f"{path}:{key[:80] + _JSON!r}"
+    entry = parse_entry(texts[_JSON], location) if _JSON in members else {}
+    fields = {kind: first_value(entry, names, location) for kind, names in USUAL_NAMES.items()}
+    fields["text"] = texts[_TEXT].strip() or fields["text"]
+    fields["normalised"] = texts[_NORMALISED].strip() or fields["normalised"]
+    return fields
 
 
 def _text(path: Path, member: TarMember) -> str:
-    where = f"{path}:{member.name[:80]!r}"
     try:
-        return read_member(path, member.place).decode("utf-8-sig")
+        return read_member(path, member.extent).decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise LockstepError(where, found="not UTF-8", fix="convert the text to UTF-8") from None
+        location = f"{path}:{member.name[:80]!r}"
+        raise LockstepError(location, found="not UTF-8", fix="convert the text to UTF-8") from None

@@ -1,4 +1,4 @@
-"""Corpora without a list, with a text for each audio file: VCTK, LibriTTS, LibriTTS-R, and plain folders."""
+"""Corpora with a text file for each audio file instead of a list: VCTK, LibriTTS, LibriTTS-R, and plain folders."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, nfc
 from xtts.precompute.corpus.layouts.layout import checked_clip, segment_name
-from xtts.precompute.corpus.layouts.timed_text import SUBTITLES, Said, texts_in
+from xtts.precompute.corpus.layouts.timed_text import SUBTITLES, TimedText, texts_in
 from xtts.shared.cache.clip_index import Clip
 
 _AUDIO_FOLDERS, _TEXT_FOLDER = ("wav48_silence_trimmed", "wav48"), "txt"
@@ -16,16 +16,16 @@ _MICROPHONE, _OTHER_MICROPHONE = "_mic1", "_mic2"
 
 @dataclass(frozen=True)
 class TextBesideAudio:
-    """`ID.wav` with a text of the same name, at any depth; other files may lie there."""
+    """`ID.wav` with a text file of the same name, at any depth, among other files."""
 
     name: str
     text_suffixes: tuple[str, ...]
-    """The first is taken where a clip has several."""
+    """Suffixes of texts in the order of preference."""
     by_speaker: bool
-    """The folders are SPEAKER/CHAPTER/ID.wav, and texts are in words."""
+    """The paths are SPEAKER/CHAPTER/ID.wav, and texts are normalised."""
 
     def matches(self, data: Path) -> bool:
-        """A folder with audio that has such a text beside it."""
+        """Whether it is a folder with an audio file and its text."""
         if not data.is_dir():
             return False
         paths = files_below(data)
@@ -33,13 +33,13 @@ class TextBesideAudio:
 
     @property
     def expected(self) -> str:
-        """Audio and texts."""
+        """The files that a clip needs."""
         return f"ID.wav with ID{self.text_suffixes[0]} beside it"
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of their paths, those of a file with times in its order.
+        """Yield the clips in the order of their paths, those of a file with times in its order.
 
-        Audio without text is a clip with an empty text, text without audio one whose audio is missing: the index
+        Audio without text is a clip with an empty text, text without audio a clip whose audio is missing: the index
         rejects both.
         """
         paths = files_below(data)
@@ -50,7 +50,7 @@ class TextBesideAudio:
 
 
 def _speaker(data: Path, name: str) -> str:
-    """The folder above the chapter's, also where `--data` is the speaker's own."""
+    """Return the name of the folder above the chapter's, even if `--data` is that folder."""
     parts = Path(os.path.abspath(data / name)).parts
     return parts[-3] if len(parts) > 3 else ""
 
@@ -62,21 +62,18 @@ PLAIN_FOLDER = TextBesideAudio("folder", (".txt", SUBTITLES), by_speaker=False)
 class VCTK:
     """`wav48_silence_trimmed/p225/p225_001_mic1.flac` (or `wav48/p225/p225_001.wav`), `txt/p225/p225_001.txt`.
 
-    Of two microphones the first is read.
+    Only the first of two microphones is read.
     """
 
     name, expected = "vctk", "wav48/SPEAKER/ID_mic1.flac and txt/SPEAKER/ID.txt"
 
     def matches(self, data: Path) -> bool:
-        """A folder of texts beside one of audio."""
+        """Whether it is a folder with one of texts and one of audio."""
         return (data / _TEXT_FOLDER).is_dir() and any((data / folder).is_dir() for folder in _AUDIO_FOLDERS)
 
     def read(self, data: Path) -> Iterator[Clip]:
-        """The clips in the order of speaker and name.
-
-        Audio or text may be missing, as in `TextBesideAudio`.
-        """
-        folder = next((one for one in _AUDIO_FOLDERS if (data / one).is_dir()), _AUDIO_FOLDERS[0])
+        """Yield the clips in the order of speaker and name; audio or text may be missing, as in `TextBesideAudio`."""
+        folder = next((name for name in _AUDIO_FOLDERS if (data / name).is_dir()), _AUDIO_FOLDERS[0])
         audio = {
             name.removesuffix(_MICROPHONE): f"{folder}/{path}"
             for name, path in audio_by_name(files_below(data, folder)).items()
@@ -89,7 +86,7 @@ class VCTK:
 
 
 def _texts(paths: list[str], suffixes: tuple[str, ...]) -> dict[str, str]:
-    """`nfc` path without suffix to path; of several texts of a clip the first of `suffixes`."""
+    """Map `nfc` path without suffix to path; a clip with several texts has the first of `suffixes`."""
     return {
         nfc(path.removesuffix(suffix)): path
         for suffix in reversed(suffixes) for path in paths if path.endswith(suffix)
@@ -100,13 +97,17 @@ def _clips(
     data: Path, audio: Mapping[str, str], texts: Mapping[str, str], missing_audio: str,
     speaker_of: Callable[[Path, str], str] | None = None, *, normalised: bool = False,
 ) -> Iterator[Clip]:  # fmt: skip
-    """The clips of the recordings and texts by name, or of each of their segments, in the order of the names."""
+    """Yield the clips in the order of their names: one for each recording or text, or for each segment of a text.
+
+    audio, texts: paths by name. missing_audio: the path of missing audio, with `{}` for the name.
+    """
     names = sorted(audio.keys() | texts)
     ids = clip_ids(names)
     for name in names:
         source, path = audio.get(name, missing_audio.format(name)), data / texts.get(name, name)
-        for where, text, segment in texts_in(path) if name in texts else [Said(str(data / source), "")]:
+        speaker = speaker_of(data, name) if speaker_of else ""
+        for location, text, segment in texts_in(path) if name in texts else [TimedText(str(data / source), "")]:
             yield checked_clip(
-                segment_name(ids[name], segment), text, source, where=where, segment=segment, normalised=normalised,
-                speaker=speaker_of(data, name) if speaker_of else "",
+                segment_name(ids[name], segment), text, source, location=location, segment=segment,
+                normalised=normalised, speaker=speaker,
             )  # fmt: skip

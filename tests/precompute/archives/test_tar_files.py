@@ -24,13 +24,13 @@ def special(name: str, kind: bytes) -> tarfile.TarInfo:
 def test_members_are_read_back_byte_for_byte(tmp_path, kind):
     path = write_tar(tmp_path / "a.tar", special("folder", tarfile.DIRTYPE), *MEMBERS, kind=kind)
     members = list(tar_members(path))
-    assert [(member.name, read_member(path, member.place)) for member in members] == [
+    assert [(member.name, read_member(path, member.extent)) for member in members] == [
         (name.removeprefix("./"), data) for name, data in MEMBERS
     ]
     with path.open("r+b") as file:
         file.truncate(members[-1].offset + 100)
     with pytest.raises(AudioProblem, match="the tar file ends before byte"):
-        read_member(path, members[-1].place)
+        read_member(path, members[-1].extent)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_any_bytes_are_read_or_refused(tmp_path, fuzz):
         refusal = ""
         try:
             for member in list(tar_members(path)):
-                assert len(read_member(path, member.place)) == member.bytes
+                assert len(read_member(path, member.extent)) == member.bytes
                 assert ".." not in member.name.split("/")
         except LockstepError as error:
             refusal = str(error)
