@@ -1,1 +1,1 @@
-"""The spoken sample corpus: sentences of our own, read by espeak-ng."""
+"""The synthetic sample corpus: generated sentences, spoken by espeak-ng."""

@@ -1,8 +1,8 @@
 """Speech from espeak-ng, called in process; the same text always gives the same samples.
 
-espeak-ng keeps state from one utterance to the next in static variables (the pitch flutter runs on), and neither a
-reset of the voice nor `espeak_Terminate` clears it: spoken twice, one sentence differs in its samples and even in its
-length. So each utterance gets a freshly loaded library, unloaded afterwards; that costs 3 ms.
+espeak-ng keeps state between utterances in static variables (the pitch flutter runs on), which neither a reset of the
+voice nor `espeak_Terminate` clears: spoken twice, a sentence differs in its samples and even in its length. So each
+utterance loads the library anew and unloads it afterwards, which takes 3 ms.
 """
 
 import ctypes
@@ -31,7 +31,7 @@ _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctype
 def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE) -> npt.NDArray[np.int16]:
     """Speak `text` from a clean state.
 
-    Returns int16[S] at 22,050 Hz, mono; next to nothing (0.01 s) when the text holds nothing to speak.
+    Returns int16[S] at 22,050 Hz, mono; only 0.01 s if there is nothing to speak in the text.
     """
     with _fresh_library() as library:
         if library.espeak_SetVoiceByName(voice.encode()) != 0:
@@ -43,7 +43,7 @@ def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MI
 
 @contextmanager
 def _fresh_library() -> Iterator[ctypes.CDLL]:
-    """espeak-ng with its static variables as built, initialised; unloaded at the end."""
+    """Load espeak-ng, with its static variables in their initial state, initialise it, and unload it at the end."""
     library, dlclose = load_espeak(_FIX_INSTALL), ctypes.CDLL(None).dlclose
     dlclose.argtypes = [ctypes.c_void_p]
     try:

@@ -1,7 +1,7 @@
-"""A spoken corpus in the LJSpeech layout, made on this machine: our own sentences, espeak-ng's voices.
+"""Making a sample corpus in the LJSpeech layout: generated sentences, spoken by espeak-ng's voices.
 
-The same arguments give the same bytes, whatever the worker count. The corpus is spoken into `.OUT.partial` beside OUT,
-and renamed when it is whole; after an interruption the same command goes on there. Its `sample-corpus.json` records the
+The same arguments give the same bytes, for any count of workers. The corpus is written to `.OUT.partial` beside OUT and
+renamed when complete; after an interruption the same command continues there. Its `sample-corpus.json` records the
 arguments.
 """
 
@@ -10,7 +10,6 @@ import io
 import itertools
 import json
 import shutil
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -38,51 +37,51 @@ _FIX_FOLDER = "choose another folder, or delete this one"
 
 
 Line = tuple[str, SampleSentence]
-"""Of metadata.csv: the id of a clip, and its text."""
+"""A line of metadata.csv: (clip id, text)."""
 
 
 def make_sample_corpus(
     out: Path, *, clips: int, seed: int, workers: int, progress: Progress, language: str = ENGLISH
 ) -> float:
-    """Make the corpus in `out`; one of the same arguments is left as it is. Returns its seconds of speech.
+    """Make the corpus in `out` unless it is there with the same arguments; return its seconds of speech.
 
-    `language` is a code such as "de".
+    language: an ISO 639 code such as "de".
     """
     voice = load_grammar(language).voice
     drawn = itertools.islice(sentences(seed, language), clips)
-    lines = [(f"demo-{number:05d}", text) for number, text in enumerate(drawn, start=1)]
+    lines = [(f"demo-{count:05d}", sentence) for count, sentence in enumerate(drawn, start=1)]
     arguments: dict[str, object] = {
         "clips": len(lines), "seed": seed, "language": language, "voice": voice,
         "texts_sha256": hashlib.sha256(_metadata_text(lines)).hexdigest(),
     }  # fmt: skip
     with disk_errors_explained(out):
-        if not _is_there(out, arguments):
-            _make(out, lines, arguments, partial(_speak_clips, voice), workers, progress)
+        if not _exists(out, arguments):
+            _make(out, lines, arguments, voice, workers, progress)
         sizes = [path.stat().st_size - _WAV_HEADER_BYTES for path in (out / AUDIO_FOLDER).glob("*.wav")]
     return sum(sizes) / 2 / SAMPLE_RATE_HZ
 
 
 def _metadata_text(lines: list[Line]) -> bytes:
-    return "".join(f"{clip_id}|{text.raw}|{text.normalised}\n" for clip_id, text in lines).encode()
+    return "".join(f"{clip_id}|{sentence.raw}|{sentence.normalised}\n" for clip_id, sentence in lines).encode()
 
 
-def _is_there(out: Path, arguments: dict[str, object]) -> bool:
-    """Whether the corpus is in its place; a folder that holds anything else is refused."""
+def _exists(out: Path, arguments: dict[str, object]) -> bool:
+    """Whether `out` holds the corpus; raises a `LockstepError` if it holds anything else."""
     if not out.exists():
         return False
-    before = _read_arguments(out)
-    if not before:
-        found = f"there already, without a readable {ARGUMENTS_FILE}"
-        raise LockstepError(str(out), found=found, expected="a new folder", fix=_FIX_FOLDER)
-    name = next((name for name in arguments if before.get(name) != arguments[name]), None)
+    previous = _read_arguments(out)
+    if not previous:
+        problem = f"there already, without a readable {ARGUMENTS_FILE}"
+        raise LockstepError(str(out), found=problem, expected="a new folder", fix=_FIX_FOLDER)
+    name = next((name for name in arguments if previous.get(name) != arguments[name]), None)
     if name:
-        found, expected = (f"{name}={some.get(name)}" for some in (before, arguments))
-        raise LockstepError(str(out), found=f"a corpus with {found}", expected=expected, fix=_FIX_FOLDER)
+        problem, expected = f"a corpus with {name}={previous.get(name)}", f"{name}={arguments[name]}"
+        raise LockstepError(str(out), found=problem, expected=expected, fix=_FIX_FOLDER)
     return True
 
 
 def _read_arguments(folder: Path) -> dict[str, object]:
-    """What `sample-corpus.json` holds; nothing where there is none."""
+    """Return the contents of `sample-corpus.json`; empty if it is missing or unreadable."""
     try:
         arguments = json.loads((folder / ARGUMENTS_FILE).read_bytes())
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -91,49 +90,45 @@ def _read_arguments(folder: Path) -> dict[str, object]:
 
 
 def _make(
-    out: Path, lines: list[Line], arguments: dict[str, object], speak_some: Callable[[Path, list[Line]], list[float]],
-    workers: int, progress: Progress,
-) -> None:  # fmt: skip
-    """Speak what is not spoken yet beside `out`, list it, and rename the folder."""
-    beside = out.with_name(f".{out.name}.partial")
-    wavs = beside / AUDIO_FOLDER
-    beside.mkdir(parents=True, exist_ok=True)
-    with exclusive(beside):
-        if _read_arguments(beside) != arguments:
+    out: Path, lines: list[Line], arguments: dict[str, object], voice: str, workers: int, progress: Progress
+) -> None:
+    """Speak the clips that are missing in the partial folder, write their list, and rename the folder to `out`."""
+    folder = out.with_name(f".{out.name}.partial")
+    wavs = folder / AUDIO_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    with exclusive(folder):
+        if _read_arguments(folder) != arguments:
             shutil.rmtree(wavs, ignore_errors=True)
-            atomic_files.write(beside / ARGUMENTS_FILE, (json.dumps(arguments, indent=2) + "\n").encode())
+            atomic_files.write(folder / ARGUMENTS_FILE, (json.dumps(arguments, indent=2) + "\n").encode())
         wavs.mkdir(exist_ok=True)
         missing = [line for line in lines if not (wavs / f"{line[0]}.wav").exists()]
         tasks = [missing[i : i + _CLIPS_PER_TASK] for i in range(0, len(missing), _CLIPS_PER_TASK)]
         progress.start("speech", len(missing), 0.0)
         with open_engine(min(workers, len(tasks))) as pool:
-            for seconds in pool.run(partial(speak_some, wavs), tasks):
+            for seconds in pool.run(partial(_speak_clips, voice, wavs), tasks):
                 progress.advance(len(seconds), sum(seconds))
-        atomic_files.write(beside / METADATA_FILE, _metadata_text(lines))
-        atomic_files.move(beside, out)
+        atomic_files.write(folder / METADATA_FILE, _metadata_text(lines))
+        atomic_files.move(folder, out)
 
 
 def _speak_clips(voice: str, wavs: Path, lines: list[Line]) -> list[float]:
-    """Speak some clips into the folder (runs in a worker); their seconds."""
-    lengths = []
-    for clip_id, text in lines:
-        samples, file = _speak_within(clip_id, text.normalised, voice), io.BytesIO()
+    """Speak clips into the folder `wavs` (runs in a worker); return the seconds of each."""
+    seconds = []
+    for clip_id, sentence in lines:
+        samples, file = _speak_within_limit(clip_id, sentence.normalised, voice), io.BytesIO()
         soundfile.write(file, samples, SAMPLE_RATE_HZ, format="WAV", subtype="PCM_16")
         atomic_files.write(wavs / f"{clip_id}.wav", file.getvalue())
-        lengths.append(len(samples) / SAMPLE_RATE_HZ)
-    return lengths
+        seconds.append(len(samples) / SAMPLE_RATE_HZ)
+    return seconds
 
 
-def _speak_within(clip_id: str, text: str, voice: str) -> npt.NDArray[np.int16]:
-    """Speech at the usual pace, or for the few that last longer than they should, at the first quicker one that fits.
-
-    samples: int16[S]
-    """
+def _speak_within_limit(clip_id: str, text: str, voice: str) -> npt.NDArray[np.int16]:
+    """Return int16[S]: speech at the usual pace, or at the first faster one that stays within `LONGEST_SECONDS`."""
     for pace in range(WORDS_PER_MINUTE, 2 * WORDS_PER_MINUTE, 10):
         samples = speak(text, voice, words_per_minute=pace)
         if len(samples) == 0 or np.abs(samples.astype(np.int32)).max() < _SILENT_PEAK:
             raise LockstepError(clip_id, found=f"espeak-ng says nothing for {text!r}", expected="speech")
         if len(samples) <= LONGEST_SECONDS * SAMPLE_RATE_HZ:
             return samples
-    found = f"{len(samples) / SAMPLE_RATE_HZ:.2f} s for {text!r}"
-    raise LockstepError(clip_id, found=found, expected=f"at most {LONGEST_SECONDS} s")
+    problem = f"{len(samples) / SAMPLE_RATE_HZ:.2f} s for {text!r}"
+    raise LockstepError(clip_id, found=problem, expected=f"at most {LONGEST_SECONDS} s")

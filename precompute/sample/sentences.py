@@ -1,14 +1,14 @@
 # ruff: noqa: RUF001 - punctuation of other scripts looks like ours
-"""Made-up sentences in several languages, from a grammar in a file of `languages/`, one file a language.
+"""Generating sentences in several languages from the grammars in `languages/`, one file for each language.
 
 A file holds rules `name: alternative; alternative`, which may run over several lines. In an alternative, `<name>`
-stands for any alternative of that rule and `<name?>` for one or nothing; of words with forms, written `Haus/Hauses`,
-`<name>` takes the first form and `<name.2>` the second. Rules before the first line `---` are common; below, each part
-is a subject whose words go together. `short` is a few words, `sentence` any length; `{12|zwölf}` is written the first
-way in the raw and the second in the normalised text. Settings: `voice`, and the fitted `seconds` of both ends, a letter
-and a pause.
+stands for any alternative of that rule and `<name?>` for one or nothing; for words with forms, written `Haus/Hauses`,
+`<name>` stands for the first form and `<name.2>` for the second. Rules before the first line `---` are common to all
+subjects; each section below holds a subject, whose words go together. `short` is a few words, `sentence` has any
+length; `{12|zwölf}` is the first form in the raw text and the second in the normalised text. Settings: `voice`, and
+`seconds`, fitted to it: those of both ends together, of a letter and of a pause.
 
-SampleSentence i depends on the language, the seed and i only. Lengths follow LJSpeech's.
+Sentence i depends only on the language, the seed and i. Lengths follow LJSpeech's.
 """
 
 import random
@@ -23,11 +23,11 @@ from xtts.shared.errors import LockstepError
 ENGLISH = "en"
 _LONGEST_EXPECTED_SECONDS = 9.5
 _SHORT_SECONDS = 2.2
-_ATTEMPTS = 2000  # at one sentence, of _DRAWS each, before the limit is called exhausted
-_DRAWS = 30  # of which the one is taken whose length comes nearest
-_NEAR = 0.05  # a share of the length that is near enough
+_ATTEMPTS = 2000  # to compose a new sentence, before the grammar counts as exhausted
+_DRAWS = 30  # for each attempt, which keeps the draw nearest to the wanted length
+_NEAR = 0.05  # relative difference in length at which drawing stops
 
-# Clip seconds at the tenths of LJSpeech's distribution, from the shortest to the longest.
+# Deciles of LJSpeech's clip lengths in seconds, from the shortest to the longest clip.
 _LENGTH_DECILES = (1.1, 3.4, 4.5, 5.4, 6.1, 6.8, 7.4, 8.1, 8.7, 9.4, 10.0)
 
 _FOLDER = files("xtts.precompute.sample") / "languages"
@@ -43,14 +43,14 @@ Rules = dict[str, list[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class SampleSentence:
-    """One transcript as it would be printed and as it is read out."""
+    """A sentence as printed and as read out."""
 
     raw: str
     normalised: str
 
 
 def sentences(seed: int, language: str = ENGLISH) -> Iterator[SampleSentence]:
-    """Distinct sentences without end."""
+    """Yield distinct sentences without end."""
     grammar = load_grammar(language)
     seen: set[str] = set()
     while True:
@@ -59,7 +59,7 @@ def sentences(seed: int, language: str = ENGLISH) -> Iterator[SampleSentence]:
 
 @dataclass(frozen=True, kw_only=True)
 class Grammar:
-    """Rules of a language for each subject, espeak-ng's voice of it, and how long that voice takes."""
+    """The rules of a language for each subject, its espeak-ng voice, and the durations of that voice."""
 
     voice: str
     subjects: list[Rules]
@@ -68,17 +68,17 @@ class Grammar:
     pause_seconds: float
 
     def expected_seconds(self, text: str) -> float:
-        """About how long the voice takes to say a normalised text."""
+        """Estimate how many seconds the voice takes to say a normalised text."""
         pauses = len(_PAUSES.findall(text))
         return self.first_seconds + self.letter_seconds * len(text) + self.pause_seconds * pauses
 
     def compose(self, rng: random.Random, seconds: float) -> str:
-        """A sentence with marked fragments that takes about that long to say."""
+        """Return a sentence of about `seconds`, with the marks `{raw|normalised}`."""
         start = "<short>" if seconds < _SHORT_SECONDS else "<sentence>"
         nearest, smallest = "", float("inf")
         for _ in range(_DRAWS):
-            text = _Draw(rng, rng.choice(self.subjects)).expand(start)
-            text = _AFTER_A_STOP.sub(lambda found: found[0].upper(), _SPACES.sub("", text))
+            text = _Expansion(rng, rng.choice(self.subjects)).expand(start)
+            text = _AFTER_A_STOP.sub(lambda match: match[0].upper(), _SPACES.sub("", text))
             distance = abs(self.expected_seconds(text) - seconds)
             if distance < smallest:
                 nearest, smallest = text, distance
@@ -89,7 +89,7 @@ class Grammar:
 
 @lru_cache
 def load_grammar(code: str) -> Grammar:
-    """The grammar of a language; an unknown code is an error that names those there are."""
+    """Return the grammar of a language; raise a `LockstepError` that lists the languages if there is none."""
     codes = sorted(entry.name.removesuffix(".txt") for entry in _FOLDER.iterdir() if entry.name.endswith(".txt"))
     if code not in codes:
         raise LockstepError("language", found=repr(code), expected=f"one of {', '.join(codes)}")
@@ -107,8 +107,8 @@ def _read_rules(text: str) -> Rules:
     return {name: re.split(r";\s+", body.replace("\n", " ").strip()) for name, body in rules}
 
 
-class _Draw:
-    """One sentence being drawn; alternatives drawn before are mostly avoided."""
+class _Expansion:
+    """The random expansion of a rule to a sentence; alternatives used before in it are mostly avoided."""
 
     def __init__(self, rng: random.Random, rules: Rules) -> None:
         self.rng = rng
@@ -116,24 +116,23 @@ class _Draw:
         self.used: set[str] = set()
 
     def expand(self, text: str) -> str:
-        """Replace every reference in `text`."""
+        """Replace every reference in `text` by a random alternative."""
         return _REFERENCE.sub(self._reference, text)
 
-    def _reference(self, found: "re.Match[str]") -> str:
-        name, form, optional = found.groups()
+    def _reference(self, match: "re.Match[str]") -> str:
+        name, form, optional = match.groups()
         if optional and self.rng.random() < 0.5:
             return ""
-        item = self._item(name)
-        return self.expand(item.split("/")[int(form or 1) - 1])
+        return self.expand(self._alternative(name).split("/")[int(form or 1) - 1])
 
-    def _item(self, name: str) -> str:
-        item = self.rng.choice(self.rules[name])
+    def _alternative(self, name: str) -> str:
+        alternative = self.rng.choice(self.rules[name])
         for _ in range(5):
-            if item in self.used:
-                item = self.rng.choice(self.rules[name])
-        if "/" in item or "<" not in item:
-            self.used.add(item)
-        return item
+            if alternative in self.used:
+                alternative = self.rng.choice(self.rules[name])
+        if "/" in alternative or "<" not in alternative:
+            self.used.add(alternative)
+        return alternative
 
 
 def _new_sentence(grammar: Grammar, rng: random.Random, seen: set[str]) -> SampleSentence:
@@ -150,11 +149,11 @@ def _new_sentence(grammar: Grammar, rng: random.Random, seen: set[str]) -> Sampl
 
 
 def _capitalised(text: str) -> str:
-    return _FIRST_LETTER.sub(lambda start: start[0].upper(), text)
+    return _FIRST_LETTER.sub(lambda match: match[0].upper(), text)
 
 
 def _draw_seconds(rng: random.Random) -> float:
-    """A length from LJSpeech's distribution, squeezed below `_LONGEST_EXPECTED_SECONDS`."""
+    """Draw a length from LJSpeech's distribution, rescaled to end at `_LONGEST_EXPECTED_SECONDS`."""
     shortest = _LENGTH_DECILES[0]
     position = rng.random() * (len(_LENGTH_DECILES) - 1)
     low, high = _LENGTH_DECILES[int(position)], _LENGTH_DECILES[int(position) + 1]
