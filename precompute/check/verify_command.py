@@ -1,4 +1,4 @@
-"""`xtts-precompute verify`: which checks run, what is printed, and whether the cache is sound."""
+"""`xtts-precompute verify`: choosing the checks, printing the findings, and the exit code."""
 
 import json
 from collections.abc import Callable
@@ -17,15 +17,15 @@ from xtts.shared.system.folder_lock import ReadLock
 def run_verify(
     cache: PathOrUrl, find: Callable[[], list[CacheFinding]], *, as_json: bool, echo: Callable[[str], None]
 ) -> int:
-    """Report what `find_problems` finds of a cache; returns the exit code."""
+    """Print the findings of `find`; return the exit code, 0 for a sound cache."""
     try:
         findings = find()
         code = 1 if findings else 0
     except LockstepError as error:
         if not as_json:
             raise
-        facts = {"found": error.found, "expected": error.expected, "fix": error.fix}
-        findings, code = [CacheFinding(file=error.where, where=error.where, **facts)], error.exit_code
+        fields = {"found": error.found, "expected": error.expected, "fix": error.fix}
+        findings, code = [CacheFinding(file=error.where, where=error.where, **fields)], error.exit_code
     if as_json:
         report = {"cache": str(cache), "sound": code == 0, "findings": [asdict(f) for f in findings]}
         echo(json.dumps(report, indent=1))
@@ -40,20 +40,20 @@ def find_problems(
     cache: PathOrUrl, against: Data | None, progress: Progress, *, deep: int | None, repair: bool, workers: int,
     ray_address: str | None = None,
 ) -> list[CacheFinding]:  # fmt: skip
-    """Check, and repair if asked: what is wrong with the cache, in the end.
+    """Check the cache, repair it if requested, and return the problems that remain.
 
-    deep: clips to compute again, None for no such check, 0 for all. ray_address: see `open_engine`.
+    deep: count of clips to compute again; 0 for all, None to skip that check. ray_address: see `open_engine`.
 
-    A `LockstepError` for what cannot be done with such a cache, or without a corpus.
+    Raises a `LockstepError` if a check is impossible with a remote cache or without a corpus.
     """
     if against is None and (deep is not None or repair):
         option = "--repair" if repair else "--deep"
         raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
-    for option, given in (("--against", against), ("--engine ray", ray_address)):
-        if given is not None and not isinstance(cache, Path):
+    for option, value in (("--against", against), ("--engine ray", ray_address)):
+        if value is not None and not isinstance(cache, Path):
             fix = f"verify {cache} alone; a build with the same options brings it up to date"
             raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
-    workers = max(1, workers)  # numpy is loaded here, and may compute other last digits than in a worker
+    workers = max(1, workers)  # never in this process: its numpy may compute other last digits than a worker's
     check = partial(verify_cache, cache, threads=workers, ray_address=ray_address)
     findings = check()
     if against is None or not isinstance(cache, Path):

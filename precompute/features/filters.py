@@ -1,4 +1,4 @@
-"""Which clips are kept out: by their lengths, and by `data.filters`."""
+"""Rejecting clips by their lengths and by `data.filters`."""
 
 from xtts.precompute.corpus.clip_audio import same_file
 from xtts.shared.audio.decode import source_rate
@@ -9,11 +9,11 @@ from xtts.shared.cache.quality_stats import letters_per_second
 from xtts.shared.config import Config, FilterConfig
 
 MOST_FRAMES = 2**16
-"""Longer clips (12 minutes) are no utterances; a bucket of their length would not fit into memory."""
+"""Limit of a clip's frames (12 minutes): a bucket of longer ones would not fit into memory."""
 
 
 def _judge(row: IndexRow, filters: FilterConfig, *checks: tuple[str, str, float, str]) -> IndexRow:
-    """Reject the clip by the first check that it fails: (reason, `min_` or `max_` setting, value, unit)."""
+    """Reject the clip for the first check that it fails: (reason, `min_` or `max_` setting, value, unit)."""
     limits = filters.model_dump()
     for reason, setting, value, unit in checks:
         limit = limits[setting]
@@ -24,8 +24,8 @@ def _judge(row: IndexRow, filters: FilterConfig, *checks: tuple[str, str, float,
 
 
 def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
-    """Keep or reject a scanned clip by its lengths, then by the filters that need no samples."""
-    row, filters = apply_filters(row, config), config.data.filters
+    """Reject a scanned clip by its lengths, then by the filters that need no samples."""
+    row, filters = filter_by_lengths(row, config), config.data.filters
     if row.reason:
         return row
     hertz = source_rate(row.notes, mel_profile(config.audio.profile).sample_rate)
@@ -38,8 +38,8 @@ def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
     )  # fmt: skip
 
 
-def apply_filters(row: IndexRow, config: Config) -> IndexRow:
-    """Keep or reject a scanned clip by its lengths; what the scan already rejected stays so."""
+def filter_by_lengths(row: IndexRow, config: Config) -> IndexRow:
+    """Reject a scanned clip by its counts of frames and tokens, unless the scan has rejected it."""
     if row.reason:
         return row
     profile, shapes = mel_profile(config.audio.profile), config.shapes
@@ -61,7 +61,7 @@ def apply_filters(row: IndexRow, config: Config) -> IndexRow:
 
 
 def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
-    """Keep or reject a clip by what was measured of its samples, if it was; a rejected row keeps what is why."""
+    """Reject a clip by the measures of its signal, if there are any, unless it is rejected already."""
     if row.reason or row.quality is None:
         return row
     quality = row.quality
@@ -75,13 +75,13 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
 
 
 def ask_for_samples(filters: FilterConfig) -> bool:
-    """Whether a filter is set that needs decoded audio."""
+    """Whether any of the filters needs decoded audio."""
     limits = (filters.min_loudness_db, filters.max_noise_floor_db, filters.max_clipped_share)
     return any(limit is not None for limit in (*limits, filters.max_edge_silence_seconds))
 
 
-def must_be_measured(row: IndexRow, was: IndexRow | None) -> bool:
-    """Whether a filter by samples needs a clip decoded: not where writing its record showed that it is of no use."""
+def must_be_measured(row: IndexRow, previous: IndexRow | None) -> bool:
+    """Whether a filter by signal needs the clip decoded: not if the previous build rejected it while writing it."""
     if row.reason or row.quality is not None:
         return False
-    return not (was and was.reason and was.split and same_file(row, was))
+    return not (previous and previous.reason and previous.split and same_file(row, previous))

@@ -1,4 +1,4 @@
-"""Arrow tables as bytes: of a task, of its result, of the rows beside a staged shard."""
+"""Arrow tables as bytes: of tasks, of their results, and of the rows beside a staged shard."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def pack(table: "pa.Table") -> bytes:
-    """An Arrow file of one batch. A pickled slice would hold the whole table."""
+    """Serialize a table as an Arrow file of one batch; a pickled slice would hold the table that it is a slice of."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -19,14 +19,14 @@ def pack(table: "pa.Table") -> bytes:
 
 
 def unpack(data: bytes) -> "pa.Table":
-    """The table of `pack`."""
+    """Return the table that `pack` serialized."""
     import pyarrow as pa
 
     return pa.ipc.open_file(data).read_all()
 
 
 def read_table(path: Path) -> "pa.Table":
-    """The table of a file with such bytes; nothing of it is read before it is used."""
+    """Return the table of a file with the bytes of `pack`; memory-mapped, so that columns are read on use."""
     import pyarrow as pa
 
     with pa.memory_map(str(path)) as source:
@@ -34,8 +34,8 @@ def read_table(path: Path) -> "pa.Table":
 
 
 def counted(column: "pa.ChunkedArray[Any]") -> dict[Any, int]:
-    """The values of a column and how often each occurs: the most frequent first, then in the order of the rows."""
+    """Return the count of each value of a column: the most frequent first, then in the order of the rows."""
     import pyarrow.compute as pc
 
     counts = pc.value_counts(column.combine_chunks()).to_pylist()
-    return {one["values"]: one["counts"] for one in sorted(counts, key=lambda one: -one["counts"])}
+    return {item["values"]: item["counts"] for item in sorted(counts, key=lambda item: -item["counts"])}

@@ -10,7 +10,7 @@ import pytest
 
 from xtts.precompute.build import shard_plan
 from xtts.precompute.build.shard_plan import Plan, PreviousPlan, digest_columns, held_out, plan_columns
-from xtts.precompute.features.filters import apply_filters
+from xtts.precompute.features.filters import filter_by_lengths
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import SHARD_PATTERN, shard_count, shard_file, shard_place, with_digest
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
@@ -123,7 +123,7 @@ def test_padded_lengths_that_waste_much_are_chosen_again():
     ],
 )
 def test_lengths_are_judged(tokens, frames, reason, detail):
-    filtered = apply_filters(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
+    filtered = filter_by_lengths(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
     assert (filtered.reason, filtered.detail) == (reason, detail)
 
 
