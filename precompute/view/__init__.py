@@ -1,1 +1,1 @@
-"""Looking at a cache: one clip, the HTML report, what the commands print."""
+"""Views of a cache: single clips, the HTML report, and the output of the commands."""

@@ -1,4 +1,4 @@
-"""Single clips of a finished cache, read back to be looked at."""
+"""Reading single clips of a finished cache."""
 
 import difflib
 from dataclasses import dataclass
@@ -23,29 +23,29 @@ _NEAREST = 3
 
 @dataclass(frozen=True, kw_only=True)
 class CachedClip:
-    """A clip's row of the index, and its record: tokens int64[L] and mel [T, M], padded as stored."""
+    """A clip's row of the index and its record: tokens int64[L] and mel [T, M], padded as stored."""
 
     row: IndexRow
     record: Record
 
     @property
     def mel(self) -> np.ndarray:
-        """float32[frames, M] without the padding."""
+        """The mel without its padding, float32[frames, M]."""
         return self.record.mel[: self.record.mel_length].astype(np.float32)
 
 
 class CachedClips:
     """A cache whose records are read one at a time."""
 
-    def __init__(self, given: PathOrUrl | str) -> None:
-        """A remote cache is copied to a local folder, shard by shard as its clips are read."""
-        place = path_or_url(given)
-        self._copy = None if isinstance(place, Path) else CacheCopy(place)
+    def __init__(self, cache: PathOrUrl | str) -> None:
+        """Open a cache; the shards of a remote one are copied to a local folder when their clips are read."""
+        source = path_or_url(cache)
+        self._copy = None if isinstance(source, Path) else CacheCopy(source)
         if self._copy:
             self._copy.open()
-        self.cache = cache = self._copy.folder if self._copy else Path(str(place))
+        self.cache = cache = self._copy.folder if self._copy else Path(str(source))
         self.lock = ReadLock(cache)
-        """Keeps the files of the cache, whatever is built there."""
+        """Keeps builds from deleting files of the cache."""
         self.spec: CacheSpec = load_spec(cache)
         self.rows: list[IndexRow] = read_index(cache / self.spec.index_file)
         self._mels = StoredMels(mel_dtype=self.spec.mel_dtype, mel_channels=self.spec.mel_channels)
@@ -53,17 +53,17 @@ class CachedClips:
         self._shards = {shard.file: shard for shard in self.spec.shards()}
 
     def row(self, clip_id: str) -> IndexRow:
-        """The row of a clip; of a repeated id, the kept one. A `LockstepError` names the nearest ids."""
-        found = [row for row in self.rows if row.clip.id == clip_id]
-        if not found:
+        """Return the row of a clip, of a repeated id the kept one; raise a `LockstepError` that lists similar ids."""
+        rows = [row for row in self.rows if row.clip.id == clip_id]
+        if not rows:
             ids = [row.clip.id for row in self.rows]
             near = difflib.get_close_matches(clip_id, ids, n=_NEAREST) or ids[:_NEAREST]
             expected, index = f"a clip of the cache, such as {', '.join(near)}", self.cache / self.spec.index_file
             raise LockstepError(f"{clip_id!r}", found=f"not in {index}", expected=plain(expected))
-        return next((row for row in found if row.is_kept), found[0])
+        return next((row for row in rows if row.is_kept), rows[0])
 
     def read(self, row: IndexRow) -> CachedClip:
-        """The record of a kept clip; a `LockstepError` when the cache does not hold it as the index says."""
+        """Read the record of a kept clip; raise a `LockstepError` if the cache does not match the index."""
         file = self._files.get(row.place)
         if file is None:
             raise self._broken(self.spec.index_file, row, "names no record of the cache")
@@ -78,11 +78,13 @@ class CachedClips:
         except CorruptRecord as error:
             raise self._broken(file, row, str(error)) from None
 
-    def _broken(self, file: str, row: IndexRow, found: str, expected: str = "") -> LockstepError:
-        where = f"{self.cache / file} ({row.clip.id})"
-        return LockstepError(where, found=found, expected=expected, fix=repair_command(self.cache), exit_code=1)
+    def _broken(self, file: str, row: IndexRow, problem: str, expected: str = "") -> LockstepError:
+        fix = repair_command(self.cache)
+        return LockstepError(
+            f"{self.cache / file} ({row.clip.id})", found=problem, expected=expected, fix=fix, exit_code=1
+        )
 
 
 def plain(text: str) -> str:
-    """Text from a corpus, fit for a terminal: control characters would move its cursor."""
+    """Return text with control characters replaced, which could move a terminal's cursor."""
     return "".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text)

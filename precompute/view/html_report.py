@@ -1,4 +1,4 @@
-"""`xtts-precompute report`: a cache as one page that needs no other file, below 3 MB."""
+"""`xtts-precompute report`: a self-contained HTML page about a cache, below 3 MB."""
 
 import base64
 import hashlib
@@ -47,10 +47,10 @@ from xtts.shared.storage.urls import PathOrUrl
 
 CLIPS_SHOWN, WORST_SHOWN = 6, 12
 EXCERPT_SECONDS = 5.0
-"""So much of a clip is heard: of all of them, twice, as mp3, 2 MB of the page."""
+"""Length of a clip's excerpts: with two mp3s for each clip, 2 MB of the page."""
 _MP3 = {"format": "MP3", "subtype": "MPEG_LAYER_III", "bitrate_mode": "VARIABLE", "compression_level": 0.7}
 _SEARCHED = 20_000
-"""The texts of so many clips are another megabyte."""
+"""Count of clips that the search covers, whose texts are another megabyte."""
 _EXAMPLES = 4
 _SPEAKERS_SHOWN = 30
 _BARS, _TICKS = 42, 7
@@ -58,7 +58,7 @@ _BARS, _TICKS = 42, 7
 
 @dataclass(frozen=True, kw_only=True)
 class ClipCard:
-    """One clip to see and hear; pictures and sounds are data URIs."""
+    """A clip to see and hear; pictures and sounds are data URIs."""
 
     clip: CachedClip
     seconds: float
@@ -66,17 +66,17 @@ class ClipCard:
     """Share of the picture's width that is not padding."""
     picture: str
     sound: str
-    """Made of the stored mel."""
+    """Audio reconstructed from the stored mel."""
     recording: str
-    """The corpus' own file; empty where that is not known or cannot be read."""
+    """The original audio; empty if the corpus is not given or cannot be read."""
     remarks: list[str]
-    """What stands out about it."""
+    """Lines about what is unusual in the clip."""
 
 
 def write_report(cache: PathOrUrl | str, out: Path, *, seed: int, progress: Progress, data: Data = ()) -> str:
-    """Write the page; returns what to print. The same cache, corpus and seed give the same bytes.
+    """Write the page; return the line to print. The same cache, corpus and seed give the same bytes.
 
-    data: the corpora of the cache as a build was given them, whose recordings are heard beside the mels.
+    data: the corpora of the cache as given to the build, for the original recordings of the clips.
     """
     page = report_page(CachedClips(cache), seed=seed, progress=progress, data=data).encode()
     with disk_errors_explained(out):
@@ -86,7 +86,7 @@ def write_report(cache: PathOrUrl | str, out: Path, *, seed: int, progress: Prog
 
 
 def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data = ()) -> str:
-    """The page. Every value goes through the template's escaping: texts and ids are other people's data."""
+    """Render the page. The template escapes every value: texts and ids are untrusted."""
     import jinja2
 
     kept = kept_rows(clips.rows)
@@ -95,7 +95,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data
     spec, folders = clips.spec, audio_folders(clips, data)
     stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
     quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
-    suspects = [(found[0].row, [one.text for one in found]) for found in quality.worst(WORST_SHOWN)]
+    suspects = [(outliers[0].row, [outlier.text for outlier in outliers]) for outliers in quality.worst(WORST_SHOWN)]
     drawn = [(row, list[str]()) for row in drawn_clips(kept, seed=seed)]
     cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
@@ -120,36 +120,37 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data
 
 
 def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
-    """The folders of the corpora by their names; where none are given those that a cache without mels knows."""
+    """Return the folder of each corpus by its name: those of `data`, else those in the spec of a cache without mels."""
     if not data:
         return {name: Path(folder) for name, folder in clips.spec.audio_folders.items()}
     folders = corpus_folders(with_folders(parse_data(data))[0])
     for name in {row.clip.corpus for row in clips.rows} - folders.keys():
-        found = f"no corpus {name}" if name else "corpora with names"
-        raise LockstepError("--data", found=found, expected="what the cache was built from, by the same names")
+        problem = f"no corpus {name}" if name else "corpora with names"
+        raise LockstepError("--data", found=problem, expected="what the cache was built from, by the same names")
     return folders
 
 
 def scatter(kept: Sequence[IndexRow], quality: QualityStats) -> dict[str, Any]:
-    """Seconds against letters: the largest of both, ticks, every place where a clip is, and the outliers."""
+    """Return a plot of letters against seconds: the maximum and ticks of both axes, distinct points, and outliers."""
     from matplotlib.ticker import MaxNLocator
 
-    places = [(row.seconds, letters_in(row)) for row in kept]
-    most = [max(values) or 1 for values in zip(*places, strict=True)]
-    ticks = [[value for value in MaxNLocator(_TICKS).tick_values(0, one) if value <= one] for one in most]
-    marked = [(one.row.seconds, letters_in(one.row), one) for one in quality.outliers if one.measure is SPEAKING_RATE]
-    rounded = {(round(seconds / most[0], 3), round(letters / most[1], 3)) for seconds, letters in places}
+    points = [(row.seconds, letters_in(row)) for row in kept]
+    most = [max(values) or 1 for values in zip(*points, strict=True)]
+    ticks = [[tick for tick in MaxNLocator(_TICKS).tick_values(0, limit) if tick <= limit] for limit in most]
+    outliers = [outlier for outlier in quality.outliers if outlier.measure is SPEAKING_RATE]
+    marked = [(outlier.row.seconds, letters_in(outlier.row), outlier) for outlier in outliers]
+    rounded = {(round(seconds / most[0], 3), round(letters / most[1], 3)) for seconds, letters in points}
     return {"most": most, "ticks": ticks, "shares": sorted(rounded), "marked": marked}
 
 
 def packed_clips(rows: Iterable[IndexRow]) -> str:
-    """What the page's search looks through: id, speaker, seconds, text and why it was rejected, as zlib in base64."""
+    """Return the data of the page's search, zlib in base64: id, speaker, seconds, text and reason of rejection."""
     lines = [[row.clip.id, row.clip.speaker, round(row.seconds, 2), row.clip.text, row.reason] for row in rows]
     return _base64(zlib.compress(json.dumps(sorted(lines)[:_SEARCHED], ensure_ascii=False).encode(), level=9))
 
 
 def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, dict[str, Any]]:
-    """Bars by title: frames with the buckets' padded lengths, tokens and seconds with percentiles."""
+    """Return histograms by title: frames with the buckets' padded lengths, tokens and seconds with percentiles."""
     columns: dict[str, list[float]] = {
         "frames": [row.mel_length for row in kept],
         "tokens": [row.token_length for row in kept],
@@ -159,7 +160,8 @@ def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) ->
     for name, values in columns.items():
         title, marks = f"{name} and percentiles", {"50%": stats.percentiles[name][0], "95%": stats.percentiles[name][2]}
         if name == "frames":
-            title, marks = "frames and padded lengths", {str(one.frames): float(one.frames) for one in spec.buckets}
+            title = "frames and padded lengths"
+            marks = {str(bucket.frames): float(bucket.frames) for bucket in spec.buckets}
         most = max(*values, *marks.values())
         counts = np.histogram(values, _BARS, (0.0, most))[0]
         drawn[title] = {"bars": (counts / counts.max()).tolist(), "most": most, "marks": marks}
@@ -167,7 +169,7 @@ def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) ->
 
 
 def bucket_shares(kept: Iterable[IndexRow], spec: CacheSpec) -> list[tuple[float, float]]:
-    """(useful tokens / stored tokens, useful frames / stored frames) of each shape, in order."""
+    """Return (useful tokens / stored tokens, useful frames / stored frames) of each bucket, in order."""
     useful = np.zeros((len(spec.buckets), 2))
     for row in kept:
         useful[row.bucket] += row.token_length, row.mel_length
@@ -181,34 +183,34 @@ def bucket_shares(kept: Iterable[IndexRow], spec: CacheSpec) -> list[tuple[float
 
 
 def rejected_rows(rows: Iterable[IndexRow]) -> list[tuple[str, list[IndexRow]]]:
-    """Rejected clips by reason, the commonest first."""
-    members: dict[str, list[IndexRow]] = defaultdict(list)
+    """Return the rejected clips by reason, the most frequent first."""
+    rejected: dict[str, list[IndexRow]] = defaultdict(list)
     for row in rows:
         if not row.is_kept:
-            members[row.reason].append(row)
-    return sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+            rejected[row.reason].append(row)
+    return sorted(rejected.items(), key=lambda item: (-len(item[1]), item[0]))
 
 
 def note_counts(kept: Iterable[IndexRow]) -> list[tuple[str, int]]:
-    """What was done to the audio of how many clips."""
+    """Return the notes on clips with their counts, the most frequent first."""
     return Counter(note for row in kept for note in notes_of(row).split("; ") if note).most_common()
 
 
 def drawn_clips(kept: Sequence[IndexRow], *, seed: int) -> list[IndexRow]:
-    """A few clips drawn by the seed, in the order of their ids."""
+    """Draw a few clips by the seed; return them in the order of their ids."""
     drawn = random.Random(seed).sample(sorted(kept, key=lambda row: row.clip.id), min(CLIPS_SHOWN, len(kept)))
     return sorted(drawn, key=lambda row: row.clip.id)
 
 
 def clip_cards(
-    clips: CachedClips, asked: Sequence[tuple[IndexRow, list[str]]], folders: Mapping[str, Path], progress: Progress
+    clips: CachedClips, remarked: Sequence[tuple[IndexRow, list[str]]], folders: Mapping[str, Path], progress: Progress
 ) -> list[ClipCard]:
-    """Cards of clips, each with what is said of it; recordings of corpora without a folder are not looked for."""
-    progress.start("clips", len(asked), 0.0)
+    """Return the cards of clips with their remarks; a corpus without a folder has no recordings."""
+    progress.start("clips", len(remarked), 0.0)
     cards = list[ClipCard]()
     with TemporaryDirectory() as unpacked:
         audio = AudioFiles(roots=folders, unpacked=Path(unpacked))
-        for row, remarks in asked:
+        for row, remarks in remarked:
             cards.append(_card(clips.read(row), clips.spec.mel_profile, audio, remarks))
             progress.advance(1, row.seconds)
     return cards
@@ -217,21 +219,21 @@ def clip_cards(
 def _card(clip: CachedClip, profile: MelProfile, audio: AudioFiles, remarks: list[str]) -> ClipCard:
     stored, seconds = clip.record.mel.astype(np.float32), profile.seconds(clip.record.mel_length)
     recording, problem = _recording(clip.row.clip, audio, profile.sample_rate)
-    most = int(EXCERPT_SECONDS / profile.seconds(1))
-    excerpt = clip.record.mel_length > most
+    limit = int(EXCERPT_SECONDS / profile.seconds(1))
+    is_excerpt = clip.record.mel_length > limit
     return ClipCard(
         clip=clip,
         seconds=seconds,
-        used=1.0 if excerpt else clip.record.mel_length / len(stored),
-        picture=_data_uri("image/webp", _picture(stored[:most] if excerpt else stored, profile)),
-        sound=_sound(reconstruct(clip.mel[:most], profile), profile.sample_rate),
+        used=1.0 if is_excerpt else clip.record.mel_length / len(stored),
+        picture=_data_uri("image/webp", _picture(stored[:limit] if is_excerpt else stored, profile)),
+        sound=_sound(reconstruct(clip.mel[:limit], profile), profile.sample_rate),
         recording=recording,
         remarks=remarks + problem,
     )
 
 
 def _recording(clip: Clip, audio: AudioFiles, rate: int) -> tuple[str, list[str]]:
-    """A clip's own audio at the rate of the mel; nothing, and why, where it cannot be read."""
+    """Return (data URI of a clip's original audio at `rate`, []), or ("", [problem]) if it cannot be read."""
     if clip.corpus not in audio.roots:
         return "", []
     try:
@@ -247,7 +249,7 @@ def _sound(samples: np.ndarray, rate: int) -> str:
 
 
 def _picture(mel: np.ndarray, profile: MelProfile) -> bytes:
-    """As lossless WebP, half the size of a PNG."""
+    """Draw a mel as lossless WebP, half the size of a PNG."""
     from matplotlib.image import imsave
 
     file, options = io.BytesIO(), dict[str, Any](lossless=True)

@@ -1,4 +1,4 @@
-"""`xtts-precompute inspect`: one clip of a cache as a picture of its mel, and as sound."""
+"""`xtts-precompute inspect`: a picture of a clip's stored mel, and audio reconstructed from it."""
 
 from pathlib import Path
 
@@ -19,11 +19,11 @@ _PADDING = "#9a9a9a"
 
 
 def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
-    """Write `ID.png` and `ID.wav` into `out`; returns what to print. A rejected clip has a reason instead."""
+    """Write `ID.png` and `ID.wav` into `out`; return the lines to print, of a rejected clip the reason."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)
-    part = "" if row.clip.start is None else f", {row.clip.duration:g} s from {row.clip.start:g} s on"
-    about = [f"text: {row.clip.text}", f"audio: {row.clip.source}{part}"]
+    segment = "" if row.clip.start is None else f", {row.clip.duration:g} s from {row.clip.start:g} s on"
+    about = [f"text: {row.clip.text}", f"audio: {row.clip.source}{segment}"]
     if not row.is_kept:
         reason = f"{row.clip.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")
         return "\n".join(map(plain, [reason, *about]))
@@ -42,7 +42,7 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
 
 
 def figures_text(clip: CachedClip, profile: MelProfile) -> str:
-    """Counts of (L, T), and where the record lies."""
+    """Return a line with the clip's lengths, stored lengths and bucket."""
     row, record = clip.row, clip.record
     tokens = f"{record.token_length} of {len(record.tokens)} tokens"
     frames = f"{record.mel_length} of {len(record.mel)} frames ({profile.seconds(record.mel_length):.2f} s)"
@@ -50,8 +50,8 @@ def figures_text(clip: CachedClip, profile: MelProfile) -> str:
 
 
 def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
-    """A PNG of the mel as it is stored, its padding shaded."""
-    from matplotlib.figure import Figure  # a quarter of a second; no pyplot, which would look for a screen
+    """Draw the stored mel, its padding shaded; return the bytes of a PNG."""
+    from matplotlib.figure import Figure  # imported in 0.25 s; pyplot would look for a screen
 
     figure = Figure(figsize=(_INCHES_WIDE, _INCHES_HIGH), dpi=_DOTS_PER_INCH, layout="constrained")
     axes = figure.subplots()
@@ -62,10 +62,9 @@ def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
         axes.axvspan(used, len(mel), facecolor=_PADDING, alpha=0.55, hatch="//", edgecolor="white", linewidth=0)
         axes.axvline(used, color="white", linewidth=1.2)
     axes.set_xlabel("frames (padding shaded)" if used < len(mel) else "frames")
-    # The same axis in other units.
     seconds = axes.twiny()
     seconds.set_xlim(0.0, profile.seconds(len(mel)))
     seconds.set_xlabel("seconds")
-    # An id is no formula: a lone dollar sign would be an error.
+    # A dollar sign in an id must not start a formula.
     figure.suptitle(plain(figures_text(clip, profile)), parse_math=False, fontsize=11)
     return png_bytes(figure)

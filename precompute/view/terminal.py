@@ -1,4 +1,4 @@
-"""What the commands print: a live bar on a terminal, plain lines elsewhere, and the tables at the end."""
+"""Output of the commands: a progress bar on a terminal, plain lines elsewhere, and the tables at the end."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -14,11 +14,11 @@ from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, Sp
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
-if TYPE_CHECKING:  # what only looks at a cache starts without the feature extractor
+if TYPE_CHECKING:  # commands that only read a cache start without the feature extractor
     from xtts.precompute.build.build_cache import BuildReport
 
 _PLAIN_SECONDS = 10.0
-"""Between two lines where no terminal shows a bar."""
+"""Time between two lines of progress without a terminal."""
 _SPEAKERS, _EXAMPLES, _NAMED = 30, 3, 5
 UNMEASURED = (
     "{:,} clips have no figures of their signal: a build with --index-only decodes no clip, one without it does"
@@ -26,7 +26,7 @@ UNMEASURED = (
 
 
 class Display(Progress):
-    """Draws: clips, clips/s, times real time, time left."""
+    """A progress bar: clips, clips/s, speed as a multiple of real time, time left."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
@@ -38,7 +38,7 @@ class Display(Progress):
             *columns, console=self._console, transient=True, disable=not self._console.is_terminal
         )
         self._stage, self._clips, self._done, self._seconds = "", 0, 0, 0.0
-        self._started = self._told = time.monotonic()
+        self._started = self._reported = time.monotonic()
 
     def __enter__(self) -> "Display":
         self._progress.start()
@@ -56,17 +56,18 @@ class Display(Progress):
         for task in self._progress.task_ids:
             self._progress.remove_task(task)
         self._stage, self._clips, self._done, self._seconds = stage, clips, 0, 0.0
-        self._started = self._told = time.monotonic()
+        self._started = self._reported = time.monotonic()
         if clips:
             self._progress.add_task(stage, total=clips, speed="")
 
     def advance(self, clips: int, seconds: float) -> None:
-        """Move the bar, or print a line now and then."""
+        """Advance the bar, or print a line every `_PLAIN_SECONDS`."""
         self._done, self._seconds = self._done + clips, self._seconds + seconds
         for task in self._progress.task_ids:
             self._progress.update(task, completed=self._done, speed=self._speed())
-        if self._progress.disable and (self._done == self._clips or time.monotonic() - self._told > _PLAIN_SECONDS):
-            self._told = time.monotonic()
+        is_due = self._done == self._clips or time.monotonic() - self._reported > _PLAIN_SECONDS
+        if self._progress.disable and is_due:
+            self._reported = time.monotonic()
             self.say(f"{self._stage}: {self._done}/{self._clips} clips, {self._speed()}{self._left()}")
 
     def _speed(self) -> str:
@@ -87,7 +88,7 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def build_summary(report: "BuildReport", cache: str) -> str:
-    """What a build did, in a few lines."""
+    """Return the lines that summarize a build."""
     spec, figures = report.spec, report.spec.statistics
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
     lines += [f"  {count} {reason}" for reason, count in report.rejected.items()]
@@ -106,22 +107,22 @@ def build_summary(report: "BuildReport", cache: str) -> str:
         f"padding efficiency {figures.fill:.1%} (useful frames / stored frames)",
     ]
     if report.changed:
-        done = f"{report.written_shards} shards written, {report.kept_shards} kept"
+        shards = f"{report.written_shards} shards written, {report.kept_shards} kept"
     else:
-        done = f"nothing to do, {report.kept_shards} shards kept"
+        shards = f"nothing to do, {report.kept_shards} shards kept"
     peak = report.peak_bytes
     memory = f"memory at most {peak / 2**20:.0f} MiB" if peak else "memory not known"
-    return "\n".join([*lines, f"{cache}: {_size(spec)}, {done}, {report.wall_seconds:.1f} s, {memory}"])
+    return "\n".join([*lines, f"{cache}: {_size(spec)}, {shards}, {report.wall_seconds:.1f} s, {memory}"])
 
 
 def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
-    """Shapes, counts and useful frames / stored frames."""
+    """Return a table of the buckets: shapes, counts of clips and shards, useful frames / stored frames."""
     rows = [["bucket", "tokens", "frames", "train", "validation", "shards", "efficiency"]]
-    for number, bucket in enumerate(spec.buckets):
+    for position, bucket in enumerate(spec.buckets):
         clips = [str(bucket.clips(split)) for split in SPLITS]
         shards = str(len(bucket.train) + len(bucket.validation))
-        cells = [f"{number:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards]
-        rows.append([*cells, f"{padding_efficiency[number]:.1%}"])
+        cells = [f"{position:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards]
+        rows.append([*cells, f"{padding_efficiency[position]:.1%}"])
     return _table(rows)
 
 
@@ -131,7 +132,7 @@ def _size(spec: CacheSpec) -> str:
 
 
 def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Sequence[CorpusLine]) -> str:
-    """The tables of `xtts-precompute stats`."""
+    """Return the tables of `xtts-precompute stats`."""
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
     lines += letter_lines(letters)
@@ -143,13 +144,16 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
         [str(n), f"{stats.padding_efficiency[n]:.1%}", " ".join(map(str, stats.padded_lengths[n]))]
         for n in stats.padding_efficiency
     ]
-    own = [["corpus", "clips", "hours", "rejected", "weight"]]
-    own += [[c.name or "(no name)", str(c.clips), f"{c.hours:.2f}", str(c.rejected), f"{c.weight:g}"] for c in corpora]
-    return "\n".join([*lines, *(["", _table(own)] if corpora else []), "", _table(rows), "", _table(plans)])
+    table = [["corpus", "clips", "hours", "rejected", "weight"]]
+    table += [
+        [line.name or "(no name)", str(line.clips), f"{line.hours:.2f}", str(line.rejected), f"{line.weight:g}"]
+        for line in corpora
+    ]
+    return "\n".join([*lines, *(["", _table(table)] if corpora else []), "", _table(rows), "", _table(plans)])
 
 
 def quality_text(quality: QualityStats) -> str:
-    """The table of speakers, and the clips that stand out by each measure."""
+    """Return the table of speakers, and the outliers by each measure."""
     heads = [f"{measure.name} {measure.unit}" for measure in MEASURES if measure is not CLIPPING]
     rows = [["speaker", "clips", "hours", *heads, "clipped clips", f"below {quality.sample_rate:,} Hz", "outliers"]]
     rows += [_speaker_cells(line) for line in quality.speakers[:_SPEAKERS]]
@@ -158,9 +162,9 @@ def quality_text(quality: QualityStats) -> str:
     lines += [f"  and {more:,} more speakers"] if more > 0 else []
     lines += [UNMEASURED.format(quality.unmeasured)] if quality.unmeasured else []
     for measure, outliers in quality.by_measure():
-        named = ", ".join(f"{plain(one.row.clip.id)} {measure.text(one.value)}" for one in outliers[:_EXAMPLES])
-        named += ", ..." if len(outliers) > _EXAMPLES else ""
-        lines.append(f"outliers by {measure.name}: {len(outliers):,} ({named})")
+        examples = [f"{plain(outlier.row.clip.id)} {measure.text(outlier.value)}" for outlier in outliers[:_EXAMPLES]]
+        examples += ["..."] if len(outliers) > _EXAMPLES else []
+        lines.append(f"outliers by {measure.name}: {len(outliers):,} ({', '.join(examples)})")
     return "\n".join(lines)
 
 
