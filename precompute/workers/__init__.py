@@ -1,1 +1,1 @@
-"""Worker processes: the pool, how a job is stopped from outside, how it reports progress."""
+"""Worker processes: engines that run tasks, progress reports, and stopping a build."""

@@ -1,29 +1,29 @@
-"""What decides the last digits that a worker computes: its environment, and versions of packages.
+"""Settings on which the last digits of a worker's results depend: environment variables and versions of packages.
 
-numpy reads the environment when it is loaded, so it has to be set before. `precompute/features/mel_check.py` proves
-what came of it.
+numpy reads the environment when it is imported, so it has to be set before. `precompute/features/mel_check.py` checks
+the effect.
 """
 
 from importlib.metadata import version
 from pathlib import Path
 
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-"""A process a core is enough, and one thread sums in one order."""
+"""One thread always sums in the same order, and each core has a process anyway."""
 _KERNELS = ("OPENBLAS_CORETYPE", "Haswell")
-"""OpenBLAS chooses its kernels by the processor, and each sums in an order of its own. These run on every x86 processor
-with AVX2 and FMA.
+"""OpenBLAS chooses its kernels by the processor, and each has its own order of summation. These run on every x86
+processor with AVX2 and FMA.
 """
 _PROCESSOR = Path("/proc/cpuinfo")
 
 
 def worker_environment() -> dict[str, str]:
-    """Variables to set for a worker; kernels are named only where the processor is known to run them."""
+    """Return the variables to set for a worker, with the kernels only if the processor is known to run them."""
     kernels = [_KERNELS] if _has_avx2() else []
     return dict([*((name, "1") for name in _ONE_THREAD), *kernels])
 
 
 def _has_avx2() -> bool:
-    """Whether this is an x86 processor with AVX2 and FMA; False where the system does not say."""
+    """Whether this is an x86 processor with AVX2 and FMA; False if the system does not tell."""
     try:
         lines = _PROCESSOR.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -33,5 +33,5 @@ def _has_avx2() -> bool:
 
 
 def installed_versions() -> dict[str, str]:
-    """Package to its version in this process."""
+    """Return the version of each package on which results depend."""
     return {name: version(name) for name in ("lockstep-tts", "numpy", "scipy", "soundfile", "soxr")}

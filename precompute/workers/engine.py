@@ -1,4 +1,4 @@
-"""What runs the tasks of stage 1, processes of this machine or a Ray cluster, and who hears how far they are."""
+"""Engines that run the tasks of stage 1, on processes of this machine or on a Ray cluster, and progress reports."""
 
 import importlib
 import multiprocessing
@@ -21,56 +21,56 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 OWN_CLUSTER = "local"
-"""The Ray address of a cluster that is started on this machine, and ends with the command."""
+"""The Ray address that starts a cluster on this machine, which ends with the command."""
 
 
 class Progress:
-    """Receives the state of a long job, and ignores it; the command line draws it."""
+    """Receives the progress of a long job and ignores it; the command line shows it."""
 
     def say(self, text: str) -> None:
-        """One line worth reading."""
+        """Report a line of text."""
 
     def start(self, stage: str, clips: int, seconds: float) -> None:
-        """Begin a stage of so many clips and so many seconds of audio."""
+        """Begin a stage, with its total count of clips and seconds of audio."""
 
     def advance(self, clips: int, seconds: float) -> None:
-        """So many clips of it were done just now."""
+        """Report that more clips, with so many seconds of audio, are done."""
 
 
 class TaskEngine:
-    """Runs a function on many tasks, in processes that end with the `with` block; nothing starts before the first task.
+    """Runs a function on many tasks, in processes that start with the first task and end with the `with` block.
 
-    What is not overridden suits one that has no processes.
+    The default methods suit an engine without processes.
     """
 
     spans_machines = False
-    """Whether a task may run on another machine, with a view of the files of its own."""
+    """Whether a task may run on another machine, which may see other files."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """End the processes; after an error without waiting for their tasks."""
+        """End the processes, after an error without waiting for their tasks."""
 
     def start(self) -> None:
-        """Let the processes load the feature extractor while the caller has other things to do."""
+        """Make the processes load the feature extractor in the background."""
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results as they come, in any order; the function, with what is bound to it, is packed once.
+        """Yield the results in any order; the function is pickled once, with its bound arguments.
 
-        Only a bounded number of tasks is taken ahead of the results, so that memory is bounded too. What a task raises
-        is raised here; a `LockstepError` when its process or machine is lost for good.
+        Only a bounded count of tasks is taken ahead of the results, to bound memory. Raises the error of a task, and a
+        `LockstepError` if its process or machine is lost.
         """
         raise NotImplementedError
 
 
 def pack(function: Callable[..., Any]) -> bytes:
-    """A function of a module with what is bound to it, as `call` takes it."""
+    """Pickle a module-level function and its bound arguments for `call`."""
     return pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
 
 
 def call(packed: bytes, task: object) -> Any:  # noqa: ANN401 - of any packed function
-    """Apply it to a task (runs in a worker, which unpacks it once)."""
+    """Apply a packed function to a task (runs in a worker, which unpickles the function once)."""
     return _unpacked(packed)(task)
 
 
@@ -81,15 +81,15 @@ def _unpacked(packed: bytes) -> Callable[..., Any]:
 
 
 class ThisProcess(TaskEngine):
-    """Does the tasks one after the other where it is called."""
+    """Runs the tasks one after the other in the calling process."""
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results in the order of the tasks, each done when it is asked for."""
+        """Yield the results in the order of the tasks, each computed on demand."""
         return map(function, tasks)
 
 
 class WorkerPool(TaskEngine):
-    """Light processes of this machine, which end with their parent, however it ends."""
+    """Processes of this machine, which end with their parent, even if that is killed."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
@@ -98,16 +98,16 @@ class WorkerPool(TaskEngine):
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._executor is not None:
             for process in list((self._executor._processes or {}).values()):
-                process.kill()  # idle after the last result, and 0.4 s faster than their own end
+                process.kill()  # idle after the last result; a regular exit takes 0.4 s longer
             self._executor.shutdown(wait=True, cancel_futures=True)
 
     def start(self) -> None:
-        """Submit a task to each process that loads it."""
+        """Submit a task for each process that loads the feature extractor."""
         for _ in range(self._workers):
             self._executor_with_workers().submit(load_extractor)
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results as they come; at most two tasks a worker wait, so that stopping is quick and memory bounded."""
+        """Yield the results as they come; at most two tasks per worker wait, to stop quickly and bound memory."""
         pending, packed = set[Future[Result]](), pack(function)
         try:
             for task in tasks:
@@ -133,21 +133,21 @@ class WorkerPool(TaskEngine):
 
 
 def load_extractor(_: None = None) -> None:
-    """Import what the tasks of a build need, as a task without input (runs in a worker)."""
+    """Import the modules that the tasks of a build need (runs in a worker, as a task without input)."""
     for module in ("xtts.precompute.features.extract", "xtts.precompute.features.scan", "scipy.fft"):
         importlib.import_module(module)
 
 
 def _prepare_worker() -> None:
-    """Leave the signals of a terminal or a scheduler to the parent, and end when it is gone, even by kill -9."""
+    """Leave the signals of a terminal or scheduler to the parent, and exit when it ends, even by kill -9."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     keep_freed_memory()
     parent = multiprocessing.parent_process()
     assert parent is not None
 
-    def follow() -> None:
+    def exit_with_parent() -> None:
         parent.join()
         os._exit(1)
 
-    threading.Thread(target=follow, daemon=True).start()
+    threading.Thread(target=exit_with_parent, daemon=True).start()

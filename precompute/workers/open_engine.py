@@ -1,4 +1,4 @@
-"""Which engine a command runs on."""
+"""Choosing the engine of a command."""
 
 import os
 
@@ -11,7 +11,7 @@ ENGINES = ("local", "ray")
 
 
 def ray_address_of(engine: str, ray_address: str | None) -> str | None:
-    """The Ray address that the options `--engine` and `--ray-address` mean together; None for local processes."""
+    """Return the Ray address from the options `--engine` and `--ray-address`; None for local processes."""
     if engine not in ENGINES:
         raise LockstepError("--engine", found=repr(engine), expected=" or ".join(ENGINES))
     if engine == "local" and ray_address is not None:
@@ -22,11 +22,12 @@ def ray_address_of(engine: str, ray_address: str | None) -> str | None:
 
 
 def open_engine(workers: int, ray_address: str | None = None) -> TaskEngine:
-    """So many processes of this machine, or the Ray cluster at an address; at `OWN_CLUSTER` a new one of so many CPUs.
+    """Return an engine: processes of this machine, a Ray cluster at an address, or a new one for `OWN_CLUSTER`.
 
-    workers: 0 does the tasks in this process. ray_address: what `ray_address_of` gives.
+    workers: count of processes, or CPUs of a new cluster; 0 runs the tasks in this process. ray_address: the result of
+    `ray_address_of`.
     """
     if ray_address is None and workers == 0:
-        os.environ.update(worker_environment())  # numpy, where it is not loaded yet, computes as in a worker
+        os.environ.update(worker_environment())  # numpy, unless already imported, then computes as in a worker
         return ThisProcess()
     return WorkerPool(workers) if ray_address is None else RayEngine(workers, ray_address)

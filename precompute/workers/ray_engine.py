@@ -1,4 +1,4 @@
-"""The `TaskEngine` on a Ray cluster. What it starts are tasks of one CPU; retries and lost machines are Ray's."""
+"""The `TaskEngine` on a Ray cluster. It starts tasks of one CPU; Ray handles retries and lost machines."""
 
 import importlib
 import os
@@ -20,18 +20,18 @@ from xtts.shared.system.machine import keep_freed_memory
 
 _ANSWER_SECONDS = 3.0
 _LOOK_SECONDS = 10.0
-"""How often the size of the cluster is looked up."""
+"""Time between two looks at the size of the cluster."""
 _LONGEST_WITHOUT_CPU = 60.0
 _OBJECT_STORE_BYTES = 2**28
-"""Of a cluster of our own; tasks and results are small."""
+"""Size of the object store of a cluster of our own; tasks and results are small."""
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""No report to Ray's makers; no advice on accelerators."""
+"""Variables that turn off Ray's usage reports and its warning about accelerators."""
 
 
 class RayEngine(TaskEngine):
-    """A Ray cluster: one of `workers` CPUs on this machine, or the one at an address, with all its CPUs.
+    """A Ray cluster: a new one with `workers` CPUs on this machine, or all CPUs of the one at an address.
 
-    A program that is already connected to a cluster keeps its connection, and its cluster is used.
+    A process that is already connected to a cluster keeps its connection and uses that cluster.
     """
 
     spans_machines = True
@@ -41,7 +41,7 @@ class RayEngine(TaskEngine):
         self._ray: Any = None
         self._is_own = False
         self._pending = list[Any]()
-        self._cpus, self._looked = 0, -_LOOK_SECONDS
+        self._cpus, self._looked_at = 0, -_LOOK_SECONDS
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._ray is None:
@@ -54,16 +54,16 @@ class RayEngine(TaskEngine):
         self._ray, self._pending = None, []
 
     def start(self) -> None:
-        """Connect, and let the workers load the feature extractor."""
+        """Connect, and make the workers load the feature extractor."""
         self._connect()
         for _ in range(self._cpus_now()):
             self._submit(self._ray.put(pack(load_extractor)), None)
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
-        """Results as they come; at most two tasks a CPU wait. The function lies in the object store once."""
+        """Yield the results as they come; at most two tasks per CPU wait. The object store holds the function once."""
         packed, self._pending = None, []
         for task in tasks:
-            if packed is None:  # without a task there is nothing to start
+            if packed is None:  # connect with the first task only
                 self._connect()
                 packed = self._ray.put(pack(function))
             while len(self._pending) >= 2 * max(1, self._cpus_now()):
@@ -73,7 +73,7 @@ class RayEngine(TaskEngine):
             yield cast(Result, self._next())
 
     def _submit(self, packed: object, task: object) -> object:
-        # Ray's own pickling calls Python for each dataclass.
+        # Pickled here: Ray's own pickling calls Python code for each dataclass.
         return self._remote.remote(packed, pickle.dumps(task, pickle.HIGHEST_PROTOCOL), self._versions)
 
     def _next(self) -> object:
@@ -99,14 +99,14 @@ class RayEngine(TaskEngine):
         except errors.RayError as error:
             raise self._failed(f"a task failed for good ({type(error).__name__})") from None
 
-    def _failed(self, found: str) -> LockstepError:
-        where = "the Ray cluster" if self._address == OWN_CLUSTER else f"the Ray cluster at {self._address}"
-        return LockstepError(where, found=found, fix=f"look at its log, then {CONTINUE}", exit_code=1)
+    def _failed(self, problem: str) -> LockstepError:
+        location = "the Ray cluster" if self._address == OWN_CLUSTER else f"the Ray cluster at {self._address}"
+        return LockstepError(location, found=problem, fix=f"look at its log, then {CONTINUE}", exit_code=1)
 
     def _cpus_now(self) -> int:
-        """CPUs of the cluster, which may grow and shrink."""
-        if time.monotonic() - self._looked >= _LOOK_SECONDS:
-            self._looked = time.monotonic()
+        """Return the count of CPUs in the cluster, which may grow and shrink."""
+        if time.monotonic() - self._looked_at >= _LOOK_SECONDS:
+            self._looked_at = time.monotonic()
             self._cpus = int(self._ray.cluster_resources().get("CPU", 0))
         return self._cpus
 
@@ -141,12 +141,12 @@ def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[s
         options |= {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     else:
         address = _answering(address)
-    handler = signal.getsignal(signal.SIGTERM)  # Ray puts its own there
+    handler = signal.getsignal(signal.SIGTERM)  # restored below: Ray replaces it
     try:
         ray.init(address=address, **options)
     except (OSError, RuntimeError, ValueError) as error:
         raise _unusable(address, str(error).partition("\n")[0]) from None
-    except SystemExit:  # how Ray gives up
+    except SystemExit:  # Ray exits if it gives up
         raise _unusable(address, "no answer") from None
     finally:
         if threading.current_thread() is threading.main_thread():
@@ -154,11 +154,11 @@ def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[s
 
 
 def _answering(address: str) -> str:
-    """The address, once something answers there: Ray itself would try for two minutes or more."""
+    """Return the address if something answers there, else raise at once: Ray would try for two minutes or more."""
     if address == "auto":
         address = os.environ.get("RAY_ADDRESS") or address
     if address == "auto":
-        return address  # Ray looks for its processes on this machine, and says so at once
+        return address  # Ray looks for a cluster on this machine and fails at once if there is none
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in host:
         raise LockstepError("--ray-address", found=repr(address), expected="auto or HOST:PORT")
@@ -171,23 +171,24 @@ def _answering(address: str) -> str:
 
 def _unusable(address: str, reason: str) -> LockstepError:
     fix = "start one there (ray start --head), or leave --ray-address out for one of this machine"
-    where = "--engine ray" if address == OWN_CLUSTER else f"--ray-address {address}"
-    return LockstepError(where, found=f"no Ray cluster ({reason})", fix=fix)
+    location = "--engine ray" if address == OWN_CLUSTER else f"--ray-address {address}"
+    return LockstepError(location, found=f"no Ray cluster ({reason})", fix=fix)
 
 
 def _run_packed(packed: bytes, task: bytes, versions: dict[str, str]) -> bytes:
-    """Do one task (runs in a Ray worker)."""
+    """Run a task (in a Ray worker)."""
     _prepare_process(tuple(versions.items()))
     return pickle.dumps(call(packed, pickle.loads(task)), pickle.HIGHEST_PROTOCOL)
 
 
 @lru_cache(maxsize=1)
 def _prepare_process(versions: tuple[tuple[str, str], ...]) -> None:
-    """Before the first task: a machine with other packages would write other bytes."""
+    """Prepare a worker for its first task; raise a `LockstepError` if its packages could make it write other bytes."""
     keep_freed_memory()
-    found = installed_versions()
-    other = [f"{name} {found[name]}" for name, wanted in versions if found[name] != wanted]
-    if other:
-        expected = ", ".join(f"{name} {wanted}" for name, wanted in versions if found[name] != wanted)
+    installed = installed_versions()
+    differing = [(name, wanted) for name, wanted in versions if installed[name] != wanted]
+    if differing:
+        problem = ", ".join(f"{name} {installed[name]}" for name, _ in differing)
+        expected = ", ".join(f"{name} {wanted}" for name, wanted in differing)
         fix = "install the same versions on every machine of the Ray cluster"
-        raise LockstepError(socket.gethostname(), found=", ".join(other), expected=expected, fix=fix, exit_code=1)
+        raise LockstepError(socket.gethostname(), found=problem, expected=expected, fix=fix, exit_code=1)

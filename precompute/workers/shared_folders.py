@@ -1,4 +1,4 @@
-"""Files of a build that its workers write, on whichever machine they are."""
+"""Folders to which the workers of a build write, on any machine."""
 
 import socket
 from pathlib import Path
@@ -9,17 +9,17 @@ from xtts.shared.errors import LockstepError
 
 
 def attempt_path(path: Path) -> Path:
-    """A name beside `path` that no other attempt at the same task has, not even one that is believed dead.
+    """Return a path beside `path` that no other attempt at the same task has, not even one presumed dead.
 
-    A `LockstepError` where this process does not see the folder: it is on a machine that does not share it, or of a
-    build that has ended.
+    Raises a `LockstepError` if this process does not see the folder: its machine does not share it, or the build has
+    ended.
     """
     check_visible(path.parent)
     return path.with_name(f"{uuid4().hex[:12]}-{path.name}")
 
 
 def check_visible(folder: Path) -> None:
-    """A `LockstepError` where a folder that the build uses is not there for this process."""
+    """Raise a `LockstepError` if this process does not see a folder of the build."""
     if not folder.is_dir():
         raise LockstepError(
             str(folder), found=f"not seen from {socket.gethostname()}", expected="a folder that every machine shares",
@@ -28,5 +28,5 @@ def check_visible(folder: Path) -> None:
 
 
 def beside(folder: Path) -> Path:
-    """The nearest folder above one, for what must not be in it: every machine that sees the one sees the other."""
-    return next(above for above in folder.absolute().parents if above.is_dir())
+    """Return the nearest existing parent of a folder, for files that must not be inside: machines share both."""
+    return next(parent for parent in folder.absolute().parents if parent.is_dir())

@@ -1,4 +1,4 @@
-"""Stopping a build from outside, and the ways in which the machine may stop it."""
+"""Stopping a build: signals, disk errors and lack of disk space."""
 
 import errno
 import os
@@ -15,47 +15,44 @@ CONTINUE = "run the same command again to continue: what is finished is kept"
 
 
 class Stopped(BaseException):
-    """A signal, the argument, asked the process to end."""
+    """A signal, the argument, told the process to end."""
 
 
 @contextmanager
 def stoppable(cache: Path | str) -> Iterator[None]:
-    """Turn Ctrl-C and SIGTERM into a clean end that says how to continue (main thread only)."""
+    """Turn Ctrl-C and SIGTERM into a `LockstepError` that says how to continue (main thread only)."""
 
-    def stop(number: int, _: FrameType | None) -> None:
-        raise Stopped(signal.Signals(number))
+    def stop(signum: int, _: FrameType | None) -> None:
+        raise Stopped(signal.Signals(signum))
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {signum: signal.signal(signum, stop) for signum in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     except Stopped as stopped:
-        (number,) = stopped.args
-        found = f"stopped by {number.name}"
-        raise LockstepError(str(cache), found=found, fix=CONTINUE, exit_code=128 + number) from None
+        (signum,) = stopped.args
+        problem = f"stopped by {signum.name}"
+        raise LockstepError(str(cache), found=problem, fix=CONTINUE, exit_code=128 + signum) from None
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for signum, handler in handlers.items():
+            signal.signal(signum, handler)
 
 
 @contextmanager
 def disk_errors_explained(cache: Path) -> Iterator[None]:
-    """Turn a full or failing disk into one line."""
+    """Turn an `OSError` of a full or failing disk into a `LockstepError`."""
     try:
         yield
     except OSError as error:
-        where = str(error.filename or cache)
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        fix = f"free some space and {CONTINUE}" if full else CONTINUE
-        found = f"cannot be read or written ({os.strerror(error.errno) if error.errno else error})"
-        raise LockstepError(where, found=found, fix=fix, exit_code=1) from None
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        fix = f"free some space and {CONTINUE}" if is_full else CONTINUE
+        problem = f"cannot be read or written ({os.strerror(error.errno) if error.errno else error})"
+        raise LockstepError(str(error.filename or cache), found=problem, fix=fix, exit_code=1) from None
 
 
 def check_free_space(cache: Path, wanted_bytes: int) -> None:
-    """Raise before anything is written when the new shards cannot fit."""
-    free = shutil.disk_usage(cache).free
-    if wanted_bytes > free:
-        found = f"{free / 2**20:.0f} MiB free"
-        expected = f"{wanted_bytes / 2**20:.0f} MiB for the new shards"
-        raise LockstepError(
-            str(cache), found=found, expected=expected, fix="choose another disk for --cache", exit_code=1
-        )
+    """Raise a `LockstepError`, before anything is written, if the new shards do not fit on the disk."""
+    free_bytes = shutil.disk_usage(cache).free
+    if wanted_bytes > free_bytes:
+        problem, expected = f"{free_bytes / 2**20:.0f} MiB free", f"{wanted_bytes / 2**20:.0f} MiB for the new shards"
+        fix = "choose another disk for --cache"
+        raise LockstepError(str(cache), found=problem, expected=expected, fix=fix, exit_code=1)
