@@ -3,7 +3,7 @@
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from xtts.shared.errors import LockstepError
@@ -99,12 +99,11 @@ def clip_ids(paths: Iterable[str]) -> dict[str, str]:
     """
     unique = dict.fromkeys(paths)
     uses = Counter(PurePosixPath(path).name for path in unique)
-    return {path: _clip_id(path, whole=uses[PurePosixPath(path).name] > 1) for path in unique}
+    return {path: _clip_id(PurePosixPath(path), uses) for path in unique}
 
 
-def _clip_id(path: str, *, whole: bool) -> str:
-    parsed = PurePosixPath(path)
-    return "_".join(name for name in parsed.parts if name != "/") if whole else parsed.name
+def _clip_id(path: PurePosixPath, uses: Mapping[str, int]) -> str:
+    return path.name if uses[path.name] == 1 else "_".join(name for name in path.parts if name != "/")
 
 
 def visible_names(folder: Path) -> list[str]:

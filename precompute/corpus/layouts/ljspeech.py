@@ -112,7 +112,7 @@ class _Audio:
         return clip_id, path
 
     def _file(self, named: str, location: str) -> tuple[str, str | None]:
-        """Return (id, path in the folder, None if there is no such file)."""
+        """Return (id, path in the folder); the path is None for a missing file."""
         file = self._files.get(named)
         if file is None and is_audio(named) and without_suffix(named) in self._files:
             return without_suffix(named), self._files[without_suffix(named)]

@@ -139,7 +139,7 @@ def _kind_and_key(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _fields(path: Path, key: str, members: dict[str, TarMember]) -> dict[str, str]:
-    """Return the fields of a clip from its members by the keys of `USUAL_NAMES`; empty where they have none."""
+    """Return the fields of a clip from its members by the keys of `USUAL_NAMES`; empty if they have none."""
     texts = {kind: _text(path, members[kind]) if kind in members else "" for kind in (_NORMALISED, _TEXT, _JSON)}
     location = f"{path}:{key[:80] + _JSON!r}"
     entry = parse_entry(texts[_JSON], location) if _JSON in members else {}

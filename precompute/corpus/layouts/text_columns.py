@@ -120,7 +120,7 @@ def _letters(text: str) -> str:
 
 
 def _column(lines: Sequence[_Line], position: int, beside: int = 0) -> list[str]:
-    """Return a column's values that are not empty; with `beside`, only where that column has one too."""
+    """Return a column's values that are not empty; with `beside`, those of lines with a value in that column, too."""
     long_enough = (values for _, values in lines if max(position, beside) < len(values))
     return [values[position] for values in long_enough if values[position] and (values[beside] or not beside)]
 
