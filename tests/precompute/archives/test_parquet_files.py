@@ -20,7 +20,7 @@ VALUES = [np.random.default_rng(number).bytes(50_000) for number in range(4)]
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
-def test_rows_are_read_back(tmp_path, compression, dictionary, version):
+def test_audio_is_unpacked_byte_for_byte(tmp_path, compression, dictionary, version):
     data = write_rows(tmp_path / "x.parquet", VALUES, row_group_size=3, compression=compression,
                use_dictionary=dictionary, data_page_version=version)  # fmt: skip
     for row in (0, 2, 3, 1, 1):
@@ -54,7 +54,7 @@ def test_several_workers_unpack_a_row_group_once(tmp_path, monkeypatch):
     assert len(read) == 1
 
 
-def test_of_a_row_group_that_breaks_off_the_first_rows_are_read_and_it_is_read_once(tmp_path, monkeypatch):
+def test_rows_before_a_broken_page_are_unpacked_once(tmp_path, monkeypatch):
     values = [np.random.default_rng(number).bytes(20_000) for number in range(40)]
     data = write_rows(tmp_path / "x.parquet", values, use_dictionary=False, data_page_size=1000, write_batch_size=1)
     content = bytearray(data.read_bytes())
@@ -68,7 +68,7 @@ def test_of_a_row_group_that_breaks_off_the_first_rows_are_read_and_it_is_read_o
     assert unpacked_row(data, "20", tmp_path).read_bytes() == values[20]
 
 
-def test_memory_holds_pages_and_not_a_row_group(tmp_path):
+def test_memory_holds_pages_instead_of_a_row_group(tmp_path):
     values = [np.random.default_rng(number).bytes(500_000) for number in range(60)]
     data = write_rows(tmp_path / "x.parquet", values, use_dictionary=False, data_page_size=1000, write_batch_size=1)
     before = pa.total_allocated_bytes()
@@ -76,14 +76,14 @@ def test_memory_holds_pages_and_not_a_row_group(tmp_path):
     assert 0 < most < 15_000_000, "of 30 MB"
 
 
-def test_a_file_that_was_written_again_is_unpacked_again(tmp_path):
+def test_a_rewritten_file_is_unpacked_again(tmp_path):
     data = write_rows(tmp_path / "x.parquet", VALUES)
     assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[0]
     write_rows(data, VALUES[::-1][:3])
     assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[3]
 
 
-def test_row_groups_without_rows_are_passed_over(tmp_path):
+def test_empty_row_groups_are_skipped(tmp_path):
     data = write_rows(tmp_path / "x.parquet", [VALUES[0], None])
     with pq.ParquetWriter(tmp_path / "gaps.parquet", pq.read_schema(data)) as writer:
         for rows in (0, 2, 0):
@@ -91,7 +91,7 @@ def test_row_groups_without_rows_are_passed_over(tmp_path):
     assert unpacked_row(tmp_path / "gaps.parquet", "0", tmp_path).read_bytes() == VALUES[0]
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path):
+def test_a_missing_folder_is_rejected(tmp_path):
     data = write_rows(tmp_path / "x.parquet", VALUES)
     with pytest.raises(LockstepError, match="away: not seen from"):
         unpacked_row(data, "0", tmp_path / "away")

@@ -21,7 +21,7 @@ def special(name: str, kind: bytes) -> tarfile.TarInfo:
 
 
 @pytest.mark.parametrize("kind", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT])
-def test_members_are_read_back_byte_for_byte(tmp_path, kind):
+def test_members_are_read_byte_for_byte(tmp_path, kind):
     path = write_tar(tmp_path / "a.tar", special("folder", tarfile.DIRTYPE), *MEMBERS, kind=kind)
     members = list(tar_members(path))
     assert [(member.name, read_member(path, member.extent)) for member in members] == [
@@ -42,7 +42,7 @@ def test_members_are_read_back_byte_for_byte(tmp_path, kind):
         (("/a.wav", b"x"), "a name that leads out of the archive"),
     ],
 )
-def test_what_is_no_plain_file_is_refused(tmp_path, member, message):
+def test_members_other_than_plain_files_are_rejected(tmp_path, member, message):
     with pytest.raises(LockstepError, match=message):
         list(tar_members(write_tar(tmp_path / "a.tar", member)))
 
@@ -51,7 +51,7 @@ def test_what_is_no_plain_file_is_refused(tmp_path, member, message):
     lambda data: data[:700], lambda data: data[:100], lambda data: b"", lambda data: b"x" * 2000,
     lambda data: data[:1024] + b"x" * 512 + data[1536:],
 ])  # fmt: skip
-def test_a_broken_file_is_named(tmp_path, damage):
+def test_a_broken_tar_file_is_rejected(tmp_path, damage):
     path = write_tar(tmp_path / "a.tar", ("a.txt", b"one"), ("b.txt", b"two"), ("b.wav", bytes(2000)))
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(LockstepError, match=r"a\.tar: cannot be read as a tar file \(.*\), expected a whole tar file"):
@@ -59,7 +59,7 @@ def test_a_broken_file_is_named(tmp_path, damage):
 
 
 @fuzzed(few=50, many=3000)
-def test_any_bytes_are_read_or_refused(tmp_path, fuzz):
+def test_any_bytes_are_read_or_rejected(tmp_path, fuzz):
     path = write_tar(tmp_path / "a.tar", *MEMBERS)
     whole = path.read_bytes()
     flips = st.lists(st.tuples(st.integers(0, len(whole) - 1), st.integers(1, 255)), min_size=1, max_size=6)

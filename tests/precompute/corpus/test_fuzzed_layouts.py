@@ -76,7 +76,7 @@ _CONTENT = st.one_of(
 
 @fuzzed(few=40, many=1000)
 @pytest.mark.parametrize("layout", sorted(LISTS))
-def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, fuzz):
+def test_any_bytes_in_a_list_are_read_or_rejected(tmp_path, layout, fuzz):
     root = tmp_path / "corpus"
 
     @fuzz.each(content=_CONTENT, named=st.booleans())
@@ -89,5 +89,5 @@ def test_any_bytes_in_a_list_are_read_or_refused(tmp_path, layout, fuzz):
         assert all(".." not in Path(clip.source).parts for clip in clips if layout not in ("nemo", "lhotse"))
 
 
-def test_every_layout_has_a_list_to_break():
+def test_every_layout_is_fuzzed():
     assert LISTS.keys() == LAYOUTS.keys()

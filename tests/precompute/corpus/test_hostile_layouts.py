@@ -43,7 +43,7 @@ HEADER = "client_id\tpath\tsentence\tlocale"
         ("folder", {"a\x1b[31m.wav": "", "a\x1b[31m.txt": "x"}, r"clip id 'a\\x1b\[31m' holds control characters"),
     ],
 )  # fmt: skip
-def test_unusable_corpora_are_refused(tmp_path, layout, files, message):
+def test_invalid_corpora_are_rejected(tmp_path, layout, files, message):
     root = write_files(tmp_path / "corpus", files)
     root.mkdir(exist_ok=True)
     with pytest.raises(LockstepError, match=message) as caught:
@@ -65,7 +65,7 @@ def test_unusable_corpora_are_refused(tmp_path, layout, files, message):
         ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/a.wav"),
     ],
 )
-def test_links_out_of_the_corpus_are_refused(tmp_path, layout, files, link):
+def test_links_out_of_the_corpus_are_rejected(tmp_path, layout, files, link):
     (tmp_path / "secret").write_bytes(b"x")
     root = write_files(tmp_path / "corpus", files)
     (root / link).parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +80,7 @@ def test_links_out_of_the_corpus_are_refused(tmp_path, layout, files, link):
     assert read_corpus(root, layout=layout).clips
 
 
-def test_folders_that_are_links(tmp_path):
+def test_linked_folders_out_of_the_corpus_are_rejected(tmp_path):
     write_files(tmp_path / "away", {"a.wav": ""})
     root = write_files(tmp_path / "corpus", {"b.wav": "", "b.txt": "x"})
     (root / "speaker").symlink_to(tmp_path / "away")
@@ -93,7 +93,7 @@ def test_folders_that_are_links(tmp_path):
     assert [clip.id for clip in read_corpus(tmp_path / "linked").clips] == ["b"]
 
 
-def test_a_linked_folder_of_the_corpus_is_read_once(tmp_path):
+def test_a_linked_folder_within_the_corpus_is_read_once(tmp_path):
     files = {"anna/a.wav": "", "anna/a.txt": "x", ".disk/bert/b.wav": "", ".disk/bert/b.txt": "y"}
     root = write_files(tmp_path, files)
     (root / "bert").symlink_to(".disk/bert")
@@ -127,7 +127,7 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
          [("a", "x", True, False), ("a", "y", True, True), ("b", "", False, False)]),
     ],
 )  # fmt: skip
-def test_lines_without_audio_or_text_and_repeated_ids_are_read(tmp_path, layout, files, read):
+def test_missing_audio_or_text_and_repeated_ids_are_read(tmp_path, layout, files, read):
     root = write_files(tmp_path, files)
     clips = read_corpus(root, layout=layout).clips
     assert [(clip.id, clip.text, (root / clip.source).is_file(), clip.duplicate) for clip in clips] == read

@@ -15,7 +15,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 
-def test_what_cannot_be_used_of_a_file_is_a_row_of_the_index(tmp_path):
+def test_unusable_parquet_rows_are_rejected_in_the_index(tmp_path):
     values = [sound(), None, b"", b"no audio", sound(rate=48_000), sound()]
     data = write_rows(tmp_path / "x.parquet", values, row_group_size=4)
     with pytest.raises(LockstepError, match=r"1 missing audio \(1\)") as caught:
@@ -34,7 +34,7 @@ def test_what_cannot_be_used_of_a_file_is_a_row_of_the_index(tmp_path):
     assert rows["4"].clip.source == "x.parquet/4"
 
 
-def test_files_without_rows_or_footer(tmp_path):
+def test_parquet_files_without_rows_or_footer_are_rejected(tmp_path):
     full = write_rows(tmp_path / "b.parquet", [sound(0.1), sound(0.1)])
     pq.write_table(pq.read_table(full).slice(0, 0), tmp_path / "a.parquet")
     assert [clip.id for clip in read_corpus(tmp_path).clips] == ["0", "1"]
@@ -46,7 +46,7 @@ def test_files_without_rows_or_footer(tmp_path):
 
 
 @fuzzed(few=100, many=3000)
-def test_any_changed_page_is_read_or_refused(tmp_path, fuzz):
+def test_any_changed_parquet_page_is_read_or_rejected(tmp_path, fuzz):
     """Not in the footer, where pyarrow ends the process at some changes."""
     chance = random.Random(fuzz.seed())
     whole = [write_rows(tmp_path / "whole", [sound(0.05), None, sound(0.06)], row_group_size=2, compression=compression,

@@ -18,7 +18,7 @@ WITHOUT_SPEAKERS = {"table_f5"}
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_one_corpus_in_every_layout_gives_the_same_clips(written, clips, name):
+def test_every_layout_of_a_corpus_gives_the_same_clips(written, clips, name):
     root = written(name)
     corpus = read_corpus(root)
     expected = {(clip, "" if name in WITHOUT_SPEAKERS else who, text) for clip, who, text in clips}
@@ -40,7 +40,7 @@ def test_one_corpus_in_every_layout_gives_the_same_clips(written, clips, name):
     ],
     ids=["all", "silence trimmed"],
 )
-def test_layouts_of_the_same_samples_give_the_same_shards(written, tmp_path, names, setting):
+def test_every_layout_of_the_same_samples_gives_the_same_shards(written, tmp_path, names, setting):
     found = []
     for name in names:
         build(written(name), tmp_path / f"cache-{name}", "split.validation_fraction=0.1", setting)
@@ -58,7 +58,7 @@ def ambiguous(written) -> Path:
     return root
 
 
-def test_three_columns_that_fit_two_layouts_show_both_readings(ambiguous, clips):
+def test_an_ambiguous_list_is_rejected_with_both_readings(ambiguous, clips):
     root = ambiguous
     clip, who, _ = clips[0]
     with pytest.raises(LockstepError) as caught:
@@ -88,7 +88,7 @@ def test_three_columns_that_fit_two_layouts_show_both_readings(ambiguous, clips)
         ("a|ann|ann|ann\nb|no 5|no five|ann\nc|x|y|ann\n", ["ann", "no five", "y"]),
     ],
 )  # fmt: skip
-def test_plain_ljspeech_needs_no_flag(tmp_path, text, texts):
+def test_ljspeech_lists_are_detected(tmp_path, text, texts):
     write_files(tmp_path, {"metadata.csv": text})
     assert [clip.text for clip in read_corpus(tmp_path).clips] == texts
 
@@ -102,7 +102,7 @@ def test_plain_ljspeech_needs_no_flag(tmp_path, text, texts):
         "a|ann|Hello there.\nb|A long sentence of words.|x\n",
     ],
 )
-def test_what_could_be_a_speaker_or_a_text_is_not_guessed(tmp_path, text):
+def test_speakers_that_could_be_texts_are_not_guessed(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     with pytest.raises(LockstepError, match=r"three columns that can be read in two ways: .*'ann'"):
         read_corpus(tmp_path)
@@ -121,7 +121,7 @@ SENTENCES = ["Good morning, how are you?", "The train leaves at noon.", "Nobody 
         ("c{}|{}|", ("", "", SENTENCES[0])),
     ],
 )
-def test_columns_are_told_by_what_they_hold(tmp_path, line, clip):
+def test_column_kinds_are_inferred_from_values(tmp_path, line, clip):
     lines = [line.format(number, text) for number, text in enumerate(SENTENCES)]
     if "words" in line:
         lines = [one.replace("words", f"words {text}") for one, text in zip(lines, SENTENCES, strict=True)]
@@ -148,7 +148,7 @@ def test_columns_are_told_by_what_they_hold(tmp_path, line, clip):
         ("c{0}|ann|AUTO|{1}", [""], "id=0,speaker=1,text=3"),
     ],
 )
-def test_a_column_that_could_be_something_else_stops_with_the_columns_that_decide(tmp_path, line, values, columns):
+def test_an_unexpected_column_is_rejected_with_options_that_fit(tmp_path, line, values, columns):
     lines = [line.format(number, text, values[number % len(values)], number) for number, text in enumerate(SENTENCES)]
     write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
     with pytest.raises(
@@ -160,7 +160,7 @@ def test_a_column_that_could_be_something_else_stops_with_the_columns_that_decid
 
 @pytest.mark.parametrize("texts", [["Come here.", "Yes."], ["What time is it now?", "No."]])
 @pytest.mark.parametrize("labels", [["anna", "bert", "carl"], ["surprised", "fearful", "happy"]])
-def test_labels_of_prompts_that_repeat_are_no_texts(tmp_path, texts, labels):
+def test_labels_of_repeated_prompts_are_not_taken_for_texts(tmp_path, texts, labels):
     lines = [f"c{number}-{label}|{text}|{label}" for number, text in enumerate(texts) for label in labels]
     write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
     with pytest.raises(LockstepError, match=r"a third column such as|three columns that can be read in two ways"):
@@ -176,7 +176,7 @@ def test_labels_of_prompts_that_repeat_are_no_texts(tmp_path, texts, labels):
         "a|5.|five\nb|5.|five\nc|6.|six\n",
     ],
 )
-def test_right_lists_of_ljspeech_are_not_doubted(tmp_path, text):
+def test_unusual_but_valid_ljspeech_lists_are_read(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     assert len(read_corpus(tmp_path).clips) == text.count("\n")
 
@@ -197,7 +197,7 @@ def test_a_header_with_pipes_names_the_columns(tmp_path, header):
 
 @pytest.mark.parametrize("text", ["yes|no to that", "yes | no | maybe"])
 @pytest.mark.parametrize("line", ["c{}|{}", "c{}|{}|in words: {}"])
-def test_a_line_with_more_columns_than_most_is_named(tmp_path, line, text):
+def test_a_line_with_more_columns_than_most_is_rejected(tmp_path, line, text):
     lines = [line.format(number, said, said) for number, said in enumerate([*SENTENCES[:2], text, *SENTENCES[2:]])]
     write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
     with pytest.raises(LockstepError, match=r"metadata\.csv:3: \d columns, expected .*; take the \| out of the text"):
@@ -216,7 +216,7 @@ LISTS = {
 
 @pytest.mark.parametrize("paths", ["anna/a bert/b", "train/anna/a test/bert/wavs/b"])
 @pytest.mark.parametrize("kind", LISTS)
-def test_a_folder_for_each_speaker_names_the_speakers(tmp_path, paths, kind):
+def test_folders_name_the_speakers(tmp_path, paths, kind):
     corpus = read_folders(tmp_path / "corpus", paths.split(), kind)
     assert sorted((clip.id, clip.speaker) for clip in corpus.clips) == [("a", "anna"), ("b", "bert")]
     assert corpus.notes == (f"{tmp_path / 'corpus'}: 2 folders are the speakers: anna, bert",)
@@ -227,7 +227,7 @@ def test_a_folder_in_either_unicode_form_is_one_speaker(tmp_path):
     assert [clip.speaker for clip in corpus.clips] == ["chlo\xe9", "chlo\xe9", "anna"]
 
 
-def test_a_manifest_may_call_speaker_and_language_otherwise(tmp_path):
+def test_manifest_keys_have_alternative_names(tmp_path):
     entry = '{"audio_filepath": "a.wav", "text": "words", "speaker_id": 7, "lang": "de"}'
     [clip] = read_corpus(write_files(tmp_path, {"manifest.jsonl": entry})).clips
     assert (clip.speaker, clip.language) == ("7", "de")
@@ -235,7 +235,7 @@ def test_a_manifest_may_call_speaker_and_language_otherwise(tmp_path):
 
 @pytest.mark.parametrize("paths", ["wavs/a wavs/b", "anna/a anna/b", "train/a test/b", "part1/a part_2/b", "anna/a b"])
 @pytest.mark.parametrize("kind", LISTS)
-def test_other_folders_are_no_speakers(tmp_path, paths, kind):
+def test_folders_that_are_not_speakers_are_ignored(tmp_path, paths, kind):
     corpus = read_folders(tmp_path, paths.split(), kind)
     assert ([clip.speaker for clip in corpus.clips], corpus.notes) == (["", ""], ())
 
@@ -248,7 +248,7 @@ def read_folders(root: Path, paths: list[str], kind: str):
     return read_corpus(write_files(root, files), columns="file=0,text=1" if kind == "table" else None)
 
 
-def test_two_layouts_in_one_folder(written, tmp_path):
+def test_two_layouts_in_one_folder_need_a_choice(written, tmp_path):
     root = written("kaldi")
     shutil.copytree(written("common-voice"), root, dirs_exist_ok=True)
     with pytest.raises(LockstepError, match="files of 2 layouts: common-voice and kaldi; say which: --layout common-v"):
@@ -257,14 +257,14 @@ def test_two_layouts_in_one_folder(written, tmp_path):
     assert all(clip.source.endswith(".mp3") for clip in read_corpus(root, layout="common-voice").clips)
 
 
-def test_a_list_itself_may_be_given(written):
+def test_a_list_reads_like_its_folder(written):
     for name, file in (("common-voice", "validated.tsv"), ("piper", "metadata.csv"), ("ljspeech", "metadata.csv"),
                        ("nemo", "manifest.jsonl")):  # fmt: skip
         root = written(name)
         assert read_corpus(root / file) == read_corpus(root)
 
 
-def test_an_odd_folder_names_what_could_lie_there(tmp_path):
+def test_an_unknown_layout_is_rejected_with_the_known_ones(tmp_path):
     with pytest.raises(LockstepError, match=r"metadata\.csv: no such file, expected a list of clips, or one of .*vctk"):
         read_corpus(tmp_path)
     with pytest.raises(LockstepError, match=r"--layout: 'vtck', expected one of ljspeech, piper"):
@@ -273,7 +273,7 @@ def test_an_odd_folder_names_what_could_lie_there(tmp_path):
         read_corpus(tmp_path, layout="piper", columns="id=0,text=1")
 
 
-def test_the_audio_of_ljspeechs_list_may_lie_beside_it(tmp_path):
+def test_ljspeech_audio_is_read_from_any_usual_folder(tmp_path):
     """As public corpora come; the first folder that has audio is the one."""
     data = write_files(tmp_path / "lj", {"clips/a.opus": b"", "metadata.csv": "a|1\nb|2\nc|3"})
     assert [clip.source for clip in read_corpus(data).clips] == ["clips/a.opus", "clips/b.wav", "clips/c.wav"]
@@ -283,7 +283,7 @@ def test_the_audio_of_ljspeechs_list_may_lie_beside_it(tmp_path):
     assert [clip.source for clip in read_corpus(data).clips] == ["wavs/a.wav", "wavs/b.wav", "wavs/c.wav"]
 
 
-def test_the_same_file_name_in_two_folders_gives_ids_of_paths(tmp_path):
+def test_equal_file_names_in_two_folders_get_ids_from_paths(tmp_path):
     files = {f"{who}/{name}": b"" for who in ("p1", "p2") for name in ("a.wav", "a.txt")}
     write_files(tmp_path / "plain", {**files, "p2/b.wav": b"", "p2/b.txt": b""})
     assert [clip.id for clip in read_corpus(tmp_path / "plain").clips] == ["p1_a", "p2_a", "b"]
@@ -298,7 +298,7 @@ def test_the_same_file_name_in_two_folders_gives_ids_of_paths(tmp_path):
         read_corpus(lj)
 
 
-def test_kaldis_utterances_as_speakers_are_no_speakers(written):
+def test_kaldi_speakers_equal_to_utterances_are_ignored(written):
     root = written("kaldi")
     write_files(root, {"utt2spk": "\n".join(f"{clip.id} {clip.id}" for clip in read_corpus(root).clips)})
     assert {clip.speaker for clip in read_corpus(root).clips} == {""}
@@ -306,7 +306,7 @@ def test_kaldis_utterances_as_speakers_are_no_speakers(written):
     assert {clip.speaker for clip in read_corpus(root).clips} == {""}
 
 
-def test_the_commands_take_layout_and_columns(ambiguous, tmp_path):
+def test_build_and_verify_accept_layout_and_columns(ambiguous, tmp_path):
     def run(*arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(main, [*arguments, "--cache", str(tmp_path / "cache"), "--workers", "0"])
         return done.exit_code, done.output
@@ -323,7 +323,7 @@ def test_the_commands_take_layout_and_columns(ambiguous, tmp_path):
         next((tmp_path / "cache").rglob("*.tfrecord")).write_bytes(b"broken")
 
 
-def test_a_folder_that_is_called_like_an_archive_is_a_folder(tmp_path):
+def test_a_folder_named_like_an_archive_is_a_folder(tmp_path):
     write_files(tmp_path, {"metadata.csv": "a|some words", "wavs/x.tar/a.wav": b""})
     (clip,) = read_corpus(tmp_path, layout="ljspeech").clips
     assert (clip.source, clip.archive, clip.is_part) == ("wavs/x.tar/a.wav", ("", ""), False)

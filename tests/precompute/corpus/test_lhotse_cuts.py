@@ -32,7 +32,7 @@ def write(path: Path, *entries: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("name", ["cuts.jsonl", "cuts.jsonl.gz"])
-def test_recordings_and_slices_of_them_are_clips(tmp_path, name):
+def test_cuts_of_whole_and_partial_recordings_are_clips(tmp_path, name):
     write_files(tmp_path, {"a.wav": "", "b.wav": ""})
     path = write(
         tmp_path / name,
@@ -63,7 +63,7 @@ def test_recordings_and_slices_of_them_are_clips(tmp_path, name):
         ({"recording": {"transforms": [{"name": "Speed"}]}}, "a recording with transforms"),
     ],
 )  # fmt: skip
-def test_what_is_no_plain_cut_of_one_file_is_refused(tmp_path, changes, message):
+def test_cuts_of_anything_but_one_plain_file_are_rejected(tmp_path, changes, message):
     with pytest.raises(LockstepError, match=message):
         read_corpus(write(tmp_path / "cuts.jsonl", cut("a", "a.wav", "x", **changes)))
 
@@ -76,7 +76,7 @@ def test_what_is_no_plain_cut_of_one_file_is_refused(tmp_path, changes, message)
         (gzip.compress(bytes(2**25), mtime=0), "a line that is longer, expected at most 16,777,216 bytes"),
     ],
 )
-def test_a_gzip_file_that_is_broken_or_has_an_endless_line(tmp_path, data, found):
+def test_a_broken_gzip_file_or_endless_line_is_rejected(tmp_path, data, found):
     (tmp_path / "cuts.jsonl.gz").write_bytes(data)
     with pytest.raises(LockstepError, match=rf"cuts\.jsonl\.gz.*{found}"):
         read_corpus(tmp_path / "cuts.jsonl.gz")

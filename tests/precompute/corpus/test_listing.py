@@ -20,7 +20,7 @@ from xtts.shared.errors import LockstepError
     [b"a|x\r\nb|y\r\n", "\ufeffa|x\nb|y".encode(), b"\na|x\n\n  \nb|y\n\n"],
     ids=["crlf", "byte order mark", "blank lines"],
 )
-def test_files_from_other_systems(tmp_path, data):
+def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data):
     write_files(tmp_path, {"metadata.csv": data})
     assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("a", "x"), ("b", "y")]
 
@@ -40,13 +40,13 @@ def test_unicode_line_separators_do_not_end_a_line(tmp_path):
         (b"a|x\nb|caf\xe9\n", r"metadata\.csv:2: not UTF-8; convert"),
     ],
 )
-def test_unusable_lines_are_named(tmp_path, text, message):
+def test_invalid_lines_are_rejected_with_their_location(tmp_path, text, message):
     with pytest.raises(LockstepError, match=message) as caught:
         read_corpus(write_files(tmp_path, {"metadata.csv": text}))
     assert caught.value.exit_code == 2
 
 
-def test_missing_folder_and_missing_metadata(tmp_path):
+def test_a_missing_folder_or_list_is_rejected(tmp_path):
     with pytest.raises(LockstepError, match=r"nowhere: no such folder, expected a corpus"):
         read_corpus(tmp_path / "nowhere")
     with pytest.raises(LockstepError, match=r"metadata\.csv: no such file"):
@@ -57,7 +57,7 @@ def test_missing_folder_and_missing_metadata(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 201])
-def test_names_that_are_not_plain(name):
+def test_unsafe_names_are_rejected(name):
     assert name_problem(name) is not None
 
 
@@ -73,7 +73,7 @@ def test_names_that_are_not_plain(name):
         ("id=3,file=0,text=1,normalised=2", "a.wav|5|five|z1\nb.wav|x||z2\n", [("z1", "", "five"), ("z2", "", "x")]),
     ],
 )  # fmt: skip
-def test_named_columns(tmp_path, columns, data, expected):
+def test_named_columns_are_read(tmp_path, columns, data, expected):
     root = write_files(tmp_path, {"list.tsv": data})
     clips = read_corpus(root / "list.tsv", columns=columns).clips
     assert [(clip.id, clip.speaker, clip.text) for clip in clips] == expected
@@ -91,20 +91,20 @@ def test_named_columns(tmp_path, columns, data, expected):
         ("id=0,text=words", r"list\.csv: no column 'words', expected one of \['a', 'x'\]"),
     ],
 )
-def test_columns_that_are_not_there(tmp_path, columns, message):
+def test_missing_or_repeated_columns_are_rejected(tmp_path, columns, message):
     root = write_files(tmp_path, {"list.csv": "a,x\nb,y\n"})
     with pytest.raises(LockstepError, match=message):
         read_corpus(root, columns=columns)
 
 
 @pytest.mark.parametrize("lines", ["a,x\nb,yes, no\n", "a|x\nb|yes| no\n", "id,text\nb,yes, no\n"])
-def test_a_delimiter_within_a_text_is_a_column_too_many(tmp_path, lines):
+def test_an_unquoted_delimiter_in_a_text_is_rejected(tmp_path, lines):
     root = write_files(tmp_path, {"list.csv": lines})
     with pytest.raises(LockstepError, match=r"list\.csv:2: 3 columns, expected 2 as in the first line"):
         read_corpus(root, columns="id=id,text=text" if "id" in lines else "id=0,text=1")
 
 
-def test_columns_without_one_list(tmp_path):
+def test_named_columns_need_exactly_one_list(tmp_path):
     with pytest.raises(LockstepError, match="0 CSV or TSV files, expected one; give the file itself to --data"):
         read_corpus(tmp_path, columns="id=0,text=1")
     write_files(tmp_path, {"a.csv": "a,x", "b.tsv": "a\tx"})
@@ -125,7 +125,7 @@ def test_columns_without_one_list(tmp_path):
         ("metadata.jsonl", '{"file_name": "a.wav", "text": "x, y"}\n{"file_name": "d/b.wav", "transcription": "z"}\n'),
     ],
 )
-def test_lists_of_audio_folders(tmp_path, name, data):
+def test_hugging_face_audio_folders_are_read(tmp_path, name, data):
     corpus = read_corpus(write_files(tmp_path, {name: data, "a.wav": b"", "d/b.wav": b""}))
     clips = [(clip.id, clip.source, clip.text, clip.speaker) for clip in corpus.clips]
     assert clips == [("a", "a.wav", "x, y", ""), ("b", "d/b.wav", "z", "")]
@@ -142,7 +142,7 @@ def test_lists_of_audio_folders(tmp_path, name, data):
         ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
     ],
 )  # fmt: skip
-def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
+def test_an_unread_corpus_is_rejected_with_the_option_that_fits(tmp_path, files, fix):
     with pytest.raises(LockstepError) as caught:
         read_corpus(write_files(tmp_path, files))
     assert caught.value.fix == fix.format(tmp_path)
@@ -175,7 +175,7 @@ def test_what_is_not_read_names_the_option_that_reads_it(tmp_path, files, fix):
         ("ać będą".encode().decode("cp1252", "ignore"), "UTF-8 decoded as Latin-1"),
     ],
 )
-def test_a_broken_text_is_named(tmp_path, text, fault):
+def test_a_damaged_text_is_rejected(tmp_path, text, fault):
     right = "Ärger, »Ä« und „Ö“; R&D; AT&T; IRMÃ. [1] [[hə]] AMANHÃ\u00a0É 5 Å² [It] <3 Ä…"
     write_files(tmp_path, {"metadata.csv": f"a|{right}\nb|{text}\n"})
     with pytest.raises(LockstepError, match=re.escape(fault)):
@@ -183,7 +183,7 @@ def test_a_broken_text_is_named(tmp_path, text, fault):
 
 
 @pytest.mark.parametrize("layout", ["ljspeech", "piper", "table"])
-def test_recordings_that_a_list_does_not_name_are_told(tmp_path, layout):
+def test_unlisted_recordings_are_reported(tmp_path, layout):
     rows = {"ljspeech": "a|x\nb|y", "piper": "a.wav|x\nb.wav|y", "table": "file,text\na.wav,x\nb.wav,y"}
     files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.wav", "notes.txt")}
     write_files(tmp_path, files | {"metadata.csv": rows[layout]})
@@ -192,20 +192,20 @@ def test_recordings_that_a_list_does_not_name_are_told(tmp_path, layout):
         assert notes == (f"{tmp_path}: 2 recordings are not in the list (wavs/c.wav, wavs/d.wav)",)
 
 
-def test_a_file_in_other_capitals_is_named(tmp_path):
+def test_a_file_name_in_another_case_is_reported(tmp_path):
     data = write_files(tmp_path / "corpus", {"wavs/Clip.WAV": sound(1.0), "metadata.csv": "clip|words\n"})
     with pytest.raises(LockstepError, match=r"wavs/clip\.wav is not there, but Clip\.WAV is \(case differs\)"):
         build(data, tmp_path / "cache")
 
 
-def test_a_list_whose_lines_end_in_carriage_returns_alone(tmp_path):
+def test_lines_ending_in_carriage_returns_are_rejected(tmp_path):
     write_files(tmp_path, {"metadata.csv": "a|x\rb|y\r"})
     with pytest.raises(LockstepError, match="lines that end in a carriage return alone; convert it: tr"):
         read_corpus(tmp_path)
 
 
 @pytest.mark.parametrize("layout", ["ljspeech", "piper", "folder", "table"])
-def test_names_in_either_form_of_unicode_are_one(tmp_path, layout):
+def test_names_in_either_unicode_form_are_equal(tmp_path, layout):
     decomposed = [unicodedata.normalize("NFD", name) for name in ("Köln", "Zoë")]
     lists = {
         "ljspeech": {"metadata.csv": "Köln|eins|eins|Zoë\nb|zwei|zwei|" + decomposed[1]},
@@ -226,7 +226,7 @@ def test_names_in_either_form_of_unicode_are_one(tmp_path, layout):
         ("a.wav|ann|Hello.", "file=0,speaker=1,text=2"),
     ],
 )
-def test_a_list_of_another_suffix_is_refused_with_the_columns_that_read_it(tmp_path, line, columns):
+def test_a_list_with_another_suffix_is_rejected_with_its_columns(tmp_path, line, columns):
     write_files(tmp_path, {"slicer_opt.list": line})
     with pytest.raises(
         LockstepError, match=rf"slicer_opt\.list:1: .*; say which, as in --columns {columns} for file\|"
@@ -243,7 +243,7 @@ def test_a_list_of_another_suffix_is_refused_with_the_columns_that_read_it(tmp_p
         ("a.xlsx", "a spreadsheet"),
     ],
 )
-def test_a_zip_of_any_name_and_a_spreadsheet_are_said_to_be_ones(tmp_path, name, found):
+def test_archives_and_spreadsheets_are_rejected_as_such(tmp_path, name, found):
     (tmp_path / name).write_bytes(b"PK\5\6" + bytes(18))
     with pytest.raises(LockstepError, match=f"{name}: {found}"):
         read_corpus(tmp_path / name)
@@ -252,12 +252,12 @@ def test_a_zip_of_any_name_and_a_spreadsheet_are_said_to_be_ones(tmp_path, name,
         read_corpus(tmp_path)
 
 
-def test_audio_of_another_format_than_its_list_says_is_found(tmp_path):
+def test_audio_in_another_format_than_listed_is_read(tmp_path):
     files = {"metadata.csv": "a.wav|x\nwavs/b.wav|y\n", "a.opus": b"", "wavs/a.wav": b"", "wavs/b.opus": b""}
     assert [clip.source for clip in read_corpus(write_files(tmp_path, files)).clips] == ["wavs/a.wav", "wavs/b.opus"]
 
 
-def test_audio_that_libsndfile_does_not_read_is_said_to_be_it(tmp_path):
+def test_audio_that_libsndfile_cannot_read_is_to_be_converted(tmp_path):
     write_files(tmp_path, {"metadata.csv": "a|hello there\n", "wavs/a.m4a": b"no sound"})
     with pytest.raises(
         LockstepError, match=r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, such as by ffmpeg"
@@ -265,7 +265,7 @@ def test_audio_that_libsndfile_does_not_read_is_said_to_be_it(tmp_path):
         build(tmp_path, tmp_path / "cache")
 
 
-def test_formats_beside_each_other_and_the_ids_of_speakers(tmp_path):
+def test_mixed_formats_build_with_speaker_ids_in_order(tmp_path):
     rates = {"a.wav": 22_050, "b.flac": 44_100, "c.ogg": 22_050, "d.mp3": 48_000, "a.flac": 22_050}
     files = {f"wavs/{name}": sound(rate=rate, kind=name[2:].upper()) for name, rate in rates.items()}
     lines = "a|x||zoe\nb|y||ann\nc|z|zed|zoe\nd|w||bob\n"
@@ -282,13 +282,13 @@ def test_formats_beside_each_other_and_the_ids_of_speakers(tmp_path):
     assert said == {"a": "zoe", "b": "ann", "c": "zoe", "d": "bob"}
 
 
-def test_some_clips_without_a_speaker_are_a_mistake(tmp_path):
+def test_speakers_for_only_some_clips_are_rejected(tmp_path):
     write_files(tmp_path, {"metadata.csv": "a|x||zoe\nb|y\n"})
     with pytest.raises(LockstepError, match="no speaker for clip b, but for others, expected a speaker for every clip"):
         read_corpus(tmp_path)
 
 
-def test_a_manifest_with_relative_and_absolute_paths(tmp_path):
+def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
     write_files(tmp_path, {"corpus/deep/a.wav": b"", "corpus/b.flac": b"", "away.wav": b""})
     entries = [
         {"audio_filepath": "deep/a.wav", "text": "first", "duration": 1.0, "speaker": "ann", "lang": "en"},
@@ -319,14 +319,14 @@ def test_a_manifest_with_relative_and_absolute_paths(tmp_path):
         ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are no text"),
     ],
 )
-def test_unusable_manifest_lines_are_named(tmp_path, entry, message):
+def test_invalid_manifest_lines_are_rejected(tmp_path, entry, message):
     line = entry if isinstance(entry, str) else json.dumps({"audio_filepath": "b.wav", "text": "x", **entry})
     write_files(tmp_path, {"m.jsonl": '{"audio_filepath": "a.wav", "text": "fine"}\n' + line})
     with pytest.raises(LockstepError, match=message):
         read_corpus(tmp_path / "m.jsonl")
 
 
-def test_numbers_become_words_only_without_a_normalised_column(tmp_path):
+def test_numbers_are_expanded_only_without_a_normalised_text(tmp_path):
     data, cache = tmp_path / "corpus", tmp_path / "cache"
     write_files(data, {f"wavs/{name}.wav": sound(2.0) for name in "abc"})
     for metadata, texts, normalised in (

@@ -41,14 +41,14 @@ def told(data: Path, **options: str) -> list[tuple[str, str, str, str]]:
         ({"TEXT": [" x\ny "], "path": ["c/d.wav"], "gender": [1]}, ("d", "", "x y", "")),
     ],
 )
-def test_columns_by_their_usual_names(tmp_path, columns, row):
+def test_columns_are_recognized_by_their_usual_names(tmp_path, columns, row):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
     assert told(data) == [row]
     assert read_corpus(data).clips[0].source == "x.parquet/0"
     assert read_corpus(data).clips[0].normalised == bool({"normalized_text", "text_normalized"} & columns.keys())
 
 
-def test_columns_by_name_or_number(tmp_path):
+def test_columns_are_read_by_name_or_position(tmp_path):
     columns = {"said": ["one", "two"], "text": ["1", "2"], "sound": audio("a.wav", "b.wav"), "who": [1, 2],
                "other": audio("c.wav", "d.wav", data=b"x")}  # fmt: skip
     data = put(tmp_path / "x.parquet", columns)
@@ -73,14 +73,14 @@ def test_columns_by_name_or_number(tmp_path):
         ({"text": ["x"], "id": pa.array([None], pa.string())}, None, r"row 0: clip id '' is empty"),
     ],
 )  # fmt: skip
-def test_columns_that_cannot_be_used(tmp_path, columns, options, message):
+def test_unusable_columns_are_rejected(tmp_path, columns, options, message):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
     with pytest.raises(LockstepError, match=message) as caught:
         read_corpus(data, columns=options)
     assert "\n" not in str(caught.value)
 
 
-def test_the_split_called_train_is_read_and_the_others_are_named(tmp_path):
+def test_only_the_training_splits_are_read_and_others_reported(tmp_path):
     for name in ("train.clean-00000-of-00002", "train.clean-00001-of-00002-0a1b", "train.other-00000-of-00001",
                  "test-00000-of-00002", "test-00001-of-00002", "validation-00000-of-00001"):  # fmt: skip
         put(tmp_path / "data" / f"{name}.parquet", {**ONE, "audio": audio(f"{name}.wav")})
@@ -105,7 +105,7 @@ def test_the_split_called_train_is_read_and_the_others_are_named(tmp_path):
         (["test-00000-of-00001", "validation-00000-of-00001"], 0),
     ],
 )
-def test_which_files_of_a_folder_are_read(tmp_path, names, read):
+def test_the_files_of_one_split_are_read(tmp_path, names, read):
     for name in names:
         put(tmp_path / f"{name}.parquet", ONE)
     if read:
@@ -115,7 +115,7 @@ def test_which_files_of_a_folder_are_read(tmp_path, names, read):
         read_corpus(tmp_path)
 
 
-def test_rows_without_names_are_counted_and_ids_come_twice_across_files(tmp_path):
+def test_ids_come_from_columns_or_file_names_or_row_positions(tmp_path):
     for name, ids in (("a", ["x", "y"]), ("b", ["y", "z"])):
         put(tmp_path / "ids" / f"{name}.parquet", {"audio": audio(None, None), "text": ["s", "t"], "id": ids})
         put(tmp_path / "rows" / f"{name}.parquet", {"audio": audio(None, None), "text": ["s", "t"]})
@@ -128,7 +128,7 @@ def test_rows_without_names_are_counted_and_ids_come_twice_across_files(tmp_path
     assert read_corpus(tmp_path / "paths", limit=3).clips == read_corpus(tmp_path / "paths").clips[:3]
 
 
-def test_paths_without_bytes_are_files(tmp_path):
+def test_paths_without_bytes_are_read_as_files(tmp_path):
     write_files(tmp_path, {"data/wavs/a.wav": "", "b.wav": ""})
     names = ["wavs/a.wav", "b.wav", "c.wav", None]
     untyped = pa.array([{"bytes": None, "path": name} for name in names])
@@ -142,7 +142,7 @@ def test_paths_without_bytes_are_files(tmp_path):
             read_corpus(tmp_path)
 
 
-def test_the_links_of_the_hubs_cache_are_followed(tmp_path):
+def test_links_of_the_hub_cache_are_followed(tmp_path):
     blob = put(tmp_path / "blobs" / "0a1b", ONE)
     link = tmp_path / "snapshots" / "12ab" / "data" / "train-00000-of-00001.parquet"
     link.parent.mkdir(parents=True)
@@ -158,7 +158,7 @@ def test_the_links_of_the_hubs_cache_are_followed(tmp_path):
     assert len(read_corpus(link).clips) == 1
 
 
-def test_a_list_of_other_clips_beside_parquet_files_is_read(written, tmp_path):
+def test_a_list_is_preferred_to_parquet_files_beside_it(written, tmp_path):
     root = written("ljspeech")
     put(root / "notes.parquet", {"text": ["x"]})
     assert len(read_corpus(root).clips) == 8

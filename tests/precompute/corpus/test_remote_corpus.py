@@ -19,7 +19,7 @@ def url(bucket, tiny_corpus):
     return place
 
 
-def test_the_shards_are_those_of_the_corpus_in_a_folder(url, tmp_path, tiny_corpus, tiny_cache, tiny_config):
+def test_a_remote_corpus_gives_the_shards_of_a_local_one(url, tmp_path, tiny_corpus, tiny_cache, tiny_config):
     cache = tmp_path / "cache"
     report = build(url.full, cache, tiny_config)
     assert report.spec.shards(*SPLITS) == load_spec(tiny_cache).shards(*SPLITS)
@@ -41,20 +41,20 @@ def folder_of(url):
     return folder
 
 
-def test_names_of_objects_do_not_leave_the_folder(url):
+def test_object_names_cannot_leave_the_folder(url):
     assert is_plain("wavs/tone 0.wav")
     assert not any(map(is_plain, ("a/../../b.txt", "/etc/passwd", "a//b", ".hidden", "a/.b")))
     ObjectStore(url).write(".hidden", b"{}")
     assert not (folder_of(url) / ".hidden").exists()
 
 
-def test_a_url_without_objects_is_refused(url, tmp_path, tiny_config):
+def test_a_url_without_objects_is_rejected(url, tmp_path, tiny_config):
     with pytest.raises(LockstepError, match=r"nothing-here: no objects, expected a corpus"):
         build(f"{url.full}/nothing-here", tmp_path / "cache", tiny_config)
     assert not (tmp_path / "cache").exists()
 
 
-def test_copies_follow_their_objects(url, tiny_corpus):
+def test_the_local_copy_follows_changed_objects(url, tiny_corpus):
     folder = folder_of(url)
     assert (folder / "metadata.csv").read_bytes() == (tiny_corpus / "metadata.csv").read_bytes()
     unchanged = (folder / "wavs/tone-0001.wav").stat()

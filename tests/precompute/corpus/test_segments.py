@@ -50,7 +50,7 @@ def recordings() -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("suffix", ["wav", "flac"])
-def test_segments_give_the_shards_of_the_same_samples_in_files(tmp_path, recordings, suffix):
+def test_segments_and_files_of_equal_samples_give_equal_shards(tmp_path, recordings, suffix):
     build(write_cut(tmp_path / "files", recordings), tmp_path / "cache-files")
     report = build(write_nemo(tmp_path / "nemo", recordings, suffix), tmp_path / "cache")
     assert not report.rejected
@@ -62,7 +62,7 @@ def test_segments_give_the_shards_of_the_same_samples_in_files(tmp_path, recordi
     assert {row.clip.start for row in rows_of(tmp_path / "cache-files").values()} == {None}
 
 
-def test_kaldi_gives_the_same_clips_as_nemo(tmp_path, recordings):
+def test_kaldi_segments_give_the_same_clips_as_nemo(tmp_path, recordings):
     nemo = read_corpus(write_nemo(tmp_path / "nemo", recordings)).clips
     kaldi = shutil.copytree(tmp_path / "nemo", tmp_path / "kaldi")
     (kaldi / "manifest.jsonl").unlink()
@@ -78,7 +78,7 @@ def test_kaldi_gives_the_same_clips_as_nemo(tmp_path, recordings):
     ("change", "clip"),
     [("samples of one segment", "one2"), ("boundaries of one segment", "one3"), ("nothing but the time", None)],
 )
-def test_a_change_rewrites_the_shard_of_its_clip_alone(tmp_path, recordings, many_shards, change, clip):
+def test_a_changed_segment_rewrites_only_its_shard(tmp_path, recordings, many_shards, change, clip):
     data, cache = write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache"
     build(data, cache)
     before, held = shards(cache), {shard_of(cache, clip)} if clip else set()
@@ -96,7 +96,7 @@ def test_a_change_rewrites_the_shard_of_its_clip_alone(tmp_path, recordings, man
     assert verify_cache(cache, threads=1) == []
 
 
-def test_a_segment_beyond_its_recording_is_a_row_of_the_index(tmp_path, recordings):
+def test_a_segment_beyond_its_recording_is_rejected_in_the_index(tmp_path, recordings):
     recordings["two"] = recordings["two"][: round(8.5 * RATE)]
     build(write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache", "shapes.max_reject_fraction=0.5")
     (row,) = (row for row in rows_of(tmp_path / "cache").values() if not row.is_kept)
@@ -112,7 +112,7 @@ def test_a_segment_beyond_its_recording_is_a_row_of_the_index(tmp_path, recordin
         ("a.srt", "1\n00:00:00,000 --> 00:00:01,500\n<i>Hello</i>\n\n2\n00:00:01,500 --> 00:00:02,250\nthere\nyou\n"),
     ],
 )
-def test_labels_and_subtitles_beside_a_recording_are_its_segments(tmp_path, name, text):
+def test_labels_and_subtitles_are_read_as_segments(tmp_path, name, text):
     write_files(tmp_path, {"a.wav": b"", name: text})
     clips = [(clip.id, clip.text, clip.source, clip.start, clip.duration) for clip in read_corpus(tmp_path).clips]
     assert clips == [("a_0-1500", "Hello", "a.wav", 0.0, 1.5), ("a_1500-2250", "there you", "a.wav", 1.5, 0.75)]
@@ -125,7 +125,7 @@ def test_labels_and_subtitles_beside_a_recording_are_its_segments(tmp_path, name
         ("a.srt", "Hello\n", r"a\.srt: no times, expected lines as 00:00:01,500 --> 00:00:04,000"),
     ],
 )
-def test_times_that_are_none_are_named(tmp_path, name, text, message):
+def test_lines_without_times_are_rejected(tmp_path, name, text, message):
     write_files(tmp_path, {"a.wav": b"", name: text})
     with pytest.raises(LockstepError, match=message):
         read_corpus(tmp_path)

@@ -40,7 +40,7 @@ def found(corpora):
     return [(clip.id, clip.speaker, clip.language, clip.corpus) for clip in corpora.clips]
 
 
-def test_a_name_is_part_of_ids_and_speakers(two, tmp_path):
+def test_a_corpus_name_prefixes_ids_and_speakers(two, tmp_path):
     corpora = read("y=b", "x=a")
     assert found(corpora) == [
         ("x_1", "x_p1", "", "x"), ("x_2", "x_p2", "", "x"), ("y_1", "y_p1", "", "y"), ("y_3", "y_p3", "fa", "y")
@@ -57,7 +57,7 @@ def test_a_corpus_without_speakers_is_one_speaker(two):
     assert {clip.speaker for clip in read("c").clips} == {""}
 
 
-def test_a_limit_is_dealt_out_evenly(two):
+def test_a_limit_is_shared_evenly_between_corpora(two):
     assert [clip.id for clip in read("x=a", "y=c", limit=3).clips] == ["x_1", "x_2", "y_7"]
     assert [clip.id for clip in read("x=a", "y=c", limit=5).clips] == ["x_1", "x_2", "y_7", "y_8", "y_9"]
     assert len(read("x=a", "y=c", limit=99).clips) == 5
@@ -79,7 +79,7 @@ def test_a_yaml_file_lists_corpora(two, tmp_path):
     assert corpora.weights == {"": 0.5, "x": 2.0}
 
 
-def test_a_path_that_exists_is_a_path(two, tmp_path):
+def test_an_existing_path_with_an_equals_sign_is_a_path(two, tmp_path):
     (tmp_path / "a").rename(tmp_path / "x=y")
     assert read("x=y").roots == {"": tmp_path / "x=y"}
 
@@ -99,14 +99,14 @@ def test_a_path_that_exists_is_a_path(two, tmp_path):
         ((), "--data: no corpus"),
     ],
 )
-def test_what_cannot_be_told_apart_is_refused(two, write, data, message):
+def test_overlapping_or_unnameable_corpora_are_rejected(two, write, data, message):
     write("other/a", "5|five")
     write("b b", "6|six")
     with pytest.raises(LockstepError, match=message):
         read(*data)
 
 
-def test_a_speaker_of_two_corpora_is_refused_unless_that_is_said(write, tmp_path):
+def test_a_shared_speaker_is_rejected_without_a_speaker_prefix(write, tmp_path):
     write("a", "1|one|one|p1")
     write("b", "2|two|two|p1")
     with pytest.raises(LockstepError, match="b: speaker p1 is in a and in b, expected every speaker in one corpus"):
@@ -115,7 +115,7 @@ def test_a_speaker_of_two_corpora_is_refused_unless_that_is_said(write, tmp_path
     assert {clip.speaker for clip in read("same.yaml").clips} == {"p1"}
 
 
-def test_ids_made_of_a_name_may_not_be_another_ones(write):
+def test_prefixed_ids_must_be_unique_and_short(write):
     write("a", "b_c|one")
     write("a_b", "c|two")
     with pytest.raises(LockstepError, match=r"clip a_b_c is in a=a and in a_b=a_b.*give one of them another name"):
@@ -143,7 +143,7 @@ def test_ids_made_of_a_name_may_not_be_another_ones(write):
         ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
     ],
 )
-def test_a_bad_list_is_refused_in_one_line(two, tmp_path, text, message):
+def test_an_invalid_yaml_list_is_rejected_in_one_line(two, tmp_path, text, message):
     (tmp_path / "corpora.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(LockstepError, match=message) as caught:
         read("corpora.yaml")
@@ -151,7 +151,7 @@ def test_a_bad_list_is_refused_in_one_line(two, tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_list_that_is_no_text_or_no_file_is_refused(two, tmp_path):
+def test_an_unreadable_yaml_list_is_rejected(two, tmp_path):
     (tmp_path / "corpora.yaml").write_bytes(b"\xff\xfe")
     with pytest.raises(LockstepError, match="not UTF-8 text"):
         read("corpora.yaml")

@@ -29,7 +29,7 @@ def write_nemo(folder: Path, *entries: dict[str, Any], file: str = "manifest.jso
     return folder
 
 
-def test_texts_beside_audio_in_all_their_forms(tmp_path):
+def test_webdataset_reads_texts_from_txt_and_json_members(tmp_path):
     write_tar(
         tmp_path / "A.TAR",
         ("one.wav", b"1"), ("one.json", said("first", speaker=7, language="en-US", dnsmos=3.5)),
@@ -48,19 +48,19 @@ def test_texts_beside_audio_in_all_their_forms(tmp_path):
     assert read_corpus(tmp_path / "A.TAR").clips == clips
 
 
-def test_a_packed_corpus_of_another_layout_is_not_called_one_without_texts(tmp_path):
+def test_an_ljspeech_corpus_in_a_tar_is_to_be_unpacked(tmp_path):
     tar_of(tmp_path / "lj.tar", "lj/metadata.csv", "lj/wavs/a.wav")
     with pytest.raises(LockstepError, match=r"audio without texts of the same names.*unpack it: tar -xf lj\.tar"):
         read_corpus(tmp_path / "lj.tar")
 
 
-def test_the_same_names_in_two_tar_files_stay_apart(tmp_path):
+def test_equal_keys_in_two_tar_files_get_different_ids(tmp_path):
     for name, clip in (("a", "1"), ("b", "1"), ("c", "2")):
         tar_of(tmp_path / f"{name}.tar", f"{clip}.wav", f"{clip}.txt")
     assert [clip.id for clip in read_corpus(tmp_path).clips] == ["a_1", "b_1", "2"]
 
 
-def test_what_lacks_text_or_audio_is_a_row_of_the_index(tmp_path):
+def test_members_without_text_or_audio_are_rejected_in_the_index(tmp_path):
     members = [("a.wav", sound()), ("a.txt", b"some words"), ("b.wav", sound()), ("c.txt", b"no sound"),
                ("d.wav", b"no sound"), ("d.txt", b"x"), ("e.wav", b""), ("e.txt", b"x")]  # fmt: skip
     write_tar(tmp_path / "data/a.tar", *members)
@@ -71,7 +71,7 @@ def test_what_lacks_text_or_audio_is_a_row_of_the_index(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["removed", "other samples"])
-def test_a_changed_member_rewrites_its_shard_alone(tmp_path, many_shards, monkeypatch, change):
+def test_a_changed_member_rewrites_only_its_shard(tmp_path, many_shards, monkeypatch, change):
     data, cache = tmp_path / "data", tmp_path / "cache"
     members = [
         (f"clip{number:02}{suffix}", sound(0.5 + 0.01 * number) if suffix == ".wav" else b"some words")
@@ -103,7 +103,7 @@ def test_a_changed_member_rewrites_its_shard_alone(tmp_path, many_shards, monkey
 @pytest.mark.parametrize(
     "manifests", [["tarred_audio_manifest.json"], ["sharded/manifest_0.json", "sharded/manifest_1.json"]]
 )
-def test_a_manifest_says_in_which_tar_file_each_member_is(tmp_path, manifests):
+def test_shard_id_selects_the_tar_file(tmp_path, manifests):
     entries = [{"audio_filepath": f"{name}.wav", "shard_id": number} for number, name in enumerate("ab")]
     for number, name in enumerate("ab"):
         tar_of(tmp_path / f"audio_{number}.tar", f"{name}.wav")
@@ -114,14 +114,14 @@ def test_a_manifest_says_in_which_tar_file_each_member_is(tmp_path, manifests):
 
 
 @pytest.mark.parametrize("number", ["0", None, 7])
-def test_a_shard_id_that_is_no_number_of_a_tar_file_is_refused(tmp_path, number):
+def test_an_unknown_shard_id_is_rejected(tmp_path, number):
     for tar in ("audio_0.tar", "audio_1.tar"):
         tar_of(tmp_path / tar, "a.wav")
     with pytest.raises(LockstepError, match=r"manifest\.json:1: shard_id is .*, expected the number of one of 2"):
         read_corpus(write_nemo(tmp_path, {"shard_id": number}))
 
 
-def test_two_tar_files_of_one_number_are_refused(tmp_path):
+def test_two_tar_files_with_one_shard_id_are_rejected(tmp_path):
     for tar in ("bucket1/audio_0.tar", "bucket2/audio_0.tar"):
         tar_of(tmp_path / tar, "a.wav")
     with pytest.raises(LockstepError, match=r"bucket1/audio_0\.tar and bucket2/audio_0\.tar for shard_id 0"):
@@ -129,13 +129,13 @@ def test_two_tar_files_of_one_number_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(("member", "listed"), [("./a.wav", "a.wav"), ("a.wav", "./a.wav")])
-def test_a_leading_dot_does_not_hide_a_member(tmp_path, member, listed):
+def test_a_leading_dot_slash_does_not_hide_a_member(tmp_path, member, listed):
     tar_of(tmp_path / "audio_0.tar", member)
     (clip,) = read_corpus(write_nemo(tmp_path, {"audio_filepath": listed})).clips
     assert (clip.id, clip.source) == ("a", "audio_0.tar/512+10")
 
 
-def test_a_segment_of_a_member_has_its_samples(tmp_path):
+def test_a_segment_of_a_tar_member_is_read(tmp_path):
     write_tar(tmp_path / "data/audio_0.tar", ("a.wav", sound()))
     (clip,) = read_corpus(write_nemo(tmp_path / "data", {"offset": 0.25, "duration": 0.5})).clips
     assert (clip.id, clip.start, clip.duration, clip.source) == (
@@ -158,12 +158,12 @@ def test_a_segment_of_a_member_has_its_samples(tmp_path):
         ([("readme", b"x")], "no clips, expected KEY.wav with KEY.json"),
     ],
 )
-def test_unusable_members_are_refused(tmp_path, members, message):
+def test_invalid_members_are_rejected(tmp_path, members, message):
     with pytest.raises(LockstepError, match=message):
         read_corpus(write_tar(tmp_path / "a.tar", *members))
 
 
-def test_compressed_tar_files_are_refused_with_the_way_out(tmp_path):
+def test_compressed_tar_files_are_rejected_with_a_fix(tmp_path):
     with tarfile.open(tmp_path / "a.tar.gz", "w:gz"):
         pass
     with pytest.raises(LockstepError, match=r"a\.tar\.gz: compressed, expected an unpacked corpus, .*tar -xf a"):
@@ -171,7 +171,7 @@ def test_compressed_tar_files_are_refused_with_the_way_out(tmp_path):
 
 
 @pytest.mark.parametrize("archive", ["x.tar", "x.tar.gz"])
-def test_audio_beside_a_tar_file_is_not_silently_left_out(tmp_path, archive):
+def test_audio_beside_a_tar_file_is_an_ambiguous_layout(tmp_path, archive):
     tar_of(tmp_path / archive, "a.wav", "a.txt")
     (tmp_path / "b.wav").write_bytes(b"")
     (tmp_path / "b.txt").write_text("other words", encoding="utf-8")

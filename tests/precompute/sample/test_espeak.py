@@ -26,7 +26,7 @@ def there():
         yield lambda function, *arguments: process.submit(function, *arguments).result()
 
 
-def test_speech_is_audible_and_of_plausible_length_whatever_was_spoken_before(there):
+def test_speech_is_audible_and_independent_of_earlier_speech(there):
     samples = there(speak, TEXT)
     assert samples.dtype == np.int16
     assert 2.0 < len(samples) / SAMPLE_RATE_HZ < 3.5
@@ -36,7 +36,7 @@ def test_speech_is_audible_and_of_plausible_length_whatever_was_spoken_before(th
         np.testing.assert_array_equal(there(speak, TEXT), samples)
 
 
-def test_samples_are_the_same_in_another_process_and_second(there):
+def test_samples_do_not_depend_on_process_and_time(there):
     voice = "en-us+whisper"  # draws noise, which espeak-ng seeds with the time in seconds
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
         process.submit(speak, "Something else.").result()
@@ -45,7 +45,7 @@ def test_samples_are_the_same_in_another_process_and_second(there):
     assert hashlib.sha256(there(speak, TEXT, voice)).digest() == hashlib.sha256(elsewhere).digest()
 
 
-def test_an_unknown_voice_is_named(there):
+def test_an_unknown_voice_is_rejected(there):
     with pytest.raises(LockstepError, match="speak: no voice 'klingon-upper', expected an espeak-ng voice such as"):
         there(speak, TEXT, "klingon-upper")
 
@@ -66,7 +66,7 @@ def broken_installations(folder: Path) -> list[str]:
     return said
 
 
-def test_an_installation_that_is_missing_or_broken_says_how_to_install_it(there, tmp_path):
+def test_a_broken_installation_is_reported_with_the_fix(there, tmp_path):
     (tmp_path / "libespeak-ng.so").write_bytes(b"not a library")
     missing, without_data, without_library, whole = there(broken_installations, tmp_path)
     assert "not installed" in missing

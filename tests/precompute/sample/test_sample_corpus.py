@@ -51,13 +51,13 @@ def small(tmp_path):
         ({"language": "xx"}, "language: 'xx', expected one of cmn, de, en, es, fa, hi, ru"),
     ],
 )
-def test_unusable_arguments_leave_nothing_behind(tmp_path, arguments, message):
+def test_invalid_arguments_leave_no_files(tmp_path, arguments, message):
     with pytest.raises(LockstepError, match=message):
         make(tmp_path / "out", **arguments)
     assert not (tmp_path / "out").exists()
 
 
-def test_the_corpus_has_the_layout_and_the_lengths_of_ljspeech(corpus):
+def test_the_corpus_has_the_layout_and_lengths_of_ljspeech(corpus):
     rows = [line.split("|") for line in (corpus / "metadata.csv").read_text(encoding="utf-8").splitlines()]
     wanted = enumerate(islice(sentences(SEED), CLIPS), start=1)
     assert rows == [[f"demo-{number:05d}", sentence.raw, sentence.normalised] for number, sentence in wanted]
@@ -72,7 +72,7 @@ def test_the_corpus_has_the_layout_and_the_lengths_of_ljspeech(corpus):
     assert 5.0 < statistics.median(lengths) < 8.0
 
 
-def test_a_whole_corpus_is_left_as_it_is(small, monkeypatch):
+def test_a_complete_corpus_is_not_rewritten(small, monkeypatch):
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
     monkeypatch.setattr(sample_corpus, "speak", None)
     seconds = make_short(small)
@@ -81,7 +81,7 @@ def test_a_whole_corpus_is_left_as_it_is(small, monkeypatch):
     assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
 
 
-def test_a_killed_run_is_finished_by_the_next_to_the_same_bytes(corpus, tmp_path):
+def test_a_killed_run_is_continued_to_the_same_bytes(corpus, tmp_path):
     out, beside, listener = tmp_path / "killed", tmp_path / ".killed.partial", Listener()
     code = f"""
 import os, signal
@@ -106,7 +106,7 @@ make_sample_corpus(Path({str(out)!r}), clips={CLIPS}, seed={SEED}, workers=2, pr
     assert not beside.exists()
 
 
-def test_what_another_call_left_unfinished_is_not_taken(small, tmp_path):
+def test_a_partial_corpus_of_other_arguments_is_discarded(small, tmp_path):
     small.rename(tmp_path / ".out.partial")
     make_short(tmp_path / "out", seed=4)
     make_short(tmp_path / "fresh", seed=4)
@@ -120,7 +120,7 @@ def test_what_another_call_left_unfinished_is_not_taken(small, tmp_path):
         ({"clips": 4, "seed": 4}, "a corpus with clips=3, expected clips=4"),
     ],
 )
-def test_a_corpus_of_other_arguments_is_refused_untouched(small, arguments, message):
+def test_a_corpus_of_other_arguments_is_rejected_untouched(small, arguments, message):
     before = tree(small)
     with pytest.raises(LockstepError, match=message):
         make_short(small, **arguments)
@@ -128,7 +128,7 @@ def test_a_corpus_of_other_arguments_is_refused_untouched(small, arguments, mess
 
 
 @pytest.mark.parametrize("name", ["out", "out/metadata.csv", "out/sample-corpus.json"])
-def test_a_foreign_folder_is_refused_untouched(tmp_path, name):
+def test_an_unrelated_folder_is_rejected_untouched(tmp_path, name):
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"LJ001-0001|Printing|Printing\n")
@@ -137,7 +137,7 @@ def test_a_foreign_folder_is_refused_untouched(tmp_path, name):
     assert tree(tmp_path) == {name: b"LJ001-0001|Printing|Printing\n"}
 
 
-def test_the_language_is_heard_and_recorded(tmp_path):
+def test_the_language_selects_text_and_voice(tmp_path):
     out = tmp_path / "out"
     make_short(out, language="fa")
     (clip, *_) = read_corpus(out).clips

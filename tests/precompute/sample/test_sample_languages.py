@@ -34,7 +34,7 @@ def some(code: str) -> list[SampleSentence]:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_letters_and_marks_are_those_of_the_language_and_columns_differ_where_something_is_spelled_out(code):
+def test_sentences_use_their_alphabet_and_differ_if_spelled_out(code):
     for sentence in some(code):
         text = sentence.normalised
         assert re.fullmatch(f"[{LETTERS[code]}]+", text), text
@@ -51,6 +51,6 @@ def test_letters_and_marks_are_those_of_the_language_and_columns_differ_where_so
         assert sum(mark in sentence.raw for sentence in some(code)) > 50
 
 
-def test_english_articles_and_titles():
+def test_english_articles_and_titles_are_right():
     assert not [s for s in some("en") if re.search(r"\b[Aa] [aeio]|\b[Aa]n [^aeiou]", s.normalised)]
     assert any("Dr. " in s.raw and "Doctor " in s.normalised for s in some("en"))

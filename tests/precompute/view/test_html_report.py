@@ -67,7 +67,7 @@ def hostile_page(hostile_cache):
     return Page(CachedClips(hostile_cache))
 
 
-def test_the_corpus_is_text_pictures_and_sounds_and_nothing_is_loaded_from_elsewhere(hostile_page, hostile_cache):
+def test_the_page_escapes_texts_and_loads_nothing_external(hostile_page, hostile_cache):
     assert not {"i", "iframe", "object", "link"} & set(hostile_page.tags)
     assert "<i>1" in hostile_page.text
     assert "<b>a" in hostile_page.text
@@ -82,7 +82,7 @@ def test_the_corpus_is_text_pictures_and_sounds_and_nothing_is_loaded_from_elsew
     assert {Image.open(io.BytesIO(picture)).width for picture in hostile_page.pictures} <= heights  # with the padding
 
 
-def test_labels_of_the_histograms_end_inside_the_picture(hostile_page):
+def test_histogram_labels_stay_inside_the_picture(hostile_page):
     pictures = re.findall(r'<svg viewBox="(\S+) \S+ (\S+) [^>]*histogram(.*?)</svg>', hostile_page.page, re.DOTALL)
     for left, width, picture in pictures:
         labels = re.findall(r'translate\((\S+) -4\) rotate\(-40\)">(.*?)<', picture)
@@ -91,14 +91,14 @@ def test_labels_of_the_histograms_end_inside_the_picture(hostile_page):
     assert len(pictures) == 3
 
 
-def test_tables_of_texts_are_cards_on_a_phone(hostile_page):
+def test_tables_with_texts_become_cards_on_phones(hostile_page):
     """Beside other columns a phone leaves two letters for a text."""
     tables = re.findall(r'<table[^>]*?( class="cards")?>(.*?)</table>', hostile_page.page, re.DOTALL)
     for cards, rows in tables:
         assert bool(cards) == bool(re.search(r'</td><td class="text"|<th class="left">text<', rows)), rows
 
 
-def test_the_search_has_every_clip_and_its_script_alone_may_run(hostile_page, hostile_cache):
+def test_the_search_covers_all_clips_and_only_its_script_runs(hostile_page, hostile_cache):
     (script,) = re.findall(r"<script>(.*?)</script>", hostile_page.page, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert "default-src 'none'; img-src data:; media-src data:" in hostile_page.page
@@ -126,7 +126,7 @@ def swapped(tmp_path_factory):
     return corpus, folder / "features"
 
 
-def test_two_transcripts_that_changed_places_are_heard_first_and_marked(swapped):
+def test_swapped_transcripts_are_listed_first_and_marked(swapped):
     corpus, cache = swapped
     page = Page(CachedClips(cache), [corpus])
     assert "24 of 24 clips can be trained on; listen to these 2 first." in " ".join(page.text.split())
@@ -143,20 +143,20 @@ def test_two_transcripts_that_changed_places_are_heard_first_and_marked(swapped)
     assert np.corrcoef(heard[:20_000], original[:20_000])[0, 1] > 0.5, "it is the corpus' own file"
 
 
-def test_a_rare_letter_leads_to_its_clips(swapped):
+def test_a_rare_letter_links_to_its_clips(swapped):
     page = Page(CachedClips(swapped[1]))
     assert re.search(r'<a href="#find=%C3%9F">ß</a>.*rare.*<a href="#(find=c04|clip-\d+)">c04</a></td>', page.page)
     assert len(page.sounds) == len(page.cards), "without the corpus no recording is heard"
 
 
-def test_recordings_that_are_not_there_are_said_to_be_missing(swapped, tmp_path):
+def test_missing_recordings_are_reported(swapped, tmp_path):
     page = Page(CachedClips(swapped[1]), [tmp_path])
     assert page.text.count("the recording cannot be read: ") == len(page.cards)
     with pytest.raises(LockstepError, match="--data: corpora with names, expected what the cache was built from"):
         write_report(swapped[1], tmp_path / "r.html", seed=0, progress=Progress(), data=f"other={tmp_path}")
 
 
-def test_the_index_is_told_in_full(hostile_page, hostile_cache):
+def test_the_page_reports_rejections_notes_and_speakers(hostile_page, hostile_cache):
     rows = CachedClips(hostile_cache).rows
     kept = [row for row in rows if row.is_kept]
     assert [(reason, len(found)) for reason, found in rejected_rows(rows)] == [("empty audio", 1), ("missing audio", 1)]
@@ -179,7 +179,7 @@ def test_the_same_seed_gives_the_same_bytes(tiny_cache, tmp_path, monkeypatch):
     assert len(pages[0]) < 3 * 2**20
 
 
-def test_a_cache_without_its_shards_is_refused(tiny_cache, tmp_path):
+def test_a_cache_without_its_shards_is_rejected(tiny_cache, tmp_path):
     shutil.copytree(tiny_cache, tmp_path / "features")
     for shard in (tmp_path / "features").rglob("*.tfrecord"):
         shard.unlink()
@@ -205,7 +205,7 @@ def uneven_cache(tmp_path_factory):
     return folder / "features"
 
 
-def test_the_worst_can_be_heard_in_a_few_seconds_each(uneven_cache, monkeypatch):
+def test_the_worst_clips_are_heard_as_short_excerpts(uneven_cache, monkeypatch):
     monkeypatch.setattr(report, "CLIPS_SHOWN", 1)
     page = Page(CachedClips(uneven_cache))
     assert len(page.sounds) == 12 + 1
@@ -220,14 +220,14 @@ def test_the_worst_can_be_heard_in_a_few_seconds_each(uneven_cache, monkeypatch)
     assert "loudness -63.5 dBFS, median -13.5 dBFS" in heard
 
 
-def test_stats_show_the_figures_and_the_farthest(uneven_cache):
+def test_stats_show_speakers_and_outliers(uneven_cache):
     told = CliRunner().invoke(main, ["stats", "--cache", str(uneven_cache)]).output
     line = next(line for line in told.splitlines() if line.strip().startswith("<u>x"))
     assert line.split()[1:] == ["30", "0.01", "10.0", "-13.5", "-13.6", "0.00", "0.00", "0", "0", "12"]
     assert "outliers by loudness: 12 (<i>7 -63.5 dBFS, <i>0 -39.5 dBFS, <i>1 -39.5 dBFS, ...)" in told
 
 
-def test_many_speakers_of_a_strange_index_neither_fill_the_terminal_nor_move_its_cursor(uneven_cache):
+def test_speaker_tables_are_limited_and_escaped(uneven_cache):
     rows = CachedClips(uneven_cache).rows
     strange = [replace(row, clip=replace(row.clip, id="\x1b[2J", speaker="\x1b[H")) for row in rows]
     told = quality_text(quality_stats(strange, RATE))

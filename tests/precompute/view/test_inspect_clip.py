@@ -19,7 +19,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
 
 
-def test_picture_and_sound_are_written(tiny_cache, tmp_path):
+def test_inspect_writes_picture_and_sound(tiny_cache, tmp_path):
     told = inspect_clip(tiny_cache, "tone-0003", tmp_path / "new" / "folder")
     row = CachedClips(tiny_cache).row("tone-0003")
     assert f"{row.token_length} of " in told
@@ -47,7 +47,7 @@ def test_text_is_neither_formula_nor_escape_sequence(tiny_cache):
     assert plain("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}c"
 
 
-def test_an_unknown_id_names_the_nearest(tiny_cache, tmp_path):
+def test_an_unknown_id_is_rejected_with_similar_ones(tiny_cache, tmp_path):
     with pytest.raises(LockstepError, match=r"'tone-00003': not in .*, expected .* such as tone-0003, "):
         inspect_clip(tiny_cache, "tone-00003", tmp_path)
     with pytest.raises(LockstepError, match=r"such as tone-00\d\d, tone-00\d\d"):
@@ -62,7 +62,7 @@ def test_a_rejected_clip_prints_its_reason(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_an_id_that_leads_out_of_the_folder_is_refused(tiny_cache, tmp_path, monkeypatch):
+def test_an_id_that_leads_out_of_the_folder_is_rejected(tiny_cache, tmp_path, monkeypatch):
     row = CachedClips(tiny_cache).row("tone-0003")
     monkeypatch.setattr(CachedClips, "row", lambda self, clip_id: replace(row, clip=replace(row.clip, id="../up")))
     monkeypatch.setattr(CachedClips, "read", lambda self, row: None)
@@ -71,7 +71,7 @@ def test_an_id_that_leads_out_of_the_folder_is_refused(tiny_cache, tmp_path, mon
     assert list(tmp_path.rglob("*.*")) == []
 
 
-def test_of_a_repeated_id_the_kept_clip_is_shown(tiny_cache):
+def test_a_repeated_id_shows_the_kept_clip(tiny_cache):
     clips = CachedClips(tiny_cache)
     kept = clips.row("tone-0005")
     clips.rows = [kept.rejected("duplicate id"), *clips.rows]
@@ -79,7 +79,7 @@ def test_of_a_repeated_id_the_kept_clip_is_shown(tiny_cache):
 
 
 @pytest.mark.parametrize("arguments", [["--cache", "features", "tone-0002"], ["--cache", "tone-0002"]])
-def test_the_command_takes_its_id_wherever_it_stands(arguments, tiny_cache, tmp_path, monkeypatch):
+def test_an_id_after_the_cache_option_is_still_an_id(arguments, tiny_cache, tmp_path, monkeypatch):
     (tmp_path / "features").symlink_to(tiny_cache)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["inspect", *arguments, "--out", "seen"])
@@ -87,7 +87,7 @@ def test_the_command_takes_its_id_wherever_it_stands(arguments, tiny_cache, tmp_
     assert sorted(path.name for path in (tmp_path / "seen").iterdir()) == ["tone-0002.png", "tone-0002.wav"]
 
 
-def test_what_a_picture_cannot_show(tiny_cache, tmp_path, monkeypatch):
+def test_letters_that_cannot_be_drawn_are_still_printed(tiny_cache, tmp_path, monkeypatch):
     words = "می‌خواهم یک کتابِ تازه بخرم."
     row = CachedClips(tiny_cache).row("tone-0003")
     monkeypatch.setattr(CachedClips, "row", lambda self, clip_id: replace(row, clip=replace(row.clip, text=words)))

@@ -88,7 +88,7 @@ def test_tasks_are_taken_as_results_come(engine):
     assert sorted(found) == sorted(f"feature extractor {number}" for number in range(20))
 
 
-def test_what_a_task_raises_is_raised_here(engine, tmp_path):
+def test_the_error_of_a_task_is_raised_by_the_engine(engine, tmp_path):
     with engine:
         with pytest.raises(LockstepError, match="elsewhere: not seen from"):
             list(engine.run(attempt_path, [tmp_path / "elsewhere" / "part"]))
@@ -97,7 +97,7 @@ def test_what_a_task_raises_is_raised_here(engine, tmp_path):
     assert caught.value.errno == errno.ENOENT
 
 
-def test_a_worker_that_dies_is_one_line():
+def test_a_worker_that_dies_is_a_one_line_error():
     with pytest.raises(LockstepError, match=r"a worker process: died .*; free memory or"), open_engine(1) as engine:
         list(engine.run(os._exit, [1]))
 
@@ -135,7 +135,7 @@ def test_a_build_on_a_cluster_has_the_same_bytes(ray, tiny_corpus, tiny_cache, t
         ),
     ],
 )
-def test_a_task_that_a_cluster_gives_up_is_one_line_and_the_others_are_cancelled(ray, monkeypatch, error, found):
+def test_a_failed_task_is_one_line_and_cancels_the_others(ray, monkeypatch, error, found):
     def get(_: object) -> None:
         raise error
 
@@ -145,19 +145,19 @@ def test_a_task_that_a_cluster_gives_up_is_one_line_and_the_others_are_cancelled
     assert ray.cancelled == 3
 
 
-def test_a_cluster_without_a_processor_is_one_line(ray):
+def test_a_cluster_without_cpus_is_a_one_line_error(ray):
     ray.resources = {}
     with pytest.raises(LockstepError, match="no machine with a CPU"), open_engine(0, "auto") as engine:
         list(engine.run(os.getenv, ["HOME"]))
 
 
 @pytest.mark.parametrize(("engine", "address"), [("local", "auto"), ("dask", None)])
-def test_options_that_contradict_each_other(engine, address):
+def test_contradictory_engine_options_are_rejected(engine, address):
     with pytest.raises(LockstepError, match=r"--ray-address: no --engine ray|--engine: 'dask', expected local or ray"):
         ray_address_of(engine, address)
 
 
-def test_an_installation_without_ray(monkeypatch):
+def test_a_missing_ray_is_reported_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(LockstepError, match=r"ray is not installed; pip install 'lockstep-tts\[ray\]'"):
         open_engine(1, "local").start()
@@ -171,13 +171,13 @@ def test_an_installation_without_ray(monkeypatch):
         *((address, "expected auto or HOST:PORT") for address in ("6379", "ray://here:10001", "http://here:1")),
     ],
 )
-def test_no_cluster_at_an_address(monkeypatch, address, found):
+def test_an_address_without_a_cluster_is_rejected(monkeypatch, address, found):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
     with pytest.raises(LockstepError, match=found):
         open_engine(1, address).start()
 
 
-def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_path):
+def test_an_unmounted_corpus_stops_the_build(tiny_corpus, tiny_config, tmp_path):
     """Its clips must not look like clips that cannot be read."""
     request = make_request(tiny_corpus, tmp_path / "cache", tiny_config, workers=0)
     clip = next(clips_of(request.corpora.clips))
@@ -188,7 +188,7 @@ def test_a_machine_that_does_not_see_the_corpus(tiny_corpus, tiny_config, tmp_pa
         read_mel(seen_elsewhere, unmounted)
 
 
-def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp_path, monkeypatch):
+def test_a_recording_unseen_by_another_machine_stops_the_build(tiny_corpus, tiny_config, tmp_path, monkeypatch):
     """The command looks itself: the clip must not count as one without audio."""
     find = scan.with_file
 
@@ -205,7 +205,7 @@ def test_a_machine_that_does_not_see_one_recording(tiny_corpus, tiny_config, tmp
 @pytest.mark.parametrize(
     ("elsewhere", "change"), [(True, lambda data: data[:-1] + b"?"), (False, lambda data: data[:-1])]
 )
-def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, elsewhere, change):
+def test_a_shard_that_arrives_changed_stops_the_build(tiny_corpus, tiny_config, tmp_path, elsewhere, change):
     """Of another machine by its digest, of this one by its size."""
 
     def run(function, tasks):
@@ -222,7 +222,7 @@ def test_a_shard_that_did_not_arrive_whole(tiny_corpus, tiny_config, tmp_path, e
     assert not (cache / "cache.json").exists()
 
 
-def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_config, tmp_path, monkeypatch):
+def test_workers_on_other_machines_sync_their_files(tiny_corpus, tiny_config, tmp_path, monkeypatch):
     synced, sync = set[str](), atomic_files.sync_file
     monkeypatch.setattr(atomic_files, "sync_file", lambda path: (synced.add(path.name), sync(path)))
     unsynced = set[str]()
@@ -240,7 +240,7 @@ def test_a_worker_on_another_machine_syncs_what_it_wrote(tiny_corpus, tiny_confi
     assert any(name.endswith("shard-00000-of-00001.arrow") for name in synced)
 
 
-def test_a_machine_with_other_packages():
+def test_a_machine_with_other_packages_is_rejected():
     versions = installed_versions()
     _prepare_process(tuple(versions.items()))
     with pytest.raises(LockstepError, match="expected numpy 1; install the same"):

@@ -112,7 +112,7 @@ def has_part_open(pid: int) -> bool:
     return False
 
 
-def test_a_node_is_killed_during_a_build(cluster, corpus, config, whole, tmp_path):
+def test_a_build_survives_the_loss_of_a_node(cluster, corpus, config, whole, tmp_path):
     progress = NodeLost(cluster, tmp_path / "cache")
     wait_for(lambda: ray.cluster_resources()["CPU"] == 2)
     report = build(corpus, tmp_path / "cache", config, ray_address=cluster.address, progress=progress)
@@ -122,12 +122,12 @@ def test_a_node_is_killed_during_a_build(cluster, corpus, config, whole, tmp_pat
     assert report.peak_bytes == 0
 
 
-def test_a_process_that_always_dies_is_one_line(cluster):
+def test_a_task_that_always_dies_is_a_one_line_error(cluster):
     with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="a task failed for good"):
         list(engine.run(os._exit, [1]))
 
 
-def test_a_machine_without_lockstep_is_one_line(cluster, tmp_path, monkeypatch):
+def test_a_machine_without_lockstep_is_a_one_line_error(cluster, tmp_path, monkeypatch):
     (tmp_path / "not_on_the_cluster.py").write_text("def run(packed, task, versions):\n    return packed\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     run = importlib.import_module("not_on_the_cluster").run
@@ -143,7 +143,7 @@ def start(corpus: Path, cache: Path, *options: object) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_build_that_is_stopped_is_continued(cluster, corpus, whole, tmp_path, number):
+def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp_path, number):
     cache = tmp_path / "cache"
     process = start(corpus, cache, "--engine", "ray", "--ray-address", cluster.address)
     wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.arrow")))
@@ -162,7 +162,7 @@ def test_a_build_that_is_stopped_is_continued(cluster, corpus, whole, tmp_path, 
     assert not (cache / ".building").exists(), "a task of the stopped build wrote into the new one"
 
 
-def test_a_cluster_of_its_own_is_silent_and_gone_at_the_end(corpus, whole, tmp_path):
+def test_an_own_cluster_is_silent_and_ends_with_the_build(corpus, whole, tmp_path):
     process = start(corpus, tmp_path / "cache", "--engine", "ray")
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
