@@ -76,9 +76,9 @@ def same_file(row: IndexRow, other: IndexRow) -> bool:
 
 
 def may_be_same_file(row: IndexRow, other: IndexRow) -> bool:
-    """Whether two rows may have the same audio, as `same_file` cannot tell if `other`, rejected, has no digest.
+    """Whether two rows may have the same audio: `same_file`, or no sign of a change.
 
-    Without a digest, only a file of the clip's own whose size differs counts as changed.
+    If `other` has no digest, since it was rejected, the only sign is a file of the clip's own with another size.
     """
     if same_file(row, other):
         return True

@@ -130,7 +130,7 @@ def _limited(corpora: Sequence[_LabelledCorpus], limit: int | None) -> Iterator[
 
 
 def _prefixed_clips(labelled: _LabelledCorpus) -> "pa.Table":
-    """Return the clips with the corpus' name before their ids and speakers, and its language if they name none."""
+    """Return the clips with prefixed ids and speakers, and the language of the corpus if they name none."""
     import pyarrow.compute as pc
 
     entry, clips = labelled.entry, labelled.corpus.clips

@@ -141,6 +141,7 @@ def _entry(settings: object, location: str, folder: Path) -> CorpusEntry:
 
 
 def _explain(error: ValidationError, location: str) -> LockstepError:
+    """Return the first error of a validation as one line."""
     first = error.errors()[0]
     key, kind = str(first["loc"][0]) if first["loc"] else "", first["type"]
     if kind == "extra_forbidden":

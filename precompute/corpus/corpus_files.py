@@ -52,7 +52,7 @@ def files_below(root: Path, folder: str = "") -> list[str]:
         if path in visited:
             continue
         visited.add(path)
-        for entry in listed(root, os.path.join(folder, below)):
+        for entry in _entries(root, os.path.join(folder, below)):
             if _holds(entry.is_dir):
                 (links if entry.is_symlink() else waiting).append(f"{below}{entry.name}/")
             elif _holds(entry.is_file):
@@ -61,7 +61,7 @@ def files_below(root: Path, folder: str = "") -> list[str]:
     return sorted(files)
 
 
-def listed(root: Path, folder: str) -> "list[os.DirEntry[str]]":
+def _entries(root: Path, folder: str) -> "list[os.DirEntry[str]]":
     """Return the entries of `root / folder` without hidden ones.
 
     Raises a `LockstepError` if the folder cannot be read, or it or an entry is a link that leads out of `root`.

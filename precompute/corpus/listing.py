@@ -187,6 +187,7 @@ def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
 
 
 def _choose_for_folder(data: Path) -> Layout:
+    """Detect the layout of a folder; raise a `LockstepError` if several fit, or none."""
     _reject_archive(data / METADATA_FILE)
     matches = [layout for layout in _WITH_A_LIST if layout.matches(data)]
     others = _TAR_FILES if matches else (*_TAR_FILES, *_WITHOUT_A_LIST)
@@ -238,6 +239,7 @@ def _reject_archive(path: Path) -> None:
 
 
 def _unpack(path: Path) -> str:
+    """Return the fix for an archive."""
     return f"unpack it: {'tar xf' if path.name.lower().endswith(_PACKED[1:]) else 'unzip'} {shlex.quote(str(path))}"
 
 

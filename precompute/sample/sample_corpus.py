@@ -37,7 +37,7 @@ _FIX_FOLDER = "choose another folder, or delete this one"
 
 
 Line = tuple[str, SampleSentence]
-"""A line of metadata.csv: (clip id, text)."""
+"""A line of metadata.csv: (clip id, sentence)."""
 
 
 def make_sample_corpus(

@@ -144,12 +144,12 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
         [str(n), f"{stats.padding_efficiency[n]:.1%}", " ".join(map(str, stats.padded_lengths[n]))]
         for n in stats.padding_efficiency
     ]
-    table = [["corpus", "clips", "hours", "rejected", "weight"]]
-    table += [
+    sizes = [["corpus", "clips", "hours", "rejected", "weight"]]
+    sizes += [
         [line.name or "(no name)", str(line.clips), f"{line.hours:.2f}", str(line.rejected), f"{line.weight:g}"]
         for line in corpora
     ]
-    return "\n".join([*lines, *(["", _table(table)] if corpora else []), "", _table(rows), "", _table(plans)])
+    return "\n".join([*lines, *(["", _table(sizes)] if corpora else []), "", _table(rows), "", _table(plans)])
 
 
 def quality_text(quality: QualityStats) -> str:

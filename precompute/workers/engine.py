@@ -31,10 +31,10 @@ class Progress:
         """Report a line of text."""
 
     def start(self, stage: str, clips: int, seconds: float) -> None:
-        """Begin a stage, with its total count of clips and seconds of audio."""
+        """Begin a stage of `clips` clips with `seconds` of audio in total."""
 
     def advance(self, clips: int, seconds: float) -> None:
-        """Report that more clips, with so many seconds of audio, are done."""
+        """Report that `clips` more clips with `seconds` of audio are done."""
 
 
 class TaskEngine:

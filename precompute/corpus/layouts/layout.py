@@ -23,7 +23,7 @@ class Layout(Protocol):
 
     @property
     def expected(self) -> str:
-        """What to expect instead of a corpus without clips, for messages."""
+        """Description of the corpus' contents, for the message that it has no clips."""
 
     def matches(self, data: Path) -> bool:
         """Whether a folder, or a file that lists clips, has this layout; raises a `LockstepError` if ambiguous."""
@@ -67,7 +67,7 @@ def checked_segment(start: float, duration: float, location: str) -> Segment:
 
 
 def segment_name(recording: str, segment: Segment | None) -> str:
-    """Return the id of a segment that has none, `FILE_START-END` in milliseconds; without a segment the file's name."""
+    """Derive a clip's id from its recording's: `ID_START-END`, in milliseconds, for a segment, else the same."""
     if segment is None:
         return recording
     return f"{recording}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"

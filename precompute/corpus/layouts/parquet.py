@@ -164,7 +164,7 @@ def _group_rows(
     positions = [(kind, leaves.index(columns[kind])) for kind in kinds]
     embedded = rows_with_audio(table, group, columns["audio"]) if columns["audio"] else []
     for position, values in enumerate(row_values(table, group, leaves)):
-        yield bool(embedded) and embedded[position], {kind: _text(values[at]) for kind, at in positions}
+        yield bool(embedded) and embedded[position], {kind: _text(values[column]) for kind, column in positions}
 
 
 def _text(value: object) -> str:

@@ -120,7 +120,7 @@ def _letters(text: str) -> str:
 
 
 def _column(lines: Sequence[_Line], position: int, beside: int = 0) -> list[str]:
-    """Return a column's values that are not empty; with `beside`, those of lines with a value in that column, too."""
+    """Return a column's values that are not empty; with `beside`, only from lines with a value in that column."""
     long_enough = (values for _, values in lines if max(position, beside) < len(values))
     return [values[position] for values in long_enough if values[position] and (values[beside] or not beside)]
 
@@ -145,15 +145,15 @@ def _kind(values: Sequence[str], texts: Sequence[str]) -> str:
     return "speaker" if is_few or is_short else "text"
 
 
-def _labels_texts(values: Sequence[str], texts: Sequence[str]) -> bool:
+def _varies_within_texts(values: Sequence[str], texts: Sequence[str]) -> bool:
     """Whether texts often have several values beside them, like prompts that several speakers read."""
     return 2 * len({*zip(texts, values, strict=True)}) > 3 * len({*texts})
 
 
 def _may_be_speakers(values: Sequence[str], texts: Sequence[str]) -> bool:
     """Whether values may be names of speakers; a small corpus may have a different one for each clip."""
-    is_different = len({*values}) == len(values) >= _ENOUGH_CLIPS
-    is_name = 2 * len({*values}) <= len(values) or not (is_different or any(map(_is_sentence, values)))
+    all_differ = len({*values}) == len(values) >= _ENOUGH_CLIPS
+    is_name = 2 * len({*values}) <= len(values) or not (all_differ or any(map(_is_sentence, values)))
     return {"text": is_name, "speaker": True}.get(_kind(values, texts), False)
 
 
@@ -165,10 +165,10 @@ def _check_kinds(path: Path, lines: Sequence[_Line], first: str) -> None:
     """
     columns = [_column(lines, position) for position in range(usual_width(lines))]
     texts, third, fourth, fifth = (*columns[1:5], [], [], [], [])[:4]
-    beside = _column(lines, 1, beside=2)
-    is_label = _labels_texts(_column(lines, 2, beside=1), beside)
+    raw_texts = _column(lines, 1, beside=2)
+    is_label = _varies_within_texts(_column(lines, 2, beside=1), raw_texts)
     checks = (
-        ("third", "the text in words", third, not is_label and _kind(third, beside) == "text"),
+        ("third", "the text in words", third, not is_label and _kind(third, raw_texts) == "text"),
         ("fourth", "a speaker", fourth, _may_be_speakers(fourth, texts)),
         ("fifth", "a language", fifth, _kind(fifth, texts) == "language"),
     )
@@ -180,8 +180,8 @@ def _check_kinds(path: Path, lines: Sequence[_Line], first: str) -> None:
     texts = texts if _kind(texts, longest) == "text" else longest
     kinds = [first]
     for column in columns[1:]:
-        other = "speaker" if column is third and is_label else _kind(column, texts).replace("text", "normalised")
-        kinds.append("text" if column is texts else other)
+        kind = "speaker" if column is third and is_label else _kind(column, texts).replace("text", "normalised")
+        kinds.append("text" if column is texts else kind)
     options = [
         ",".join(f"{kind}={n}" for n, kind in enumerate(kinds) if kind in named and kind not in kinds[:n])
         for named in ((first, "text", "normalised", "speaker", "language"), (first, "text"))
