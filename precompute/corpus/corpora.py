@@ -40,7 +40,7 @@ class Corpora:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _LabelledCorpus:
+class _Labelled:
     """A corpus as read, with its entry."""
 
     entry: CorpusEntry
@@ -63,7 +63,7 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
 
     _reject_overlaps(entries)
     corpora = [
-        _LabelledCorpus(entry=entry, label=label, corpus=_read(entry, limit, words_in))
+        _Labelled(entry=entry, label=label, corpus=_read(entry, limit, words_in))
         for label, entry in sorted(zip(_labels(entries), entries, strict=True), key=lambda pair: pair[0])
     ]
     tables = _with_speakers(corpora, [_prefixed_clips(corpus) for corpus in _limited(corpora, limit)])
@@ -118,7 +118,7 @@ def _labels(entries: Sequence[CorpusEntry]) -> list[str]:
     return labels
 
 
-def _limited(corpora: Sequence[_LabelledCorpus], limit: int | None) -> Iterator[_LabelledCorpus]:
+def _limited(corpora: Sequence[_Labelled], limit: int | None) -> Iterator[_Labelled]:
     """Yield the corpora with their first clips: `limit` in total, in shares as equal as their sizes allow."""
     counts = [len(item.corpus.clips) for item in corpora]
     if limit is not None and sum(counts) > limit:
@@ -129,7 +129,7 @@ def _limited(corpora: Sequence[_LabelledCorpus], limit: int | None) -> Iterator[
         yield replace(item, corpus=replace(item.corpus, clips=item.corpus.clips.slice(0, count)))
 
 
-def _prefixed_clips(labelled: _LabelledCorpus) -> "pa.Table":
+def _prefixed_clips(labelled: _Labelled) -> "pa.Table":
     """Return the clips with prefixed ids and speakers, and the language of the corpus if they name none."""
     import pyarrow.compute as pc
 
@@ -149,7 +149,7 @@ def _prefixed_clips(labelled: _LabelledCorpus) -> "pa.Table":
     return with_column(clips, "corpus", _repeated(labelled.label, len(clips)))
 
 
-def _with_speakers(corpora: Sequence[_LabelledCorpus], tables: Sequence["pa.Table"]) -> list["pa.Table"]:
+def _with_speakers(corpora: Sequence[_Labelled], tables: Sequence["pa.Table"]) -> list["pa.Table"]:
     """Return the tables; if only some have speakers, each of the others becomes one speaker named after its corpus."""
     unnamed = [len(table) > 0 and not table["speaker"][0].as_py() for table in tables]
     if all(unnamed) or not any(unnamed):
@@ -165,9 +165,7 @@ def _with_speakers(corpora: Sequence[_LabelledCorpus], tables: Sequence["pa.Tabl
     return named
 
 
-def _reject_shared_ids(
-    first: _LabelledCorpus, first_clips: "pa.Table", second: _LabelledCorpus, second_clips: "pa.Table"
-) -> None:
+def _reject_shared_ids(first: _Labelled, first_clips: "pa.Table", second: _Labelled, second_clips: "pa.Table") -> None:
     import pyarrow.compute as pc
 
     ids = second_clips["id"]
@@ -179,10 +177,8 @@ def _reject_shared_ids(
         raise LockstepError(second.entry.location, found=problem, expected="every id once", fix=fix)
 
 
-def _reject_shared_speakers(
-    first: _LabelledCorpus, first_clips: "pa.Table", second: _LabelledCorpus, second_clips: "pa.Table"
-) -> None:
-    shared = {*strings(first_clips["speaker"].unique())} & {*strings(second_clips["speaker"].unique())} - {""}
+def _reject_shared_speakers(first: _Labelled, clips: "pa.Table", second: _Labelled, second_clips: "pa.Table") -> None:
+    shared = {*strings(clips["speaker"].unique())} & {*strings(second_clips["speaker"].unique())} - {""}
     if shared and first.entry.speaker_prefix is None is second.entry.speaker_prefix:
         problem = f"speaker {min(shared)} is in {first.entry} and in {second.entry}"
         fix = f"{_FIX.format(second.entry.data)}, or say speaker_prefix in a YAML file if they are one person"

@@ -93,9 +93,8 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
         path, location = Path(value), f"--data {value}"
         if path.suffix.lower() in _YAML and os.path.exists(path):
             if layout is not None or columns is not None:
-                raise LockstepError(
-                    location, found="--layout or --columns with a list of corpora", fix="say it in the file"
-                )
+                problem = "--layout or --columns with a list of corpora"
+                raise LockstepError(location, found=problem, fix="say it in the file")
             entries += _read_list(path)
             continue
         name, equals, target = str(value).partition("=") if isinstance(value, str) else (value, "", "")
@@ -147,9 +146,8 @@ def _explain(error: ValidationError, location: str) -> LockstepError:
     if kind == "extra_forbidden":
         near = difflib.get_close_matches(key, _Settings.model_fields, n=1)
         fix = f"did you mean {near[0]}?" if near else ""
-        return LockstepError(
-            location, found=f"unknown key {key[:40]}", expected=" or ".join(_Settings.model_fields), fix=fix
-        )
+        expected = " or ".join(_Settings.model_fields)
+        return LockstepError(location, found=f"unknown key {key[:40]}", expected=expected, fix=fix)
     if kind == "missing":
         return LockstepError(location, found=f"no {key}", expected=f"the path of a corpus, as in {_EXAMPLE}")
     expected = {"name": _NAME_EXPECTED, "weight": f"a number above 0, at most {MOST_WEIGHT:g}"}.get(key, "text")

@@ -244,10 +244,7 @@ def _unpack(path: Path) -> str:
 
 
 def _choose_for_file(data: Path) -> Layout:
-    """Detect the layout of a file: an archive, a list with columns if its suffix is known, else a JSON manifest.
-
-    A file of JSON lines is a manifest whatever its suffix.
-    """
+    """Detect the layout of a file: an archive, columns if it has their suffix, or JSON lines with any suffix."""
     for layout in (Parquet(), WebDataset()):
         if layout.matches(data):
             return layout

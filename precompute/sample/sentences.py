@@ -143,9 +143,8 @@ def _new_sentence(grammar: Grammar, rng: random.Random, seen: set[str]) -> Sampl
         if normalised not in seen and shortest <= grammar.expected_seconds(normalised) <= longest:
             seen.add(normalised)
             return SampleSentence(raw=_capitalised(raw), normalised=_capitalised(normalised))
-    raise LockstepError(
-        "sample sentences", found=f"only {len(seen)} distinct ones", expected="one for each clip", fix="lower --clips"
-    )
+    problem, fix = f"only {len(seen)} distinct ones", "lower --clips"
+    raise LockstepError("sample sentences", found=problem, expected="one for each clip", fix=fix)
 
 
 def _capitalised(text: str) -> str:

@@ -79,10 +79,8 @@ class CachedClips:
             raise self._broken(file, row, str(error)) from None
 
     def _broken(self, file: str, row: IndexRow, problem: str, expected: str = "") -> LockstepError:
-        fix = repair_command(self.cache)
-        return LockstepError(
-            f"{self.cache / file} ({row.clip.id})", found=problem, expected=expected, fix=fix, exit_code=1
-        )
+        clip, fix = f"{self.cache / file} ({row.clip.id})", repair_command(self.cache)
+        return LockstepError(clip, found=problem, expected=expected, fix=fix, exit_code=1)
 
 
 def plain(text: str) -> str:

@@ -160,8 +160,7 @@ def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) ->
     for name, values in columns.items():
         title, marks = f"{name} and percentiles", {"50%": stats.percentiles[name][0], "95%": stats.percentiles[name][2]}
         if name == "frames":
-            title = "frames and padded lengths"
-            marks = {str(bucket.frames): float(bucket.frames) for bucket in spec.buckets}
+            title, marks = "frames and padded lengths", {str(b.frames): float(b.frames) for b in spec.buckets}
         most = max(*values, *marks.values())
         counts = np.histogram(values, _BARS, (0.0, most))[0]
         drawn[title] = {"bars": (counts / counts.max()).tolist(), "most": most, "marks": marks}

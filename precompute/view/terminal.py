@@ -136,20 +136,17 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
     lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
     lines += letter_lines(letters)
-    rows = [["percentile", *PERCENTILE_NAMES]]
+    lengths = [["percentile", *PERCENTILE_NAMES]]
     for name, values in stats.percentiles.items():
-        rows.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
+        lengths.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
     plans = [["buckets", "padding efficiency", "padded lengths"]]
     plans += [
         [str(n), f"{stats.padding_efficiency[n]:.1%}", " ".join(map(str, stats.padded_lengths[n]))]
         for n in stats.padding_efficiency
     ]
-    sizes = [["corpus", "clips", "hours", "rejected", "weight"]]
-    sizes += [
-        [line.name or "(no name)", str(line.clips), f"{line.hours:.2f}", str(line.rejected), f"{line.weight:g}"]
-        for line in corpora
-    ]
-    return "\n".join([*lines, *(["", _table(sizes)] if corpora else []), "", _table(rows), "", _table(plans)])
+    rows = [["corpus", "clips", "hours", "rejected", "weight"]]
+    rows += [[c.name or "(no name)", str(c.clips), f"{c.hours:.2f}", str(c.rejected), f"{c.weight:g}"] for c in corpora]
+    return "\n".join([*lines, *(["", _table(rows)] if corpora else []), "", _table(lengths), "", _table(plans)])
 
 
 def quality_text(quality: QualityStats) -> str:

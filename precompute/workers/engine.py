@@ -120,9 +120,8 @@ class WorkerPool(TaskEngine):
                 yield from (future.result() for future in done)
         except BrokenProcessPool:
             fix = f"free memory or use fewer --workers, then {CONTINUE}"
-            raise LockstepError(
-                "a worker process", found="died (killed, or out of memory)", fix=fix, exit_code=1
-            ) from None
+            problem = "died (killed, or out of memory)"
+            raise LockstepError("a worker process", found=problem, fix=fix, exit_code=1) from None
 
     def _executor_with_workers(self) -> ProcessPoolExecutor:
         if self._executor is None:

@@ -15,17 +15,15 @@ def ray_address_of(engine: str, ray_address: str | None) -> str | None:
     if engine not in ENGINES:
         raise LockstepError("--engine", found=repr(engine), expected=" or ".join(ENGINES))
     if engine == "local" and ray_address is not None:
-        raise LockstepError(
-            "--ray-address", found="no --engine ray beside it", expected="--engine ray --ray-address ..."
-        )
+        expected = "--engine ray --ray-address ..."
+        raise LockstepError("--ray-address", found="no --engine ray beside it", expected=expected)
     return (ray_address or OWN_CLUSTER) if engine == "ray" else None
 
 
 def open_engine(workers: int, ray_address: str | None = None) -> TaskEngine:
     """Return an engine: processes of this machine, a Ray cluster at an address, or a new one for `OWN_CLUSTER`.
 
-    workers: count of processes, or CPUs of a new cluster; 0 runs the tasks in this process. ray_address: the result of
-    `ray_address_of`.
+    workers: processes, or CPUs of a new cluster; 0 runs the tasks in this process. ray_address: from `ray_address_of`.
     """
     if ray_address is None and workers == 0:
         os.environ.update(worker_environment())  # numpy, unless already imported, then computes as in a worker

@@ -130,9 +130,8 @@ def _import_ray() -> ModuleType:
     try:
         return importlib.import_module("ray")
     except ImportError:
-        raise LockstepError(
-            "--engine ray", found="ray is not installed", fix="pip install 'lockstep-tts[ray]'"
-        ) from None
+        fix = "pip install 'lockstep-tts[ray]'"
+        raise LockstepError("--engine ray", found="ray is not installed", fix=fix) from None
 
 
 def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[str, Any]) -> None:

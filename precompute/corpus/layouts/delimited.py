@@ -15,7 +15,7 @@ from xtts.precompute.corpus.layouts.text_columns import (
     KIND_OF,
     METADATA_FILE,
     TABLE_SUFFIXES,
-    layout_of_lines,
+    layout_of,
     table_of,
 )
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
@@ -40,9 +40,9 @@ class Piper:
     name, expected = "piper", "lines of clips"
 
     def matches(self, data: Path) -> bool:
-        """Whether `layout_of_lines` takes the list for Piper's."""
+        """Whether `layout_of` takes the list for Piper's."""
         path = table_of(data)
-        return path is not None and layout_of_lines(path) == self.name
+        return path is not None and layout_of(path) == self.name
 
     def read(self, data: Path) -> Iterator[Clip]:
         """Yield the clips in the order of their lines."""

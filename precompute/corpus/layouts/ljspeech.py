@@ -17,13 +17,7 @@ from xtts.precompute.corpus.corpus_files import (
     without_suffix,
 )
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.text_columns import (
-    METADATA_FILE,
-    layout_of_lines,
-    sampled_lines,
-    table_of,
-    usual_width,
-)
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, layout_of, sampled_lines, table_of, usual_width
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -38,9 +32,9 @@ class LJSpeech:
     name, expected = "ljspeech", "lines of id|text|normalised text"
 
     def matches(self, data: Path) -> bool:
-        """Whether `layout_of_lines` takes the list for LJSpeech's."""
+        """Whether `layout_of` takes the list for LJSpeech's."""
         path = table_of(data)
-        return path is not None and layout_of_lines(path) == self.name
+        return path is not None and layout_of(path) == self.name
 
     def read(self, data: Path) -> Iterator[Clip]:
         """Yield the clips in the order of their lines; their audio is in the first of `_FOLDERS` that has any."""
@@ -49,14 +43,12 @@ class LJSpeech:
         for location, line in filled_lines(path):
             columns = [column.strip() for column in line.split("|")]
             if len(line.rstrip("| \t").split("|")) > width:
-                fix = "take the | out of the text"
-                raise LockstepError(
-                    location, found=f"{len(columns)} columns", expected=f"{width} as in most lines", fix=fix
-                )
+                problem, fix = f"{len(columns)} columns", "take the | out of the text"
+                raise LockstepError(location, found=problem, expected=f"{width} as in most lines", fix=fix)
             if not 2 <= len(columns) <= 5:
-                count = "one column" if len(columns) == 1 else f"{len(columns)} columns"
+                problem = "one column" if len(columns) == 1 else f"{len(columns)} columns"
                 expected = "id|text, optionally followed by |normalised text|speaker|language"
-                raise LockstepError(location, found=count, expected=expected)
+                raise LockstepError(location, found=problem, expected=expected)
             named, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
             clip_id, source = audio.find(named, location)
             yield checked_clip(

@@ -56,7 +56,6 @@ class _Row:
     location: str
     file: str
     position: int
-    """Position in the file, from 0."""
     embedded: bool
     """Whether the row holds its audio."""
     values: Mapping[str, str]
@@ -240,10 +239,9 @@ def _texts(location: str, schema: "pa.Schema", own: Mapping[str, str]) -> tuple[
     candidates = {kind: _usual(schema, _USUAL[kind], "text") for kind in _TEXTS}
     for kind, names in candidates.items():
         if len(names) > 1:
+            problem = f"{len(names)} columns of text: {', '.join(names)}"
             fix = " or ".join(f"--columns {kind}={name}" for name in names)
-            raise LockstepError(
-                location, found=f"{len(names)} columns of text: {', '.join(names)}", fix=f"say which: {fix}"
-            )
+            raise LockstepError(location, found=problem, fix=f"say which: {fix}")
     if not any(candidates.values()):
         expected = f"a column of text, such as {', '.join(_USUAL['text'][:4])}"
         problem = f"columns {', '.join(schema.names)[:120]}"

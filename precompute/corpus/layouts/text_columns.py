@@ -45,7 +45,7 @@ def table_of(data: Path) -> Path | None:
     return data / METADATA_FILE if (data / METADATA_FILE).exists() else None
 
 
-def layout_of_lines(path: Path) -> str:
+def layout_of(path: Path) -> str:
     """Return the layout of lines with `|` between their columns: `ljspeech` or `piper`; empty for others.
 
     The first `_SAMPLED_LINES` decide:
