@@ -92,6 +92,15 @@ def one_shape_cache(tmp_path_factory, tiny_corpus):
 
 
 @pytest.fixture(scope="session")
+def crop_cache(tmp_path_factory, tiny_corpus):
+    """The cache of `tiny_corpus` in crops of 32 frames, a tenth held out: do not change it."""
+    cache = tmp_path_factory.mktemp("crops") / "crops"
+    settings = ["audio.crop_frames=32", "shapes.buckets=1", "split.validation_fraction=0.1"]
+    build_cache(tiny_corpus, cache, load_config("vocoder", assignments=settings))
+    return cache
+
+
+@pytest.fixture(scope="session")
 def compiled_steps():
     """`compiled_steps(plan)`: steps for `train` and `build_engine`, which runs that differ in a schedule share."""
     from xtts.trainer.data.training_bucket import training_buckets

@@ -74,7 +74,7 @@ class SpokenSamples:
         signature = make_signature(
             bucket.tokens, bucket.frames, len(self.clips), mel=spec.mel_dtype, channels=spec.mel_channels
         )  # fmt: skip
-        self._batch = _batch(self.clips, signature, self.profile.silence)
+        self._batch = batch_of(self.clips, signature, self.profile.silence)
         self._speak = tf.function(self._generate, input_signature=signature, jit_compile=True, autograph=False)
         self._speak.get_concrete_function()
 
@@ -172,7 +172,7 @@ def in_words(figures: Figures, sentences: int) -> str:
     )
 
 
-def _batch(clips: list[HeldOutClip], signature: Batch, silence: float) -> Batch:
+def batch_of(clips: list[HeldOutClip], signature: Batch, silence: float) -> Batch:
     """The clips as a `Batch` with the given signature."""
     tokens = np.zeros(signature.tokens.shape, np.int32)
     mel = np.full(signature.mel.shape, silence, signature.mel.dtype.as_numpy_dtype)

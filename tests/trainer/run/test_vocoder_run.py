@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from cache_files import build_cache
 
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.run.run_plan import make_plan
@@ -21,14 +19,6 @@ SMALL = [
 ]
 STEPS = [*SMALL, "training.steps=6", "training.validate_every=3", "training.checkpoint_every=3",
          "training.samples_every=6", "training.sample_sentences=2", "training.samples_heard=1"]  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def crop_cache(tmp_path_factory, tiny_corpus):
-    cache = tmp_path_factory.mktemp("crops") / "crops"
-    settings = ["audio.crop_frames=32", "shapes.buckets=1", "split.validation_fraction=0.1"]
-    build_cache(tiny_corpus, cache, load_config("vocoder", assignments=settings))
-    return cache
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,46 @@
+"""Crops with the mels of a voice: at the recordings' times, in a cache that is whole."""
+
+import numpy as np
+import pytest
+
+from xtts.precompute.check.verify import verify_cache
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.shard_reader import read_shard
+from xtts.trainer.synth import cli, crop_mels
+
+
+def records_of(cache):
+    spec = load_spec(cache)
+    pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
+    shards = (read_shard(cache / shard.file, spec, bucket) for bucket, shard in pairs)
+    return {record.clip_id: record for shard in shards for _, record in shard}
+
+
+@pytest.mark.parametrize("start", [0.6, 1.0])
+def test_each_crop_gets_the_mel_of_its_place(
+    crop_cache, one_shape_cache, finished_run, tmp_path, call, monkeypatch, start
+):
+    """From the recorded mel at time 1 nothing is left to the model: the crop's own mel comes out."""
+    monkeypatch.setattr(crop_mels, "START_TIME", start)
+    arguments = ["--ckpt", finished_run[0], "--nfe", 2, "--cache", one_shape_cache, crop_cache, tmp_path / "out"]
+    code, screen, error = call(cli.main, "mels", *arguments)
+    assert code == 0, error
+    before, after = records_of(crop_cache), records_of(tmp_path / "out")
+    assert f"{len(before)} crops with mels of" in screen
+    assert ", 0 as they were" in screen
+    assert before.keys() == after.keys()
+    assert any("/" in name for name in before)
+    for name, record in after.items():
+        theirs, inside = before[name], slice(2, record.mel_length - 2)  # a crop's own mel is reflected at its ends
+        np.testing.assert_array_equal(record.crop.waveform, theirs.crop.waveform)
+        error = np.abs(record.mel[inside].astype(float) - theirs.mel[inside].astype(float)).max()
+        assert (error < 0.02) == (start == 1.0), (name, error)
+    assert not verify_cache(tmp_path / "out", threads=1)
+
+
+def test_caches_that_do_not_belong_together_are_refused(crop_cache, one_shape_cache, finished_run, tmp_path, call):
+    voice = ["--ckpt", finished_run[0], "--cache", one_shape_cache]
+    code, _, error = call(cli.main, "mels", *voice, one_shape_cache, tmp_path / "out")
+    assert (code, "whole clips of profile hifigan, expected crops" in error) == (2, True)
+    code, _, error = call(cli.main, "mels", *voice, crop_cache, crop_cache)
+    assert "already exists" in error
