@@ -24,7 +24,9 @@ def test_every_overlay_of_a_gpu_fits_every_size_and_leaves_model_and_features_al
         assert laid.data == base.data  # part of what a checkpoint must agree with
         assert laid.training.steps == base.training.steps
         assert laid.training.mixed_precision == "bfloat16"
-    with pytest.raises(LockstepError, match=r"^gpu/h300: cannot be read .* one of .*tiny, gpu/a100, gpu/h200, gpu/rtx"):
+    with pytest.raises(
+        LockstepError, match=r"^gpu/h300: cannot be read .* one of .*tiny, vocoder, gpu/a100, gpu/h200, gpu/rtx"
+    ):
         load_config(size, overlays=["gpu/h300"])
 
 
@@ -42,7 +44,7 @@ def test_the_language_no_is_norwegian():
         ("training.batch_size=0", "greater than 0"),
         ("training.learning_rate=.nan", "finite"),
         ("training.gradient_accumulation_steps=3", "batch_size 8 is not divisible by gradient_accumulation_steps 3"),
-        ("model.size=huge", "model.size 'huge', expected one of big, normal, small, tiny"),
+        ("model.size=huge", "model.size 'huge', expected one of tiny, small, normal, big"),
         ("model.text_heads=3", "text_width .* is not divisible"),
         ("model.voice_heads=3", r"voice_width 64 is not divisible by voice_heads \(3\)"),
         ("model.voice_kernel=4", "voice_kernel 4 is even"),

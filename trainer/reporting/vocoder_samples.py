@@ -20,7 +20,7 @@ from xtts.trainer.reporting.samples import Shown
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sentence:
+class RecordedSentence:
     """A held-out clip, but for what its last crop has alone."""
 
     name: str
@@ -31,7 +31,7 @@ class Sentence:
     """float32[S]."""
 
 
-def held_out_sentences(cache: Path, spec: CacheSpec, count: int) -> list[Sentence]:
+def held_out_sentences(cache: Path, spec: CacheSpec, count: int) -> list[RecordedSentence]:
     """`count` held-out clips, spread over the names."""
     clips = defaultdict[str, list[IndexRow]](list)
     for row in kept_rows(read_index(cache / spec.index_file)):
@@ -42,7 +42,7 @@ def held_out_sentences(cache: Path, spec: CacheSpec, count: int) -> list[Sentenc
     return [_sentence(name, clips[name], cache, spec) for name in chosen]
 
 
-def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) -> Sentence:
+def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) -> RecordedSentence:
     files, hop = shard_places(spec), spec.mel_profile.hop_samples
     rows = sorted(crops, key=lambda row: int(row.clip.id.partition("/")[2] or 0))
     mels, waveforms = list[np.ndarray](), list[np.ndarray]()
@@ -52,7 +52,9 @@ def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) ->
         assert record.crop is not None
         mels.append(record.mel[: record.mel_length].astype(np.float32))
         waveforms.append(record.crop.waveform[: record.mel_length * hop] / np.float32(32_768.0))
-    return Sentence(name=name, text=rows[0].clip.text, mel=np.concatenate(mels), samples=np.concatenate(waveforms))
+    return RecordedSentence(
+        name=name, text=rows[0].clip.text, mel=np.concatenate(mels), samples=np.concatenate(waveforms)
+    )
 
 
 class VocoderSamples:
