@@ -129,9 +129,9 @@ def build(
         with stoppable(cache), open_engine(workers, address) as pool:
             if not dry_run and (fresh or (isinstance(at, Path) and not (at / "cache.json").exists())):
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
-            from xtts.precompute.build.build_cache import explain_build, run_build
-            from xtts.precompute.build.build_request import make_request
             from xtts.precompute.corpus.corpus_entries import parse_data
+            from xtts.precompute.pipeline.build_cache import explain_build, run_build
+            from xtts.precompute.pipeline.build_request import make_request
             from xtts.precompute.view.terminal import Display, build_summary
 
             settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))

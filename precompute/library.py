@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from os import PathLike
 
-from xtts.precompute.build.build_cache import BuildReport, run_build
-from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
+from xtts.precompute.pipeline.build_cache import BuildReport, run_build
+from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.open_engine import ray_address_of
 from xtts.shared.config_flags import config_names, resolve

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from xtts.precompute.build.build_cache import BuildReport, run_build
-from xtts.precompute.build.build_request import make_request
-from xtts.precompute.build.index_rows import write_tables
+from xtts.precompute.pipeline.build_cache import BuildReport, run_build
+from xtts.precompute.pipeline.build_request import make_request
+from xtts.precompute.pipeline.index_rows import write_tables
 from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes, with_digest
 from xtts.shared.cache.clip_index import IndexRow, table_of

@@ -69,7 +69,7 @@ def _no_voice_of_espeak() -> Iterator[None]:
     Letters are simpler to judge, and tests of speech need a process into which no phonemiser was loaded.
     """
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("xtts.precompute.build.build_request.can_phonemise", lambda _: False)
+        patched.setattr("xtts.precompute.pipeline.build_request.can_phonemise", lambda _: False)
         yield
 
 

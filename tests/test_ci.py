@@ -15,7 +15,7 @@ CHOICE = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "long_tests.py")
         ("trainer/synth/vocoder/onnx_vocoder.py", "tests/trainer/synth/vocoder"),
         ("trainer/cli.py", "tests/trainer"),
         ("shared/errors.py", "tests/shared"),
-        ("precompute/build/gone_folder/x.py", "tests/precompute/build"),
+        ("precompute/pipeline/gone_folder/x.py", "tests/precompute/pipeline"),
         ("tests/trainer/run/test_devices.py", "tests/trainer/run"),
         ("tests/conftest.py", "tests"),
         ("tests/test_collection.py", "tests/test_collection.py"),

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from xtts.precompute.build.build_cache import run_build
-from xtts.precompute.build.build_request import make_request
+from xtts.precompute.pipeline.build_cache import run_build
+from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config

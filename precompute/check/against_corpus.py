@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.build.build_cache import run_build
-from xtts.precompute.build.build_request import BuildRequest, make_request
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
 from xtts.precompute.corpus.corpus_entries import Data
@@ -19,6 +17,8 @@ from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.extract import extract_mel
+from xtts.precompute.pipeline.build_cache import run_build
+from xtts.precompute.pipeline.build_request import BuildRequest, make_request
 from xtts.precompute.workers.engine import Progress
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.shared_folders import beside, check_visible

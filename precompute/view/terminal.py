@@ -15,7 +15,7 @@ from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
 if TYPE_CHECKING:  # commands that only read a cache start without the feature extractor
-    from xtts.precompute.build.build_cache import BuildReport
+    from xtts.precompute.pipeline.build_cache import BuildReport
 
 _PLAIN_SECONDS = 10.0
 """Time between two lines of progress without a terminal."""

@@ -12,9 +12,9 @@ import pytest
 import soundfile
 from builds import Listener, build, tree
 
-from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.mel_check import check_mel, compute_mel_check
+from xtts.precompute.pipeline.build_cache import BuildReport
 from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
@@ -121,7 +121,7 @@ def test_what_another_machine_left_half_done_is_not_used(tiny_corpus, tiny_cache
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("xtts.precompute.build.build_cache.commit", stop)
+        patch.setattr("xtts.precompute.pipeline.build_cache.commit", stop)
         with pytest.raises(KeyboardInterrupt):
             update(tmp_path, tiny_config)
     assert list((tmp_path / "cache" / ".building").rglob("*.tfrecord"))

@@ -13,9 +13,9 @@ from types import SimpleNamespace
 import pytest
 from builds import build, problems, tree, wait_for
 
-from xtts.precompute.build.build_request import make_request
 from xtts.precompute.features import scan
 from xtts.precompute.features.extract import read_mel
+from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.engine import TaskEngine, ThisProcess
 from xtts.precompute.workers.open_engine import open_engine, ray_address_of

@@ -10,17 +10,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from xtts.precompute.build.audio_index import measure_sample
-from xtts.precompute.build.build_request import BuildRequest
-from xtts.precompute.build.commit import commit, describe, sweep
-from xtts.precompute.build.index_rows import with_sums, write_index
-from xtts.precompute.build.rejections import check_rejects, rejected_clips
-from xtts.precompute.build.remote_cache import RemoteCache
-from xtts.precompute.build.shard_plan import ShardPlan
-from xtts.precompute.build.staging import StagingArea
-from xtts.precompute.build.survey import Survey, survey
 from xtts.precompute.features.extract import ShardTask, Sums, write_shard
 from xtts.precompute.features.tables import counted, pack, read_table
+from xtts.precompute.pipeline.audio_index import measure_sample
+from xtts.precompute.pipeline.build_request import BuildRequest
+from xtts.precompute.pipeline.commit import commit, describe, sweep
+from xtts.precompute.pipeline.index_rows import with_sums, write_index
+from xtts.precompute.pipeline.rejections import check_rejects, rejected_clips
+from xtts.precompute.pipeline.remote_cache import RemoteCache
+from xtts.precompute.pipeline.shard_plan import ShardPlan
+from xtts.precompute.pipeline.staging import StagingArea
+from xtts.precompute.pipeline.survey import Survey, survey
 from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.shared_folders import beside

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.features.extract import Sums
+from xtts.precompute.pipeline.shard_plan import Plan, ShardPlan
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import Statistics
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema, strings, with_column

@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from xtts.precompute.build.remote_cache import RemoteCache
-from xtts.precompute.build.shard_plan import Plan
-from xtts.precompute.build.staging import StagingArea, file_sha256
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.pipeline.remote_cache import RemoteCache
+from xtts.precompute.pipeline.shard_plan import Plan
+from xtts.precompute.pipeline.staging import StagingArea, file_sha256
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import (

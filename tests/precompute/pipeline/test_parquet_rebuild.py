@@ -12,7 +12,7 @@ from builds import build, problems, shards
 from cache_files import index_path
 
 from xtts.precompute.archives import parquet_files
-from xtts.precompute.build.build_cache import BuildReport
+from xtts.precompute.pipeline.build_cache import BuildReport
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 

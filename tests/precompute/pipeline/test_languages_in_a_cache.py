@@ -170,7 +170,7 @@ def test_a_clip_in_another_language_is_written_again(corpus, tmp_path):
 def test_a_tokenizer_that_is_left_open_is_decided_once(corpus, tmp_path, monkeypatch):
     """Espeak-ng is not loaded: tests of speech need a process without it."""
     there = [True]
-    monkeypatch.setattr("xtts.precompute.build.build_request.can_phonemise", lambda language: there[0])
+    monkeypatch.setattr("xtts.precompute.pipeline.build_request.can_phonemise", lambda language: there[0])
     monkeypatch.setattr("xtts.shared.text.phonemes._spoken_clauses", lambda text, voice: [(text, "həloʊ")])
     root, cache, other = corpus("A sentence of some length."), tmp_path / "cache", tmp_path / "other"
     assert "text.tokenizer auto: phonemes (espeak-ng is installed)" in explain(root, cache)

@@ -10,9 +10,9 @@ import soundfile
 from builds import Listener, build, shards
 from cache_files import index_path
 
-from xtts.precompute.build.build_cache import BuildReport, explain_build
-from xtts.precompute.build.build_request import make_request
 from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.pipeline.build_cache import BuildReport, explain_build
+from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.engine import WorkerPool
 from xtts.shared.cache.cache_spec import load_spec, without_digest
 from xtts.shared.cache.clip_index import read_index

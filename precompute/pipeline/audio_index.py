@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtts.precompute.build.shard_plan import Plan, ShardPlan
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.audio_names import WITH_MELS
 from xtts.precompute.features.extract import Sums, sums_of_clips
 from xtts.precompute.features.tables import pack
+from xtts.precompute.pipeline.shard_plan import Plan, ShardPlan
 from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.shared.cache.clip_index import KEPT, clips_of, index_schema
 from xtts.shared.config import Config

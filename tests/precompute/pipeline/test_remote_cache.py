@@ -7,10 +7,10 @@ import soundfile
 from builds import build
 from click.testing import CliRunner
 
-from xtts.precompute.build import remote_cache
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
+from xtts.precompute.pipeline import remote_cache
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_copy import CacheCopy, local_cache

@@ -10,8 +10,8 @@ import pytest
 from builds import Listener, build, tree
 from fuzzing import fresh_seed
 
-from xtts.precompute.build.build_cache import BuildReport
 from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.pipeline.build_cache import BuildReport
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index

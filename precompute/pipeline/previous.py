@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtts.precompute.build.shard_plan import ShardPlan
-from xtts.precompute.build.staging import file_sha256, shard_settings, size_of
 from xtts.precompute.features.cached_mels import STORED_FACTS, StoredClips
 from xtts.precompute.features.scan import SAME_CLIP, SAME_FILE
 from xtts.precompute.features.tables import pack
+from xtts.precompute.pipeline.shard_plan import ShardPlan
+from xtts.precompute.pipeline.staging import file_sha256, shard_settings, size_of
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, Shard, load_spec, shard_place, without_digest
 from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index, with_column

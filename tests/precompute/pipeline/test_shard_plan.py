@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from xtts.precompute.build import shard_plan
-from xtts.precompute.build.shard_plan import Plan, PreviousPlan, digest_columns, held_out, plan_columns
 from xtts.precompute.features.filters import filter_by_lengths
+from xtts.precompute.pipeline import shard_plan
+from xtts.precompute.pipeline.shard_plan import Plan, PreviousPlan, digest_columns, held_out, plan_columns
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import SHARD_PATTERN, shard_count, shard_file, shard_place, with_digest
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of

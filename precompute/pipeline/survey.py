@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.precompute.build.build_request import TOKENISED_AGAIN, BuildRequest
-from xtts.precompute.build.previous import PreviousCache, reopened
-from xtts.precompute.build.rejections import check_rejects, rejected_clips
-from xtts.precompute.build.shard_plan import Plan, ShardPlan, plan_cache, plan_columns, previous_plan
-from xtts.precompute.build.staging import StagingArea, shard_settings
 from xtts.precompute.corpus.clip_audio import find_audio
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.features.cached_mels import StoredClips
@@ -21,6 +16,11 @@ from xtts.precompute.features.finished_shard import Finished
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.scan import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, Scanner, ScanTask, scan
 from xtts.precompute.features.tables import pack, unpack
+from xtts.precompute.pipeline.build_request import TOKENISED_AGAIN, BuildRequest
+from xtts.precompute.pipeline.previous import PreviousCache, reopened
+from xtts.precompute.pipeline.rejections import check_rejects, rejected_clips
+from xtts.precompute.pipeline.shard_plan import Plan, ShardPlan, plan_cache, plan_columns, previous_plan
+from xtts.precompute.pipeline.staging import StagingArea, shard_settings
 from xtts.precompute.workers.engine import Progress, TaskEngine, ThisProcess
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import round_up

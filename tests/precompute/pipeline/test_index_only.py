@@ -10,8 +10,8 @@ import soundfile
 from builds import build, problems, tree
 from cache_files import index_path
 
-from xtts.precompute.build import audio_index
-from xtts.precompute.build.build_request import make_request
+from xtts.precompute.pipeline import audio_index
+from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
 from xtts.shared.cache.clip_index import clip_table, clips_of, read_index
@@ -61,7 +61,7 @@ def test_either_kind_becomes_the_other(indexed, tiny_cache, tiny_corpus, tiny_co
 
 
 def test_statistics_of_many_clips_are_those_of_a_sample(indexed, tiny_corpus, tiny_config, tmp_path, monkeypatch):
-    monkeypatch.setattr("xtts.precompute.build.audio_index.SAMPLE_CLIPS", 4)
+    monkeypatch.setattr("xtts.precompute.pipeline.audio_index.SAMPLE_CLIPS", 4)
     build(tiny_corpus, tmp_path / "features", tiny_config, index_only=True)
     rows = [row for row in read_index(index_path(tmp_path / "features")) if row.is_kept]
     measured = [row for row in rows if row.mel_square_sum]

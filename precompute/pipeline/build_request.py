@@ -5,15 +5,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xtts.precompute.build.audio_index import refuse_unsuited
-from xtts.precompute.build.previous import PreviousCache, languages_of, open_previous
-from xtts.precompute.build.remote_cache import RemoteCache
-from xtts.precompute.build.staging import refuse_foreign_folder
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.crops import cut_clips
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.remote_corpus import with_folders
+from xtts.precompute.pipeline.audio_index import refuse_unsuited
+from xtts.precompute.pipeline.previous import PreviousCache, languages_of, open_previous
+from xtts.precompute.pipeline.remote_cache import RemoteCache
+from xtts.precompute.pipeline.staging import refuse_foreign_folder
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import ENGLISH

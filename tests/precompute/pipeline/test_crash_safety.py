@@ -27,7 +27,7 @@ SETTINGS = {"shapes.buckets": 6, "split.validation_fraction": 0.2, "text.tokeniz
 CONFIG, OTHER = load_config("tiny", flags=SETTINGS), load_config("tiny", flags={"text.add_blank": False})
 HALTED = f"""
 import time
-from xtts.precompute.build.staging import StagingArea
+from xtts.precompute.pipeline.staging import StagingArea
 
 def stage_and_wait(*given, stage=StagingArea.stage, **options):
     done = stage(*given, **options)
