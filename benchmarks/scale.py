@@ -24,8 +24,8 @@ from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
 from xtts.precompute.library import build_cache
+from xtts.precompute.pipeline.plan import plan_cache, plan_columns
 from xtts.precompute.pipeline.previous import PreviousCache
-from xtts.precompute.pipeline.shard_plan import plan_cache, plan_columns
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
 from xtts.shared.config_files import load_config
 from xtts.shared.system.machine import peak_resident_bytes

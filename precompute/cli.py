@@ -138,13 +138,13 @@ def build(
             with Display() as display:
                 corpora = parse_data(data, layout=layout, columns=columns)
                 request = make_request(
-                    corpora, at, settings, workers=workers, limit=limit, fresh=fresh, index_only=index_only,
-                    ray_address=address,
+                    corpora, at, settings, limit=limit, fresh=fresh, index_only=index_only,
+                    spans_machines=pool.spans_machines,
                 )  # fmt: skip
                 if dry_run:
-                    explain_build(request, display)
+                    explain_build(request, pool, display)
                     return
-                report = run_build(request, display, pool)
+                report = run_build(request, pool, display)
         click.echo(build_summary(report, cache))
 
 

@@ -9,7 +9,7 @@ from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.engine import Progress
-from xtts.precompute.workers.open_engine import ray_address_of
+from xtts.precompute.workers.open_engine import open_engine, ray_address_of
 from xtts.shared.config_flags import config_names, resolve
 from xtts.shared.storage.urls import path_or_url
 from xtts.shared.system.machine import usable_cores
@@ -59,12 +59,13 @@ def build_cache(
     Raises:
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
+    pool = open_engine(usable_cores() if workers is None else workers, ray_address_of(engine, ray_address))
     request = make_request(
         parse_data(data, layout=layout, columns=columns), path_or_url(cache),
-        resolve(config_names(config), (), settings or {}), workers=usable_cores() if workers is None else workers,
-        limit=limit, fresh=fresh, index_only=index_only, ray_address=ray_address_of(engine, ray_address),
+        resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh, index_only=index_only,
+        spans_machines=pool.spans_machines,
     )  # fmt: skip
-    return run_build(request, progress or Progress())
+    return run_build(request, pool, progress or Progress())
 
 
 def verify_cache(

@@ -14,13 +14,12 @@ from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
-from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredMels
-from xtts.precompute.features.extract import extract_mel
+from xtts.precompute.features.clip_features import extract_mel
+from xtts.precompute.features.index_only import audio_name
 from xtts.precompute.pipeline.build_cache import run_build
 from xtts.precompute.pipeline.build_request import BuildRequest, make_request
-from xtts.precompute.workers.engine import Progress
-from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
@@ -37,42 +36,38 @@ _TOLERANCE = {"float32": MEL_TOLERANCE, "float16": 0.02}
 """In log-mel, by stored type: of float16 two steps at the quiet end, which another FFT library may cause."""
 
 
-def cache_request(
-    cache: Path, data: Data, *, workers: int, limit: int | None = None, ray_address: str | None = None
-) -> BuildRequest:
-    """The request that would build this cache again, with its own weights."""
+def cache_request(cache: Path, data: Data, *, limit: int | None = None, exclude: Collection[str] = ()) -> BuildRequest:
+    """The request that would build this cache again, with its own weights; exclude: shards that must not be reused."""
     spec = load_spec(cache)
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
-    request = make_request(
-        data, cache, config, workers=workers, limit=limit, index_only=spec.names_audio, ray_address=ray_address,
-        keep_lexicon=True,
-    )  # fmt: skip
-    return replace(request, corpora=replace(request.corpora, weights=spec.weights))
+    request = make_request(data, cache, config, limit=limit, index_only=spec.names_audio, keep_lexicon=True)
+    corpora = replace(request.corpora, weights=spec.weights)
+    return replace(request, corpora=corpora, exclude=frozenset(exclude))
 
 
 def repair_cache(
-    cache: Path, data: Data, findings: Iterable[CacheFinding], *, workers: int, progress: Progress,
-    ray_address: str | None = None,
-) -> None:  # fmt: skip
+    cache: Path, data: Data, findings: Iterable[CacheFinding], pool: TaskEngine, progress: Progress
+) -> None:
     """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed.
 
     Exactly these files, to the bytes that `cache.json` promises; without the index all of them.
     """
     spec = load_spec(cache)
-    request = cache_request(cache, data, workers=workers, limit=spec.index_rows, ray_address=ray_address)
-    broken, there = {finding.file for finding in findings}, len(request.corpora.clips)
-    if there < spec.index_rows:
+    broken = {finding.file for finding in findings}
+    request = cache_request(cache, data, limit=spec.index_rows, exclude=broken)
+    clips = len(request.corpora.clips)
+    if clips < spec.index_rows:
         wanted = f"the {spec.index_rows} that the cache was built from"
         raise LockstepError(
-            request.corpora.name, found=f"{there} clips", expected=wanted, fix=build_command(cache), exit_code=1
+            request.corpora.name, found=f"{clips} clips", expected=wanted, fix=build_command(cache), exit_code=1
         )
     if spec.index_file in broken:
         _check_ids(cache, spec, broken, request)
     elif changed := check_corpus(cache, request):
         found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
         raise LockstepError(request.corpora.name, found=found, fix=build_command(cache), exit_code=1)
-    if run_build(replace(request, exclude=frozenset(broken)), progress).spec.index_sha256 != spec.index_sha256:
+    if run_build(request, pool, progress).spec.index_sha256 != spec.index_sha256:
         progress.say(f"{spec.index_file}: the corpus has changed since; the cache is of the corpus as it is now")
 
 
@@ -136,7 +131,7 @@ _Job = tuple[IndexRow, Path]
 """A clip to compute again, and its shard."""
 
 
-def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> list[CacheFinding]:
+def check_features(cache: Path, request: BuildRequest, pool: TaskEngine, *, clips: int | None) -> list[CacheFinding]:
     """Compute features again and compare: of all clips, or of some, chosen by the digest of their records."""
     spec = load_spec(cache)
     files = shard_places(spec)
@@ -145,8 +140,8 @@ def check_features(cache: Path, request: BuildRequest, *, clips: int | None) -> 
     chosen = sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
     jobs = [(row, (cache / files[row.place]).absolute()) for row in chosen]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
-    with _with_room(request) as extractor, open_engine(request.workers, request.ray_address) as engine:
-        found = [finding for part in engine.run(partial(_compare, extractor), chunks) for finding in part]
+    with _with_room(request) as extractor, pool:
+        found = [finding for part in pool.run(partial(_compare, extractor), chunks) for finding in part]
     return sorted(found, key=lambda finding: finding.where)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from xtts.precompute.check.verify import CacheFinding, verify_cache
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.workers.engine import Progress
+from xtts.precompute.workers.open_engine import open_engine
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
@@ -63,13 +64,13 @@ def find_problems(
     if repair and findings:
         for finding in findings:
             progress.say(str(finding))
-        repair_cache(cache, against, findings, workers=workers, progress=progress, ray_address=ray_address)
+        repair_cache(cache, against, findings, open_engine(workers, ray_address), progress)
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
         findings = check()
     if not findings:
         with ReadLock(cache):
-            request = cache_request(cache, against, workers=workers, ray_address=ray_address)
+            request = cache_request(cache, against)
             findings = check_corpus(cache, request)
             if deep is not None:
-                findings += check_features(cache, request, clips=deep or None)
+                findings += check_features(cache, request, open_engine(workers, ray_address), clips=deep or None)
     return findings

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.config import Config
+from xtts.shared.feature_settings import stored_features
 from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 
@@ -54,6 +56,11 @@ class FeatureExtractor(AudioFiles):
     """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
     index_only: bool = False
     """Records name the audio instead of holding its mel."""
+
+    @cached_property
+    def features(self) -> dict[str, dict[str, object]]:
+        """The settings that decide the bytes of a cache, as it stores them."""
+        return stored_features(self.config)
 
     @property
     def profile(self) -> MelProfile:

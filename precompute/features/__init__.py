@@ -1,1 +1,1 @@
-"""What workers do with clips: scan them, compute their features, write their shards."""
+"""What workers do with a clip: compute its mel, filter it, reuse stored mels."""

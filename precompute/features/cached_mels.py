@@ -1,4 +1,4 @@
-"""Mels of an earlier cache, read back so that no audio is decoded twice."""
+"""Mels of the previous cache, read back so that no audio is decoded twice."""
 
 import os
 import struct
@@ -16,37 +16,40 @@ from xtts.shared.errors import LockstepError, repair_command
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredMel:
-    """Where a clip's mel lies, and what is known of it."""
+    """A mel of the previous cache."""
 
     path: Path
+    """Its shard."""
     position: int
-    """Of its record in the shard `path`."""
+    """Of its record in the shard."""
     audio_sha256: str
     sums: tuple[float, float]
     """Of the mel, and of its squares."""
 
 
-STORED_FACTS = ["split", "bucket", "shard", "corpus", "position", "audio_sha256", "mel_sum", "mel_square_sum"]
-"""Columns of an index that say where a mel lies."""
+STORED_COLUMNS = ["split", "bucket", "shard", "corpus", "position", "audio_sha256", "mel_sum", "mel_square_sum"]
+"""Columns of an index that make a `StoredMel`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredClips:
-    """Of the clips of a task those whose mels the finished cache holds."""
+    """The clips of a task whose mels the previous cache holds."""
 
-    places: np.ndarray
-    """Places in the task."""
+    positions: np.ndarray
+    """Of the clips in the task."""
     rows: bytes
-    """Their rows of that cache: a packed table with `STORED_FACTS`."""
+    """Their rows in that cache: a packed table with `STORED_COLUMNS`."""
     files: Mapping[ShardPlace, Path]
     """Its shards that hold them."""
 
-    def by_place(self) -> dict[int, StoredMel]:
-        """Where each mel lies."""
-        rows = zip(self.places.tolist(), zip(*unpack(self.rows).to_pydict().values(), strict=True), strict=True)
+    def by_position(self) -> dict[int, StoredMel]:
+        """Position in the task to the mel."""
+        rows = zip(*unpack(self.rows).to_pydict().values(), strict=True)
         return {
-            place: StoredMel(path=self.files[ShardPlace(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:])
-            for place, row in rows
+            position: StoredMel(
+                path=self.files[ShardPlace(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:]
+            )
+            for position, row in zip(self.positions.tolist(), rows, strict=True)
         }
 
 
@@ -59,7 +62,7 @@ class StoredMels:
     _offsets: dict[Path, list[int]] = field(default_factory=dict)
 
     def read_record(self, path: Path, position: int, clip_id: str) -> Record:
-        """The whole record at a position of a shard; a `LockstepError` when it does not read back as this clip's."""
+        """The record at a position of a shard; a `LockstepError` if it does not read back as this clip's."""
         try:
             with path.open("rb", buffering=0) as file:
                 if path not in self._offsets:
@@ -78,7 +81,7 @@ class StoredMels:
 
 
 def _record_offsets(descriptor: int) -> list[int]:
-    """Where each record starts, and where the last one ends."""
+    """Bytes from the start of the file to each record, and to the end of the last one."""
     size, offsets = os.fstat(descriptor).st_size, [0]
     while offsets[-1] + FRAME_BYTES <= size:
         (length,) = struct.unpack("<Q", os.pread(descriptor, 8, offsets[-1]))

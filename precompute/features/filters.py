@@ -1,13 +1,25 @@
-"""Rejecting clips by their lengths and by `data.filters`."""
+"""Rejected clips: by their lengths, and by `data.filters`. Too many stop a build."""
+
+from collections.abc import Mapping
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from xtts.precompute.corpus.clip_audio import same_file
+from xtts.precompute.corpus.corpora import Corpora
+from xtts.precompute.corpus.corpus_files import described_files, visible_names
+from xtts.precompute.features.tables import counted
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import MAX_TOKENS
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import MISSING_AUDIO, REJECTED, IndexRow, rows_of, strings
 from xtts.shared.cache.quality_stats import letters_per_second
 from xtts.shared.config import Config, FilterConfig
+from xtts.shared.errors import LockstepError
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_EXAMPLES = 3
 MOST_FRAMES = 2**16
 """Limit of a clip's frames (12 minutes): a bucket of longer ones would not fit into memory."""
 
@@ -39,7 +51,7 @@ def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
 
 
 def filter_by_lengths(row: IndexRow, config: Config) -> IndexRow:
-    """Reject a scanned clip by its counts of frames and tokens, unless the scan has rejected it."""
+    """Reject a scanned clip with too few or too many frames or tokens; a rejected row stays as it is."""
     if row.reason:
         return row
     profile, shapes = mel_profile(config.audio.profile), config.shapes
@@ -61,7 +73,7 @@ def filter_by_lengths(row: IndexRow, config: Config) -> IndexRow:
 
 
 def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
-    """Reject a clip by the measures of its signal, if there are any, unless it is rejected already."""
+    """Reject a clip by the quality of its samples, if it was measured; a rejected row keeps its reason."""
     if row.reason or row.quality is None:
         return row
     quality = row.quality
@@ -74,14 +86,62 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
     )  # fmt: skip
 
 
-def ask_for_samples(filters: FilterConfig) -> bool:
-    """Whether any of the filters needs decoded audio."""
+def needs_samples(filters: FilterConfig) -> bool:
+    """Whether a filter needs decoded audio."""
     limits = (filters.min_loudness_db, filters.max_noise_floor_db, filters.max_clipped_share)
     return any(limit is not None for limit in (*limits, filters.max_edge_silence_seconds))
 
 
 def must_be_measured(row: IndexRow, previous: IndexRow | None) -> bool:
-    """Whether a filter by signal needs the clip decoded: not if the previous build rejected it while writing it."""
+    """Whether a filter by samples needs the clip decoded; False if writing its record once showed a fault."""
     if row.reason or row.quality is not None:
         return False
     return not (previous and previous.reason and previous.split and same_file(row, previous))
+
+
+def rejected_clips(*tables: "pa.Table") -> "pa.Table":
+    """The rejected rows of tables with the columns of an index, in one table."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pa.concat_tables([table.filter(pc.equal(table["status"], REJECTED)) for table in tables])
+
+
+def check_rejects(rejected: "pa.Table", corpora: Corpora, config: Config, *, of: int) -> None:
+    """Raise a `LockstepError` if too many of the clips, or all, are rejected; of: count of clips."""
+    reasons, share = counted(rejected["reason"]), config.shapes.max_reject_fraction
+    if len(rejected) < of and len(rejected) <= share * of:
+        return
+    found = "; ".join(f"{count} {reason} ({_examples(rejected, reason)})" for reason, count in reasons.items())
+    if MISSING_AUDIO in reasons:
+        found += _files_instead(rejected, corpora.roots)
+    if len(rejected) == of:
+        raise LockstepError(corpora.name, found=f"all {of} clips are rejected: {found}", exit_code=1)
+    fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
+    found = f"{len(rejected)} of {of} clips are rejected: {found}"
+    raise LockstepError(corpora.name, found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+
+
+def _of_reason(rejected: "pa.Table", reason: str, count: int) -> "pa.Table":
+    import pyarrow.compute as pc
+
+    return rejected.filter(pc.equal(rejected["reason"], reason)).slice(0, count)
+
+
+def _files_instead(rejected: "pa.Table", roots: Mapping[str, Path]) -> str:
+    """The first missing file, and what its folder holds; empty if it should be in an archive."""
+    (row,) = rows_of(_of_reason(rejected, MISSING_AUDIO, 1))
+    if row.clip.archive[0]:
+        return ""
+    root, source = roots[row.clip.corpus], PurePath(row.clip.source)
+    others = [name for name in visible_names(root / source.parent) if name != source.name]
+    alike = [name for name in others if name.casefold() == source.name.casefold()]
+    there = (
+        f"{alike[0]} is (case differs)" if alike else described_files(root, dict.fromkeys((str(source.parent), ".")))
+    )
+    return f"; {row.clip.source} is not there, but {there}"
+
+
+def _examples(rejected: "pa.Table", reason: str) -> str:
+    ids = strings(_of_reason(rejected, reason, _EXAMPLES + 1)["id"])
+    return ", ".join(ids[:_EXAMPLES]) + ", ..." * (len(ids) > _EXAMPLES)

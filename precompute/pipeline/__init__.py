@@ -1,1 +1,1 @@
-"""From corpus to cache: survey, plan, stage, commit."""
+"""The steps from corpus to cache: scan, plan, write, index, commit."""

@@ -1,32 +1,34 @@
-"""Stage 1 from corpus to cache: survey, write what is missing, commit."""
+"""Stage 1 from corpus to cache: scan, plan, write, index, commit."""
 
 import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from xtts.precompute.features.extract import ShardTask, Sums, write_shard
-from xtts.precompute.features.tables import counted, pack, read_table
-from xtts.precompute.pipeline.audio_index import measure_sample
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.features.filters import check_rejects, rejected_clips
+from xtts.precompute.features.mel_check import compute_mel_check
+from xtts.precompute.features.tables import counted
 from xtts.precompute.pipeline.build_request import BuildRequest
+from xtts.precompute.pipeline.changes import change_lines
 from xtts.precompute.pipeline.commit import commit, describe, sweep
-from xtts.precompute.pipeline.index_rows import with_sums, write_index
-from xtts.precompute.pipeline.rejections import check_rejects, rejected_clips
+from xtts.precompute.pipeline.index import measure_sample, write_index
+from xtts.precompute.pipeline.plan import Plan, ShardPlan, plan_cache, plan_columns
+from xtts.precompute.pipeline.previous import PreviousCache, open_previous
 from xtts.precompute.pipeline.remote_cache import RemoteCache
-from xtts.precompute.pipeline.shard_plan import ShardPlan
+from xtts.precompute.pipeline.scan import scan_clips
 from xtts.precompute.pipeline.staging import StagingArea
-from xtts.precompute.pipeline.survey import Survey, survey
+from xtts.precompute.pipeline.write import ShardWork, find_missing, write_missing
 from xtts.precompute.workers.engine import Progress, TaskEngine
-from xtts.precompute.workers.open_engine import open_engine
 from xtts.precompute.workers.shared_folders import beside
-from xtts.precompute.workers.stopping import check_free_space, disk_errors_explained
+from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import source_rate
-from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec, Shard, without_digest
+from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
 from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
@@ -65,61 +67,112 @@ class BuildReport:
     0 where workers were on other machines."""
 
 
-def run_build(request: BuildRequest, progress: Progress, pool: TaskEngine | None = None) -> BuildReport:
-    """Do what a checked request asks for; `pool` may have been started before."""
-    started, cache, config = time.monotonic(), request.cache, request.config
+@dataclass(frozen=True, kw_only=True)
+class _Work:
+    """What scan and plan show: the clips, the cache to be, and what is missing of it."""
+
+    extractor: FeatureExtractor
+    previous: PreviousCache
+    clips: "pa.Table"
+    """All clips after the scan, with the columns of an index."""
+    letters: list[LetterCounts]
+    """Of each language."""
+    plan: Plan
+    shards: ShardWork
+
+    def rows_of(self, staging: StagingArea, shard: ShardPlan) -> "pa.Table":
+        """The rows of a finished shard's clips as the index has them."""
+        if shard.file in self.shards.reused:
+            return self.previous.rows_of(shard, self.clips.take(shard.clips))
+        return staging.rows(shard.file)
+
+
+def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> BuildReport:
+    """Do what a checked request asks for; the processes of `pool` end with it."""
+    started, cache = time.monotonic(), request.cache
     with disk_errors_explained(cache), ExitStack() as stack:
         cache.mkdir(parents=True, exist_ok=True)
         stack.enter_context(exclusive(cache))
-        remote = _remote(request, stack)
-        with pool or open_engine(request.workers, request.ray_address) as pool:
+        remote = _fetch(request, stack)
+        with pool:
             staging = StagingArea(cache)
             staging.open(fresh=request.fresh)
-            found = survey(request, staging, pool, progress)
-            for line in found.changes:
-                progress.say(line)
-            finished = _write_missing(request, found, staging, pool, progress)
-            rows = partial(_rows_of, found, staging)
-            rejected = rejected_clips(found.clips, *map(rows, found.plan.shards))
-            check_rejects(rejected, config, request.corpora.name, request.corpora.roots, of=len(found.clips))
-            if found.extractor.index_only:
-                sums = measure_sample(rows, found.plan, found.extractor, pool, progress)
-                rows = partial(_rows_of, found, staging, sums=sums)
+            work = _scan_and_plan(request, staging, pool, progress)
+            plan, clips, extractor = work.plan, work.clips, work.extractor
+            written = write_missing(work.shards.missing, plan, clips, extractor, staging, pool, progress)
+            finished = {**work.shards.staged, **work.shards.reused, **written}
+            rows_of = partial(work.rows_of, staging)
+            rejected = rejected_clips(clips, *map(rows_of, plan.shards))
+            check_rejects(rejected, request.corpora, extractor.config, of=len(clips))
+            sums = measure_sample(plan, rows_of, extractor, pool, progress) if extractor.index_only else None
             index = staging.scratch / INDEX_FILE
-            statistics, padding_efficiency = write_index(index, found.plan, rows, rejected, config)
-            weights = request.corpora.weights
-            spec = describe(index, statistics, found.plan, finished, config, found.extractor, weights=weights)
-            changed = commit(cache, staging, spec, index, found.extractor.tokenizer, remote)
+            statistics, padding_efficiency = write_index(index, plan, rows_of, rejected, extractor.config, sums)
+            spec = describe(index, statistics, plan, finished, extractor, request.corpora.weights)
+            changed = commit(cache, staging, spec, index, extractor.tokenizer, remote)
             left = sweep(cache, spec)
             if remote is not None:
-                remote.sweep(found.previous.spec, spec)
+                remote.sweep(work.previous.spec, spec)
             if left:
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
         spec=spec,
         rejected=counted(rejected["reason"]),
-        letters=found.letters,
-        unnormalised=int((~found.clips["normalised"].to_numpy()).sum()),
-        speakers=counted(found.clips["speaker"]),
-        languages=counted(found.clips["language"]),
-        low_rates=_low_rates(found.clips, found.extractor.profile.sample_rate),
+        letters=work.letters,
+        unnormalised=int((~clips["normalised"].to_numpy()).sum()),
+        speakers=counted(clips["speaker"]),
+        languages=counted(clips["language"]),
+        low_rates=_low_rates(clips, extractor.profile.sample_rate),
         padding_efficiency=padding_efficiency,
-        kept_shards=len(found.ready),
-        written_shards=len(found.missing),
+        kept_shards=len(finished) - len(written),
+        written_shards=len(written),
         changed=changed,
         wall_seconds=time.monotonic() - started,
-        peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=request.workers),
+        peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=pool.workers),
     )
 
 
-def _remote(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
-    """The cache in an object store that is built, after copying it into the local folder; None for a local one."""
-    if request.remote is None:
+def explain_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> None:
+    """Say what `run_build` would do, and do nothing."""
+    with ExitStack() as stack:
+        stack.enter_context(disk_errors_explained(request.cache))
+        if request.cache.is_dir():
+            stack.enter_context(ReadLock(request.cache))
+        stack.enter_context(pool)
+        scratch = stack.enter_context(TemporaryDirectory(dir=beside(request.cache)))
+        _fetch(request, stack)
+        _scan_and_plan(request, StagingArea(request.cache, Path(scratch)), pool, progress)
+
+
+def _fetch(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
+    """Copy a remote cache into the local folder; errors name its URL from here on. None for a local cache."""
+    if request.url is None:
         return None
-    remote = RemoteCache(request.remote, request.cache)
-    stack.enter_context(rename_in_errors(request.cache, str(request.remote)))
+    stack.enter_context(rename_in_errors(request.cache, str(request.url)))
+    remote = RemoteCache(request.url, request.cache)
     remote.fetch(shards=True)
     return remote
+
+
+def _scan_and_plan(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progress: Progress) -> _Work:
+    """Find out what there is to do, and say it; nothing is written but the audio that has to be unpacked."""
+    extractor = replace(request.extractor, unpacked=staging.scratch)
+    config, features = extractor.config, extractor.features
+    previous = PreviousCache() if request.fresh else open_previous(request.cache, request.exclude)
+    previous.find_rows(request.corpora.clips)
+    staged = {} if request.fresh else staging.finished(request.exclude)
+    clips, letters = scan_clips(request.corpora.clips, extractor, previous, pool, progress)
+    check_rejects(rejected_clips(clips), request.corpora, config, of=len(clips))
+    plan = plan_cache(plan_columns(clips, config.split.seed), config, previous.plan(features))
+    if previous.spec and previous.has_settings(features, "audio"):
+        mel_check = previous.spec.mel_check
+    else:
+        mel_check = next(iter(pool.run(compute_mel_check, [extractor])))
+    extractor = replace(extractor, mel_check=mel_check)
+    shards = find_missing(plan, clips, extractor, staged, previous)
+    changes = change_lines(previous, staged.values(), clips, plan, shards, features, extractor.profile)
+    for line in (*request.corpora.notes, *changes):
+        progress.say(line)
+    return _Work(extractor=extractor, previous=previous, clips=clips, letters=letters, plan=plan, shards=shards)
 
 
 def _low_rates(clips: "pa.Table", rate: int) -> dict[int, int]:
@@ -127,68 +180,3 @@ def _low_rates(clips: "pa.Table", rate: int) -> dict[int, int]:
     for notes, count in counted(clips["notes"]).items():
         rates[source_rate(notes, rate)] += count
     return {hertz: count for hertz, count in rates.items() if hertz < rate}
-
-
-def explain_build(request: BuildRequest, progress: Progress) -> None:
-    """Say what `run_build` would do, and do nothing."""
-    with ExitStack() as stack:
-        stack.enter_context(disk_errors_explained(request.cache))
-        if request.cache.is_dir():
-            stack.enter_context(ReadLock(request.cache))
-        pool = stack.enter_context(open_engine(request.workers, request.ray_address))
-        scratch = stack.enter_context(TemporaryDirectory(dir=beside(request.cache)))
-        _remote(request, stack)
-        staging = StagingArea(request.cache, Path(scratch))
-        for line in survey(request, staging, pool, progress).changes:
-            progress.say(line)
-
-
-def _write_missing(
-    request: BuildRequest, found: Survey, staging: StagingArea, pool: TaskEngine, progress: Progress
-) -> dict[str, Shard]:
-    """Write every shard that is not there yet, the largest first so that no worker is left alone at the end.
-
-    All finished shards, by file without digest.
-    """
-    finished = dict(found.ready)
-    sizes = {shard.file: found.plan.bytes_of(shard, request.config) for shard in found.missing}
-    ordered = sorted(found.missing, key=lambda shard: (-sizes[shard.file], shard.file))
-    check_free_space(request.cache, sum(sizes.values()))
-    frames = {shard.file: found.plan.columns.frames[shard.clips] for shard in found.missing}
-    seconds = {file: found.extractor.profile.seconds(int(some.sum())) for file, some in frames.items()}
-    progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
-    tasks = (_task(shard, found, staging, sync=pool.spans_machines) for shard in ordered)
-    for path in pool.run(partial(write_shard, found.extractor), tasks):
-        shard = staging.stage(path, from_elsewhere=pool.spans_machines)
-        file = without_digest(shard.file)
-        finished[file] = shard
-        progress.advance(len(frames[file]), seconds[file])
-    return finished
-
-
-def _task(shard: ShardPlan, found: Survey, staging: StagingArea, *, sync: bool) -> ShardTask:
-    return ShardTask(
-        file=shard.file,
-        path=staging.part(shard.file),
-        settings=found.settings[shard.file],
-        place=shard.place,
-        shape=found.plan.shapes[shard.place.bucket],
-        rows=pack(found.clips.take(shard.clips)),
-        speakers=found.plan.speakers_of(shard),
-        stored=found.stored[shard.file],
-        sync=sync,
-    )
-
-
-def _rows_of(
-    found: Survey, staging: StagingArea, shard: ShardPlan, *, sums: Mapping[str, Sums] | None = None
-) -> "pa.Table":
-    """The rows of a shard's clips as the index has them: of today for a kept shard, or as a worker wrote them.
-
-    sums: of a sample, where the cache has no mels.
-    """
-    if shard.file in found.ready and shard.file not in found.staged:
-        rows = found.previous.rows_of(shard, found.clips.take(shard.clips))
-    else:
-        rows = read_table(staging.rows_path(shard.file)).replace_schema_metadata(None)
-    return rows if sums is None else with_sums(rows, sums)

@@ -10,7 +10,7 @@ from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.crops import cut_clips
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.precompute.corpus.remote_corpus import with_folders
-from xtts.precompute.pipeline.audio_index import refuse_unsuited
+from xtts.precompute.features.index_only import refuse_unsuited
 from xtts.precompute.pipeline.previous import PreviousCache, languages_of, open_previous
 from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.staging import refuse_foreign_folder
@@ -39,34 +39,29 @@ class BuildRequest:
 
     corpora: Corpora
     cache: Path
-    previous: PreviousCache
-    """What `cache` held, or nothing for a build from nothing."""
-    config: Config
     extractor: FeatureExtractor
-    workers: int
     fresh: bool
-    ray_address: str | None = None
-    """Where the tasks run: see `open_engine`."""
-    remote: StoreUrl | None = None
+    """Keep nothing of the cache in the folder."""
+    url: StoreUrl | None = None
     """The cache in an object store for which `cache` is the folder to work in."""
     exclude: frozenset[str] = frozenset()
-    """Shards that must not be used, whatever they look like."""
+    """Shards that must not be reused, by file."""
 
 
 def make_request(
-    data: Data, given: PathOrUrl, config: Config, *, workers: int, limit: int | None = None, fresh: bool = False,
-    ray_address: str | None = None, index_only: bool = False, keep_lexicon: bool = False,
+    data: Data, given: PathOrUrl, config: Config, *, limit: int | None = None, fresh: bool = False,
+    index_only: bool = False, keep_lexicon: bool = False, spans_machines: bool = False,
 ) -> BuildRequest:  # fmt: skip
     """Check what was asked for, before anything is created; of a remote cache the small files are fetched.
 
-    keep_lexicon: that of the cache, instead of the file that `config` names.
+    keep_lexicon: that of the cache, instead of the file that `config` names. spans_machines: as of the `TaskEngine`.
     """
-    remote, cache = (None, given) if isinstance(given, Path) else (given, given.local_folder("builds"))
-    if remote is not None and ray_address is not None:
+    url, cache = (None, given) if isinstance(given, Path) else (given, given.local_folder("builds"))
+    if url is not None and spans_machines:
         fix = "build into a folder that all machines see, and copy it there"
-        raise LockstepError("--engine ray", found=f"--cache {remote}", expected="a folder", fix=fix)
-    if remote is not None:
-        RemoteCache(remote, cache).fetch(shards=False)
+        raise LockstepError("--engine ray", found=f"--cache {url}", expected="a folder", fix=fix)
+    if url is not None:
+        RemoteCache(url, cache).fetch(shards=False)
     refuse_foreign_folder(cache)
     mel_profile(config.audio.profile)  # an unknown name is refused before anything is read
     previous = PreviousCache() if fresh else open_previous(cache)
@@ -82,8 +77,8 @@ def make_request(
     language = config.text.language if config.text.expand_numbers else None
     entries, urls = with_folders(parse_data(data))
     with disk_errors_explained(cache), ExitStack() as stack:
-        for folder, url in urls.items():  # errors about the local folder of a remote corpus name its URL
-            stack.enter_context(rename_in_errors(folder, str(url)))
+        for folder, corpus_url in urls.items():  # errors about the local folder of a remote corpus name its URL
+            stack.enter_context(rename_in_errors(folder, str(corpus_url)))
         corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:
         refuse_unsuited(corpora.clips, config)
@@ -93,17 +88,8 @@ def make_request(
     tokenizer = _tokenizer(corpora.clips, config, previous, stored, lexicon)
     clips = cut_clips(corpora.clips, corpora.roots, config) if config.audio.crop_frames else corpora.clips
     corpora = replace(corpora, clips=clips, notes=(*corpora.notes, *notes))
-    return BuildRequest(
-        corpora=corpora,
-        cache=cache,
-        previous=previous,
-        config=config,
-        extractor=FeatureExtractor(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only),
-        workers=workers,
-        fresh=fresh,
-        ray_address=ray_address,
-        remote=remote,
-    )
+    extractor = FeatureExtractor(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only)
+    return BuildRequest(corpora=corpora, cache=cache, extractor=extractor, fresh=fresh, url=url)
 
 
 def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, list[str]]:
@@ -140,7 +126,7 @@ def _tokenizer(
     if text.tokenizer == "bpe" or set(codes) != {ENGLISH}:
         new = pc.is_valid(language)
         if stored is not None and stored.lexicon == lexicon:
-            new = pc.invert(previous.knows(clips, text.language))
+            new = pc.invert(previous.has_texts(clips, text.language))
         own = (strings(clips["text"].filter(pc.and_(new, pc.equal(language, code)))) for code in codes)
         texts = {code: [apply_lexicon(one, lexicon) for one in some] for code, some in zip(codes, own, strict=True)}
     else:

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.pipeline.plan import Plan
 from xtts.precompute.pipeline.remote_cache import RemoteCache
-from xtts.precompute.pipeline.shard_plan import Plan
 from xtts.precompute.pipeline.staging import StagingArea, file_sha256
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.shared.audio.mel import FEATURE_VERSION
@@ -30,22 +30,20 @@ from xtts.shared.cache.cache_spec import (
     spec_bytes,
     with_digest,
 )
-from xtts.shared.config import Config
-from xtts.shared.feature_settings import stored_features
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import without_readers
 from xtts.shared.text.tokenizer import Tokenizer
 
 
 def describe(
-    index: Path, statistics: Statistics, plan: Plan, finished: Mapping[str, Shard], config: Config,
-    extractor: FeatureExtractor, *, weights: Mapping[str, float],
+    index: Path, statistics: Statistics, plan: Plan, finished: Mapping[str, Shard], extractor: FeatureExtractor,
+    weights: Mapping[str, float],
 ) -> CacheSpec:  # fmt: skip
     """The contents of `cache.json`.
 
-    index: the file that becomes the index; weights: of the corpora that have another than 1.
+    index: the file that becomes the index; weights: corpus to its sampling weight, unless that is 1.
     """
-    features, profile = stored_features(config), extractor.profile
+    features, profile, config = extractor.features, extractor.profile, extractor.config
     tokenizer_sha256, index_sha256 = extractor.tokenizer.sha256, file_sha256(index)
     roots = {name: str(root.resolve()) for name, root in sorted(extractor.roots.items())}
     return CacheSpec(

@@ -31,7 +31,7 @@ class RemoteCache:
         return self._store.list()
 
     def fetch(self, *, shards: bool) -> None:
-        """Make the folder a copy of the cache; what is damaged or missing there is built again, as the survey says."""
+        """Make the folder a copy of the cache; what is damaged or missing there is built again."""
         if SPEC_FILE not in self._there:
             (self.folder / SPEC_FILE).unlink(missing_ok=True)
             return

@@ -1,21 +1,30 @@
 """What is already done: shards staged by an interrupted build, and the shards of a finished cache."""
 
 import hashlib
+import json
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from xtts.precompute.features.finished_shard import Finished, read_finished, rows_beside
+from xtts.precompute.features.tables import pack, read_table
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, Shard, digest_of, without_digest
+from xtts.shared.cache.clip_index import IndexRow, index_schema, table_of
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import LOCK_FILES
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 WORK_FOLDER = ".building"
+_FACTS = b"shard"
+"""Key of the metadata of the rows' Arrow file."""
 
 
 def shard_settings(
@@ -39,12 +48,54 @@ def shard_settings(
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Finished:
+    """A shard that exists, with what decided its bytes."""
+
+    shard: Shard
+    """As `cache.json` will list it."""
+    settings: str
+    """Digest of all that decides the shard's bytes besides its clips."""
+    clips: str
+    """Digest of the packed rows of its clips, as the scan found them."""
+
+    def holding(self, clips: "pa.Table", settings: str) -> Shard | None:
+        """The shard if it was written of these clips with these settings."""
+        same = (self.settings, self.clips) == (settings, hashlib.sha256(pack(clips)).hexdigest())
+        return self.shard if same else None
+
+
+def rows_beside(shard: Path) -> Path:
+    """Where the rows of a shard lie, wherever the shard does."""
+    return shard.with_suffix(".arrow")
+
+
+def write_rows(shard: Path, done: Finished, rows: Sequence[IndexRow]) -> None:
+    """Write the rows of a shard beside it: its clips in order, those included that were rejected by writing it."""
+    facts = {"shard": done.shard.model_dump(), "settings": done.settings, "clips": done.clips}
+    metadata = {_FACTS: json.dumps(facts).encode()}
+    rows_beside(shard).write_bytes(pack(table_of(rows).replace_schema_metadata(metadata)))
+
+
+def read_finished(path: Path) -> Finished | None:
+    """What such a file says of its shard; None where there is none that can be read: the shard is an unfinished one."""
+    import pyarrow as pa
+
+    try:
+        table = read_table(path)
+        known = table.schema.equals(index_schema(), check_metadata=False)
+        facts = json.loads(table.schema.metadata[_FACTS])
+        return Finished(**{**facts, "shard": Shard(**facts["shard"])}) if known else None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError, pa.ArrowException):
+        return None
+
+
 class StagingArea:
     """The folder inside a cache where shards wait until all of them are there."""
 
     def __init__(self, cache: Path, scratch: Path | None = None) -> None:
         """scratch: another folder for that, where a cache must not be touched."""
-        self._cache, self._scratch = cache, scratch
+        self.cache, self._scratch = cache, scratch
         self._root = cache / WORK_FOLDER
         self._all_scratch = self._root / "scratch"
         self._build = uuid4().hex[:12]
@@ -66,8 +117,8 @@ class StagingArea:
         """
         return self._scratch or (self._all_scratch / self._build).absolute()
 
-    def part(self, file: str) -> Path:
-        """Where a worker writes a shard, at the first attempt or a later one, each under its own name."""
+    def unfinished(self, file: str) -> Path:
+        """Path beside which a worker writes a shard, each attempt under a name of its own."""
         return self.scratch / file.replace("/", "-")
 
     def staged(self, file: str) -> Path:
@@ -88,15 +139,15 @@ class StagingArea:
             raise LockstepError(str(path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
         for written in () if from_elsewhere else (path, rows):
             atomic_files.sync_file(written)
-        waiting = self.rows_path(without_digest(shard.file))
+        waiting = rows_beside(self.staged(without_digest(shard.file)))
         waiting.unlink(missing_ok=True)
         # Rows whose shard the power cut took are no harm: `finished` looks for both.
         atomic_files.move_all([(path, self.staged(shard.file)), (rows, waiting)])
         return shard
 
-    def rows_path(self, file: str) -> Path:
-        """Where the rows of a staged shard wait, by the shard's name without digest."""
-        return rows_beside(self.staged(file))
+    def rows(self, file: str) -> "pa.Table":
+        """Rows of a staged shard, as its worker wrote them; file: its name without digest."""
+        return read_table(rows_beside(self.staged(file))).replace_schema_metadata(None)
 
     def finished(self, exclude: Collection[str] = ()) -> dict[str, Finished]:
         """Shards by name without digest: those staged, and those that an interrupted commit already moved.
@@ -108,7 +159,7 @@ class StagingArea:
             done = read_finished(rows)
             if done is None or done.shard.file in exclude:
                 continue
-            if done.shard.bytes in (size_of(self.staged(done.shard.file)), size_of(self._cache / done.shard.file)):
+            if done.shard.bytes in (size_of(self.staged(done.shard.file)), size_of(self.cache / done.shard.file)):
                 found[without_digest(done.shard.file)] = done
         return found
 

@@ -43,6 +43,8 @@ class TaskEngine:
     The default methods suit an engine without processes.
     """
 
+    workers = 0
+    """Processes of this machine that it starts."""
     spans_machines = False
     """Whether a task may run on another machine, which may see other files."""
 
@@ -92,7 +94,7 @@ class WorkerPool(TaskEngine):
     """Processes of this machine, which end with their parent, even if that is killed."""
 
     def __init__(self, workers: int) -> None:
-        self._workers = workers
+        self.workers = workers
         self._executor: ProcessPoolExecutor | None = None
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -102,8 +104,8 @@ class WorkerPool(TaskEngine):
             self._executor.shutdown(wait=True, cancel_futures=True)
 
     def start(self) -> None:
-        """Submit a task for each process that loads the feature extractor."""
-        for _ in range(self._workers):
+        """Submit a task to each process that loads it."""
+        for _ in range(self.workers):
             self._executor_with_workers().submit(load_extractor)
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
@@ -111,7 +113,7 @@ class WorkerPool(TaskEngine):
         pending, packed = set[Future[Result]](), pack(function)
         try:
             for task in tasks:
-                while len(pending) >= 2 * self._workers:
+                while len(pending) >= 2 * self.workers:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
                 pending.add(self._executor_with_workers().submit(call, packed, task))
@@ -127,13 +129,13 @@ class WorkerPool(TaskEngine):
         if self._executor is None:
             os.environ.update(worker_environment())
             context = multiprocessing.get_context("spawn")
-            self._executor = ProcessPoolExecutor(self._workers, mp_context=context, initializer=_prepare_worker)
+            self._executor = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_prepare_worker)
         return self._executor
 
 
 def load_extractor(_: None = None) -> None:
-    """Import the modules that the tasks of a build need (runs in a worker, as a task without input)."""
-    for module in ("xtts.precompute.features.extract", "xtts.precompute.features.scan", "scipy.fft"):
+    """Import what the tasks of a build need, as a task without input (runs in a worker)."""
+    for module in ("xtts.precompute.pipeline.scan", "xtts.precompute.pipeline.write", "scipy.fft"):
         importlib.import_module(module)
 
 

@@ -95,7 +95,7 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
     ("modules", "without"),
     [
         ("cli, pipeline.build_cache, check.verify, check.against_corpus, view.terminal", "tensorflow librosa numba torch"),
-        ("features.extract, features.scan, workers.engine", "tensorflow librosa rich pyarrow"),  # a worker
+        ("pipeline.write, pipeline.scan, workers.engine", "tensorflow librosa rich pyarrow"),  # a worker
     ],
 )
 def test_what_is_not_imported(modules, without):

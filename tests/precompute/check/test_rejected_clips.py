@@ -8,6 +8,7 @@ from builds import Listener, build, problems, sound, write_files, write_tar
 
 from xtts.precompute.pipeline.build_cache import explain_build
 from xtts.precompute.pipeline.build_request import make_request
+from xtts.precompute.workers.engine import ThisProcess
 from xtts.shared.config_files import load_config
 
 CONFIG = load_config("tiny", flags={"shapes.max_reject_fraction": 0.9, "data.filters.max_letters_per_second": 10.0})
@@ -32,7 +33,7 @@ def test_a_rewritten_tar_file_does_not_make_its_rejected_clips_changed(tmp_path)
     write_tar(data, *members(c=sound(seed=9), **{**sounds, "b": sound(seed=8)}))
     assert findings(data, cache) == [("a.tar (c)", "added to the corpus"), ("a.tar (b)", "audio changed")]
     said = Listener()
-    explain_build(make_request(data, cache, CONFIG, workers=0), said)
+    explain_build(make_request(data, cache, CONFIG), ThisProcess(), said)
     assert said.lines[1:3] == ["1 clip added (c)", "1 clip with other audio (b)"]
 
 

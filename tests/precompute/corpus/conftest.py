@@ -149,5 +149,5 @@ def written(tones, clips, tmp_path) -> Callable[[str], Path]:
 @pytest.fixture
 def many_shards(monkeypatch) -> None:
     """A shard for nearly every clip."""
-    monkeypatch.setattr("xtts.precompute.pipeline.shard_plan._SMALLEST_TARGET_BYTES", 1)
-    monkeypatch.setattr("xtts.precompute.pipeline.shard_plan._ENOUGH_SHARDS", 1000)
+    monkeypatch.setattr("xtts.precompute.pipeline.plan._SMALLEST_TARGET_BYTES", 1)
+    monkeypatch.setattr("xtts.precompute.pipeline.plan._ENOUGH_SHARDS", 1000)

@@ -5,7 +5,7 @@ from builds import build
 
 from xtts.precompute.corpus.corpus_entries import parse_data
 from xtts.precompute.corpus.remote_corpus import is_plain, with_folders
-from xtts.shared.cache.cache_spec import SPLITS, load_spec
+from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.object_store import ObjectStore
 
@@ -26,6 +26,7 @@ def test_a_remote_corpus_gives_the_shards_of_a_local_one(url, tmp_path, tiny_cor
     folder = url.local_folder("corpora")
     wav = folder / "wavs" / "tone-0000.wav"
     assert wav.read_bytes() == (tiny_corpus / "wavs" / "tone-0000.wav").read_bytes(), "a copy of the object"
+    assert SPEC_FILE not in ObjectStore(url).list(), "the cache is no part of it"
     assert not build(url.full, cache, tiny_config).changed
     store = ObjectStore(url)
     store.write("wavs/tone-0000.wav", store.read("wavs/tone-0001.wav"))

@@ -10,6 +10,7 @@ from builds import build, read_corpus, rejected, shard_of, shards, sound, write_
 
 from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features
 from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.workers.engine import ThisProcess
 from xtts.shared.errors import LockstepError
 
 NEMO = {"audio_filepath": "a.wav", "text": "some words"}
@@ -86,7 +87,7 @@ def test_a_changed_member_rewrites_only_its_shard(tmp_path, many_shards, monkeyp
     else:
         members[0] = (members[0][0], members[0][1][:2000] + b"\1\1" + members[0][1][2002:])
     write_tar(data / "a.tar", *members)
-    request = cache_request(cache, data, workers=0)
+    request = cache_request(cache, data)
     assert [(found.where.partition("(")[2], found.found) for found in check_corpus(cache, request)] == [
         ("clip00)", "in the cache" if change == "removed" else "audio changed")
     ]
@@ -94,8 +95,8 @@ def test_a_changed_member_rewrites_only_its_shard(tmp_path, many_shards, monkeyp
     assert len(before) > 3
     assert before.keys() - shards(cache).keys() == {held}
     assert verify_cache(cache, threads=1) == []
-    request = cache_request(cache, data, workers=0)
-    assert check_corpus(cache, request) == check_features(cache, request, clips=None) == []
+    request = cache_request(cache, data)
+    assert check_corpus(cache, request) == check_features(cache, request, ThisProcess(), clips=None) == []
     monkeypatch.setattr("xtts.precompute.corpus.feature_extractor.read_member", None)
     assert not build(data, cache).changed, "nothing is read again while the tar file is the same"
 

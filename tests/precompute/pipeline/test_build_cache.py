@@ -11,7 +11,7 @@ import soundfile
 from builds import Listener, build, records, rejected, rows_of, sound, tree, write_files
 from cache_files import index_path
 
-from xtts.precompute.pipeline.shard_plan import plan_cache
+from xtts.precompute.pipeline.plan import plan_cache
 from xtts.precompute.view.terminal import build_summary
 from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.mel import clip_mel
@@ -154,7 +154,7 @@ def test_a_clip_that_changes_meanwhile_is_noticed(place, tiny_config, tmp_path, 
         os.utime(place / "corpus" / "wavs" / "tone-0003.wav", ns=(1, 1))
         return plan_cache(columns, config, previous)
 
-    monkeypatch.setattr("xtts.precompute.pipeline.survey.plan_cache", plan_and_touch)
+    monkeypatch.setattr("xtts.precompute.pipeline.build_cache.plan_cache", plan_and_touch)
     with pytest.raises(LockstepError, match=r"tone-0003\.wav: changed while the cache was being built"):
         build(place / "corpus", tmp_path / "new", tiny_config)
 

@@ -13,7 +13,7 @@ from cache_files import index_path
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.pipeline.build_cache import BuildReport, explain_build
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.workers.engine import WorkerPool
+from xtts.precompute.workers.engine import ThisProcess, WorkerPool
 from xtts.shared.cache.cache_spec import load_spec, without_digest
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config import Config
@@ -172,7 +172,7 @@ def test_dry_run_explains_and_writes_nothing(place):
     before[place / "corpus" / "metadata.csv"] = (place / "corpus" / "metadata.csv").stat().st_mtime_ns
     progress = Listener()
     for cache in ("cache", "nowhere"):
-        explain_build(make_request(place / "corpus", place / cache, config(), workers=0), progress)
+        explain_build(make_request(place / "corpus", place / cache, config()), ThisProcess(), progress)
     assert "1 clip with another transcript (tone-0004)" in progress.lines
     assert progress.lines[-1].endswith("0 from stored mels), 0 are kept")
     assert {p: p.stat().st_mtime_ns for p in place.rglob("*")} == before

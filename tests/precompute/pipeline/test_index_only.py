@@ -10,7 +10,7 @@ import soundfile
 from builds import build, problems, tree
 from cache_files import index_path
 
-from xtts.precompute.pipeline import audio_index
+from xtts.precompute.features.index_only import refuse_unsuited
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
@@ -61,7 +61,7 @@ def test_either_kind_becomes_the_other(indexed, tiny_cache, tiny_corpus, tiny_co
 
 
 def test_statistics_of_many_clips_are_those_of_a_sample(indexed, tiny_corpus, tiny_config, tmp_path, monkeypatch):
-    monkeypatch.setattr("xtts.precompute.pipeline.audio_index.SAMPLE_CLIPS", 4)
+    monkeypatch.setattr("xtts.precompute.pipeline.index.SAMPLE_CLIPS", 4)
     build(tiny_corpus, tmp_path / "features", tiny_config, index_only=True)
     rows = [row for row in read_index(index_path(tmp_path / "features")) if row.is_kept]
     measured = [row for row in rows if row.mel_square_sum]
@@ -127,10 +127,10 @@ def test_other_formats_are_refused_with_the_command_that_converts(
 
 
 def test_segments_and_archives_are_refused(tiny_corpus, tiny_config, tmp_path):
-    clips = list(clips_of(make_request(tiny_corpus, tmp_path / "x", tiny_config, workers=0).corpora.clips))
+    clips = list(clips_of(make_request(tiny_corpus, tmp_path / "x", tiny_config).corpora.clips))
     for part, found in (({"start": 0.0, "duration": 1.0}, "segment"), ({"source": "a.tar/0+10"}, "archive")):
         with pytest.raises(LockstepError, match=found):
-            audio_index.refuse_unsuited(clip_table([*clips, replace(clips[0], **part)]), tiny_config)
+            refuse_unsuited(clip_table([*clips, replace(clips[0], **part)]), tiny_config)
 
 
 def test_a_wav_that_is_cut_off_goes_into_the_index(tone_corpus, tmp_path):

@@ -12,7 +12,8 @@ from cache_files import index_path
 from click.testing import CliRunner
 
 from xtts.precompute.cli import main
-from xtts.precompute.features import extract, scan
+from xtts.precompute.features import clip_features
+from xtts.precompute.pipeline import scan
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
@@ -115,7 +116,7 @@ def measured(monkeypatch):
 
     def measure(row, extractor):
         ids.append(row.clip.id)
-        return extract.measure(row, extractor)
+        return clip_features.measure(row, extractor)
 
     monkeypatch.setattr(scan, "measure", measure)
     return ids

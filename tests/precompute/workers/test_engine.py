@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from operator import add
 from pathlib import Path
@@ -13,8 +14,8 @@ from types import SimpleNamespace
 import pytest
 from builds import build, problems, tree, wait_for
 
-from xtts.precompute.features import scan
-from xtts.precompute.features.extract import read_mel
+from xtts.precompute.features.clip_features import read_mel
+from xtts.precompute.pipeline import scan
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.engine import TaskEngine, ThisProcess
@@ -179,11 +180,11 @@ def test_an_address_without_a_cluster_is_rejected(monkeypatch, address, found):
 
 def test_an_unmounted_corpus_stops_the_build(tiny_corpus, tiny_config, tmp_path):
     """Its clips must not look like clips that cannot be read."""
-    request = make_request(tiny_corpus, tmp_path / "cache", tiny_config, workers=0)
+    request = make_request(tiny_corpus, tmp_path / "cache", tiny_config)
     clip = next(clips_of(request.corpora.clips))
     (tmp_path / "corpus").mkdir()
     seen_elsewhere = IndexRow(clip=clip, source_bytes=1000, source_mtime_ns=1)
-    unmounted = type(request.extractor)(**{**vars(request.extractor), "roots": {clip.corpus: tmp_path / "corpus"}})
+    unmounted = replace(request.extractor, roots={clip.corpus: tmp_path / "corpus"})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
         read_mel(seen_elsewhere, unmounted)
 

@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtts.precompute.features.extract import Sums
-from xtts.precompute.pipeline.shard_plan import Plan, ShardPlan
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.features.clip_features import Sums, sums_of_clips
+from xtts.precompute.features.tables import pack
+from xtts.precompute.pipeline.plan import Plan, ShardPlan
+from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import Statistics
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema, strings, with_column
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _GROUP_ROWS = 2**14
+SAMPLE_CLIPS = 1024
+"""Training clips whose mels give the mean and deviation: of LJSpeech a second's work, and exact up to so many."""
+_CHUNK = 16
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
 """Columns with few different values, which a dictionary makes smaller, and by which a reader chooses row groups."""
 
@@ -45,26 +52,29 @@ def write_tables(target: Path | IO[bytes], tables: Iterable["pa.Table"]) -> None
 
 
 def write_index(
-    path: Path, plan: Plan, rows_of: Callable[[ShardPlan], "pa.Table"], rejected: "pa.Table", config: Config
+    path: Path, plan: Plan, rows_of: Callable[[ShardPlan], "pa.Table"], rejected: "pa.Table", config: Config,
+    sums: Mapping[str, Sums] | None,
 ) -> tuple[Statistics, list[float]]:  # fmt: skip
     """Write the index to a file: shard by shard, a row group never in two buckets; then the rejected clips.
 
     rows_of: the rows of a shard; those that writing it rejected are left out, and are among `rejected`.
+    sums: `measure_sample` of a cache without mels.
 
     Returns figures of the corpus, and useful frames / stored frames of each bucket.
     """
-    figures = list["pa.Table"]()
+    summed = list["pa.Table"]()
 
     def groups() -> Iterator["pa.Table"]:
         for _, shards in groupby(plan.shards, key=lambda shard: shard.place[:2]):
             kept = _kept_rows(map(rows_of, shards))
-            figures.append(kept.select(_SUMMED))
+            kept = kept if sums is None else _with_sums(kept, sums)
+            summed.append(kept.select(_SUMMED))
             yield kept
         # Not every build reads the audio of a rejected clip.
         yield with_column(rejected, "audio_sha256", [""] * len(rejected))
 
     write_tables(path, groups())
-    return _statistics(_kept_rows(figures), len(rejected), plan, config)
+    return _statistics(_kept_rows(summed), len(rejected), plan, config)
 
 
 def _kept_rows(tables: Iterable["pa.Table"]) -> "pa.Table":
@@ -81,26 +91,50 @@ def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> 
     frames, bucket = kept["mel_length"].to_numpy(), kept["bucket"].to_numpy()
     lengths = np.array([shape.frames for shape in plan.shapes])
     stored = lengths[bucket] if config.shapes.pad_to_fixed_length else frames
-    useful, whole = (np.bincount(bucket, some, len(lengths)) for some in (frames, stored))
-    known = kept.filter(pc.and_(pc.equal(kept["split"], "train"), pc.not_equal(kept["audio_sha256"], "")))
-    values = max(1, int(known["mel_length"].to_numpy().sum()) * mel_profile(config.audio.profile).mel_channels)
-    mean = math.fsum(known["mel_sum"].to_numpy()) / values
-    variance = math.fsum(known["mel_square_sum"].to_numpy()) / values - mean**2
+    useful_frames, stored_frames = (np.bincount(bucket, counts, len(lengths)) for counts in (frames, stored))
+    measured = kept.filter(pc.and_(pc.equal(kept["split"], "train"), pc.not_equal(kept["audio_sha256"], "")))
+    values = max(1, int(measured["mel_length"].to_numpy().sum()) * mel_profile(config.audio.profile).mel_channels)
+    mean = math.fsum(measured["mel_sum"].to_numpy()) / values
+    variance = math.fsum(measured["mel_square_sum"].to_numpy()) / values - mean**2
     statistics = Statistics(
         clips=len(kept), rejected=rejected, seconds=math.fsum(kept["seconds"].to_numpy()), frames=int(frames.sum()),
         tokens=int(kept["token_length"].to_numpy().sum()), mel_mean=mean, mel_deviation=math.sqrt(max(0.0, variance)),
         fill=int(frames.sum()) / int(stored.sum()),
     )  # fmt: skip
-    return statistics, (useful / np.maximum(whole, 1)).tolist()
+    return statistics, (useful_frames / np.maximum(stored_frames, 1)).tolist()
 
 
-def with_sums(table: "pa.Table", sample: Mapping[str, Sums]) -> "pa.Table":
-    """Rows of a cache without mels, with digests and sums of the sample alone, and without quality.
+def measure_sample(
+    plan: Plan, rows_of: Callable[[ShardPlan], Any], extractor: FeatureExtractor, pool: TaskEngine, progress: Progress,
+) -> dict[str, Sums]:  # fmt: skip
+    """The sums of a sample of the kept training clips, by id; the sample is chosen by digest.
 
-    sample: of clips by id.
+    For a cache without mels, which shards do not give. rows_of: the rows of a shard.
     """
-    sums = [sample.get(name, ("", 0.0, 0.0)) for name in strings(table["id"])]
-    columns = dict(zip(("audio_sha256", "mel_sum", "mel_square_sum"), zip(*sums, strict=True), strict=False))
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = pa.concat_tables([index_schema().empty_table(), *map(rows_of, plan.shards)])
+    clips = np.concatenate([np.zeros(0, np.uint32), *(shard.clips for shard in plan.shards)])
+    kept = pc.and_(pc.equal(rows["status"], KEPT), pc.equal(rows["split"], "train"))
+    sample = np.flatnonzero(kept.to_numpy())
+    if len(sample) > SAMPLE_CLIPS:
+        sample = sample[np.argpartition(plan.columns.high[clips[sample]], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
+    sample = sample[np.argsort(clips[sample])]
+    rows = rows.take(sample)
+    progress.start("statistics", len(sample), extractor.profile.seconds(int(rows["mel_length"].to_numpy().sum())))
+    chunks = (pack(rows.slice(start, _CHUNK)) for start in range(0, len(sample), _CHUNK))
+    sums = dict[str, Sums]()
+    for sums_of_chunk in pool.run(partial(sums_of_clips, extractor), chunks):
+        sums.update(sums_of_chunk)
+        progress.advance(len(sums_of_chunk), 0.0)
+    return sums
+
+
+def _with_sums(rows: "pa.Table", sums: Mapping[str, Sums]) -> "pa.Table":
+    """Rows of a cache without mels, with digests and sums of the sample alone, and without quality."""
+    values = [sums.get(name, ("", 0.0, 0.0)) for name in strings(rows["id"])]
+    columns = dict(zip(("audio_sha256", "mel_sum", "mel_square_sum"), zip(*values, strict=True), strict=False))
     for name in (*columns, *QUALITIES):
-        table = with_column(table, name, columns.get(name, [None] * len(table)))
-    return table
+        rows = with_column(rows, name, columns.get(name, [None] * len(rows)))
+    return rows

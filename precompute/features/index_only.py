@@ -4,15 +4,20 @@ import shlex
 import struct
 import wave
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from xtts.precompute.corpus.clip_audio import check_unchanged
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
 from xtts.shared.audio.decode import AudioProblem, Header
-from xtts.shared.cache.clip_index import IndexRow
+from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.cache.records import AudioName
+from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
-_SAMPLE_BYTES = 2
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_ITEM_BYTES = 2
 _FORMAT_BYTES = (16, 18)
 """Sizes of the chunk `fmt ` that tf.audio.decode_wav accepts."""
 WITH_MELS = "build a cache with mels: the same command without --index-only"
@@ -78,3 +83,22 @@ def read_wav_header(path: Path) -> Header:
     if expected_bytes > audio_bytes:
         raise AudioProblem("unreadable audio", f"{audio_bytes} bytes of audio, the header says {expected_bytes}")
     return header
+
+
+def refuse_unsuited(clips: "pa.Table", config: Config) -> None:
+    """A `LockstepError` for what the trainer cannot do to audio: trim, scale, cut segments, open archives."""
+    audio = config.audio
+    for key in ("trim_silence_db", "loudness_lufs", "crop_frames"):
+        value = getattr(audio, key)
+        if value is not None:
+            found = f"{value} with --index-only, where the trainer reads the recordings as they are"
+            raise LockstepError(f"audio.{key}", found=found, expected="null", fix=WITH_MELS)
+    if not config.shapes.pad_to_fixed_length:
+        raise LockstepError("shapes.pad_to_fixed_length", found="false with --index-only", expected="true")
+    part = next((clip for clip in clips_of(clips) if clip.is_part), None)
+    if part is not None:
+        found = "a segment of a recording" if part.start is not None else "a part of an archive"
+        raise LockstepError(
+            f"{part.source} ({part.id})", found=f"{found}, which --index-only cannot read",
+            expected="a wav file for each clip", fix=WITH_MELS,
+        )  # fmt: skip

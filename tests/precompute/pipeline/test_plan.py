@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from xtts.precompute.features.filters import filter_by_lengths
-from xtts.precompute.pipeline import shard_plan
-from xtts.precompute.pipeline.shard_plan import Plan, PreviousPlan, digest_columns, held_out, plan_columns
+from xtts.precompute.pipeline.plan import Plan, PreviousPlan, digest_columns, held_out, plan_cache, plan_columns
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import SHARD_PATTERN, shard_count, shard_file, shard_place, with_digest
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
@@ -31,8 +30,8 @@ def rows(count: int) -> list[IndexRow]:
     return [row(f"clip-{i}", 10 + i % 30, 60 + (i * 37) % 500) for i in range(count)]
 
 
-def plan_cache(clips: Sequence[IndexRow], settings: Config, previous: PreviousPlan | None) -> Plan:
-    return shard_plan.plan_cache(plan_columns(table_of(clips), settings.split.seed), settings, previous)
+def plan_clips(clips: Sequence[IndexRow], settings: Config, previous: PreviousPlan | None) -> Plan:
+    return plan_cache(plan_columns(table_of(clips), settings.split.seed), settings, previous)
 
 
 def members(plan: Plan, clips: Sequence[IndexRow]) -> dict[str, list[str]]:
@@ -72,7 +71,7 @@ def test_plans_stay_what_they_are_in_whatever_order_the_clips_come(flags, golden
     for order in (clips, clips[::-1]):
         columns, previous, plans = plan_columns(table_of(order), settings.split.seed), None, list[object]()
         for _ in range(2):
-            plan = shard_plan.plan_cache(columns, settings, previous)
+            plan = plan_cache(columns, settings, previous)
             plans.append(([(s.tokens, s.frames) for s in plan.shapes], plan.speakers, members(plan, order)))
             counts = {(s.place.split, s.place.bucket, s.place.corpus): s.shards + s.shards // 3 for s in plan.shards}
             previous = PreviousPlan(shapes=plan.shapes, speakers=["old", *plan.speakers[::-1]], shard_counts=counts)
@@ -94,7 +93,7 @@ def random_row(number: int, draw: random.Random) -> IndexRow:
 def test_a_text_is_on_one_side_of_the_split_whoever_reads_it():
     draw = random.Random(2)
     clips = [row for row in (random_row(number, draw) for number in range(3000)) if not row.reason]
-    plan = plan_cache(clips, load_config("tiny", flags={"split.validation_fraction": 0.2}), None)
+    plan = plan_clips(clips, load_config("tiny", flags={"split.validation_fraction": 0.2}), None)
     sides = dict[str, set[str]](train=set(), validation=set())
     for shard in plan.shards:
         sides[shard.place.split].update(clips[i].clip.text for i in shard.clips)
@@ -104,7 +103,7 @@ def test_a_text_is_on_one_side_of_the_split_whoever_reads_it():
 
 def test_padded_lengths_that_waste_much_are_chosen_again():
     previous = PreviousPlan(shapes=[BucketShape(tokens=48, frames=2000)], speakers=[], shard_counts={})
-    assert plan_cache(rows(300), config(buckets=2), previous).shapes != previous.shapes
+    assert plan_clips(rows(300), config(buckets=2), previous).shapes != previous.shapes
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_a_shard_knows_the_ids_of_its_own_speakers_among_100000():
     clips = [row(f"clip-{i}", speaker=f"speaker-{i:06d}") for i in range(2000)]
     known = [f"speaker-{i:06d}" for i in range(-98_000, 2000)]
     previous = PreviousPlan(shapes=[BucketShape(tokens=24, frames=104)], speakers=known, shard_counts={})
-    plan = plan_cache([*clips, row("nobody")], config(pad_to_fixed_length=False), previous)
+    plan = plan_clips([*clips, row("nobody")], config(pad_to_fixed_length=False), previous)
     began = time.process_time()
     found = [plan.speakers_of(shard) for shard in plan.shards for _ in range(10)]
     assert time.process_time() - began < 3
@@ -143,7 +142,7 @@ def test_a_shard_knows_the_ids_of_its_own_speakers_among_100000():
 def test_a_bucket_may_have_more_than_99999_shards():
     """Their names had five digits: the cache was refused once all of it was written."""
     clips, small = [row(f"clip-{i}", frames=2**16) for i in range(12_000)], {"shards.shard_mb": 1, "shapes.buckets": 1}
-    plan = plan_cache(clips, load_config("tiny", flags=small), None)
+    plan = plan_clips(clips, load_config("tiny", flags=small), None)
     train = [shard.file for shard in plan.shards if shard.place.split == "train"]
     last = max(train, key=lambda file: shard_place(file).shard)
     assert shard_file(shard_place(last), shard_count(last)) == last

@@ -4,34 +4,35 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.precompute.corpus.clip_audio import check_unchanged, read_audio
 from xtts.precompute.corpus.feature_extractor import FeatureExtractor
-from xtts.precompute.features.audio_names import audio_name
 from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
-from xtts.precompute.features.finished_shard import Finished, rows_beside, write_rows
+from xtts.precompute.features.clip_features import crop_audio, mel_sums, read_mel
+from xtts.precompute.features.index_only import audio_name
 from xtts.precompute.features.mel_check import check_mel
-from xtts.precompute.features.tables import unpack
+from xtts.precompute.features.tables import pack, unpack
+from xtts.precompute.pipeline.plan import Plan, ShardPlan
+from xtts.precompute.pipeline.previous import PreviousCache
+from xtts.precompute.pipeline.staging import Finished, StagingArea, rows_beside, shard_settings, write_rows
+from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.shared_folders import attempt_path
-from xtts.shared.audio.decode import AudioProblem, Recording
-from xtts.shared.audio.mel import clip_mel, log_mel
-from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.audio.pitch import track_pitch
+from xtts.precompute.workers.stopping import check_free_space
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import Shard, with_digest
+from xtts.shared.cache.cache_spec import Shard, with_digest, without_digest
 from xtts.shared.cache.clip_index import KEPT, IndexRow, ShardPlace, rows_of
 from xtts.shared.cache.records import FRAME_BYTES, CropAudio, Record, frame
-from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 
-_UNVOICED_LOG_HERTZ = 5.0
-"""The pitch of a crop without a voiced frame: 148 Hz."""
-Sums = tuple[str, float, float]
-"""Digest of a clip's audio, sum and sum of squares of its mel."""
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +63,7 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> Path:
     A `LockstepError` where the folder of `task.path` is not there.
     """
     path, digest, records, rows, with_mels = attempt_path(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
-    clips, stored = rows_of(unpack(task.rows)), task.stored.by_place()
+    clips, stored = rows_of(unpack(task.rows)), task.stored.by_position()
     if len(stored) < len(clips) and not extractor.index_only:
         check_mel(extractor)
     mels = StoredMels(mel_dtype=extractor.config.shards.mel_dtype, mel_channels=extractor.profile.mel_channels)
@@ -124,69 +125,6 @@ def _features(
     return _record(row, mel, task, extractor, crop), audio.sha256, sums, audio.quality
 
 
-def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, np.ndarray, Recording]:
-    """(mel of a clip in the stored type, its samples float32[S], the audio they are of); raises `AudioProblem`."""
-    audio = _read_source(row, extractor)
-    samples = extractor.samples(audio)
-    return extract_mel(samples, row.mel_length, extractor), samples, audio
-
-
-def sums_of_clips(extractor: FeatureExtractor, rows: bytes) -> dict[str, Sums]:
-    """`Sums` of the clips of a packed table by id (runs in a worker); a `LockstepError` where one cannot be decoded."""
-    found = dict[str, Sums]()
-    for row in rows_of(unpack(rows)):
-        try:
-            mel, _, audio = read_mel(row, extractor)
-        except AudioProblem as problem:
-            raise LockstepError(str(extractor.path(row.clip)), found=str(problem), exit_code=1) from None
-        found[row.clip.id] = (audio.sha256, *mel_sums(mel))
-    return found
-
-
-def measure(row: IndexRow, extractor: FeatureExtractor) -> SignalQuality | None:
-    """What decoding a clip's audio shows; None where it turns out to be of no use."""
-    try:
-        return _read_source(row, extractor).quality
-    except AudioProblem:  # writing its shard says so
-        return None
-
-
-def mel_sums(mel: np.ndarray) -> tuple[float, float]:
-    """Sum and sum of squares of a stored mel without padding, in float64."""
-    exact = mel.astype(np.float64).ravel()
-    return float(exact.sum()), float(np.dot(exact, exact))
-
-
-def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -> np.ndarray:
-    """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem` where it has other frames."""
-    if extractor.frames(len(samples)) != frames:
-        raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
-    with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
-        mel = log_mel if extractor.config.audio.crop_frames else clip_mel
-        return mel(samples, extractor.profile)[:frames].astype(extractor.config.shards.mel_dtype)
-
-
-def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAudio:
-    """The audio of a crop padded to T frames; samples: float32[S]."""
-    whole = np.pad(samples, (0, max(0, frames * profile.hop_samples - len(samples))))[: frames * profile.hop_samples]
-    hertz = track_pitch(whole, profile, frames)
-    voiced = np.flatnonzero(hertz)
-    log_hertz = np.full(frames, _UNVOICED_LOG_HERTZ)
-    if len(voiced):
-        log_hertz = np.interp(np.arange(frames), voiced, np.log(hertz[voiced]))
-    return CropAudio(
-        waveform=np.clip(np.round(whole * 32_768.0), -32_768, 32_767).astype(np.int16),
-        log_hertz=log_hertz.astype(np.float32), voiced=(hertz > 0.0).astype(np.uint8),
-    )  # fmt: skip
-
-
-def _read_source(row: IndexRow, extractor: FeatureExtractor) -> Recording:
-    try:
-        return read_audio(extractor.audio(row.clip), row.clip)
-    finally:  # whatever came of it
-        check_unchanged(row, extractor)
-
-
 def _record(
     row: IndexRow, mel: np.ndarray, task: ShardTask, extractor: FeatureExtractor, crop: CropAudio | None = None
 ) -> Record:
@@ -208,3 +146,87 @@ def _record(
         language=extractor.language_id(row.clip.language),
         crop=crop,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MissingShard:
+    """A shard that has to be written."""
+
+    plan: ShardPlan
+    speakers: dict[str, int]
+    """Named speakers of its clips, and their ids."""
+    settings: str
+    """Digest of all that decides its bytes besides its clips."""
+    stored: StoredClips
+    """Its clips whose mels the previous cache holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardWork:
+    """Which shards of a plan are finished, by file without digest, and which are missing."""
+
+    staged: Mapping[str, Shard]
+    """Those that an interrupted build left."""
+    reused: Mapping[str, Shard]
+    """Those of the previous cache."""
+    missing: list[MissingShard]
+
+
+def find_missing(
+    plan: Plan, clips: "pa.Table", extractor: FeatureExtractor, staged: Mapping[str, Finished], previous: PreviousCache
+) -> ShardWork:
+    """Tell finished shards from missing ones; staged shards are newer than those of the previous cache."""
+    mel_files = {} if extractor.index_only else previous.mel_files(extractor.features)
+    left, reused, missing = dict[str, Shard](), dict[str, Shard](), list[MissingShard]()
+    for shard in plan.shards:
+        speakers = plan.speakers_of(shard)
+        settings = shard_settings(
+            extractor.features, plan.shapes[shard.place.bucket], speakers, tokenizer=extractor.tokenizer.sha256,
+            feature_version=FEATURE_VERSION, mel_check=extractor.mel_check, index_only=extractor.index_only,
+        )  # fmt: skip
+        if shard.file in staged:
+            done, group = staged[shard.file].holding(clips.take(shard.clips), settings), left
+        else:
+            done, group = previous.reusable(shard, speakers, settings), reused
+        if done is not None:
+            group[shard.file] = done
+        else:
+            stored = previous.stored_mels(shard, mel_files)
+            missing.append(MissingShard(plan=shard, speakers=speakers, settings=settings, stored=stored))
+    return ShardWork(staged=left, reused=reused, missing=missing)
+
+
+def write_missing(
+    missing: list[MissingShard], plan: Plan, clips: "pa.Table", extractor: FeatureExtractor, staging: StagingArea,
+    pool: TaskEngine, progress: Progress,
+) -> dict[str, Shard]:  # fmt: skip
+    """Write the shards, the largest first so that no worker is left alone at the end.
+
+    Returns them by file without digest.
+    """
+    frames = {shard.plan.file: plan.columns.frames[shard.plan.clips] for shard in missing}
+    seconds = {file: extractor.profile.seconds(int(lengths.sum())) for file, lengths in frames.items()}
+    sizes = {shard.plan.file: plan.bytes_of(shard.plan, extractor.config) for shard in missing}
+    check_free_space(staging.cache, sum(sizes.values()))
+    progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
+    tasks = (
+        ShardTask(
+            file=shard.plan.file,
+            path=staging.unfinished(shard.plan.file),
+            settings=shard.settings,
+            place=shard.plan.place,
+            shape=plan.shapes[shard.plan.place.bucket],
+            rows=pack(clips.take(shard.plan.clips)),
+            speakers=shard.speakers,
+            stored=shard.stored,
+            sync=pool.spans_machines,
+        )
+        for shard in sorted(missing, key=lambda shard: (-sizes[shard.plan.file], shard.plan.file))
+    )
+    written = dict[str, Shard]()
+    for path in pool.run(partial(write_shard, extractor), tasks):
+        shard = staging.stage(path, from_elsewhere=pool.spans_machines)
+        file = without_digest(shard.file)
+        written[file] = shard
+        progress.advance(len(frames[file]), seconds[file])
+    return written

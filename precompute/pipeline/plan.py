@@ -12,7 +12,7 @@ import numpy as np
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape, choose_shapes, fitting_buckets, padding_efficiency, round_up
-from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, shard_corpus, shard_count, shard_file
+from xtts.shared.cache.cache_spec import SPLITS, shard_file
 from xtts.shared.cache.clip_index import ShardPlace, strings
 from xtts.shared.cache.records import CropAudio
 from xtts.shared.config import Config
@@ -142,18 +142,6 @@ class PreviousPlan:
     speakers: list[str]
     shard_counts: Mapping[_Group, int]
     """(split, bucket, corpus) to number of shards."""
-
-
-def previous_plan(spec: CacheSpec) -> PreviousPlan:
-    """The decisions that a finished cache embodies."""
-    counts: dict[_Group, int] = {
-        (split, number, shard_corpus(shard.file)): shard_count(shard.file)
-        for number, bucket in enumerate(spec.buckets)
-        for split in SPLITS
-        for shard in bucket.shards(split)
-    }
-    shapes = [BucketShape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets]
-    return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
 
 
 def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | None) -> Plan:

@@ -1,0 +1,83 @@
+"""A clip's audio, its mel, the figures of both; and the audio of a crop."""
+
+import numpy as np
+
+from xtts.precompute.corpus.clip_audio import check_unchanged, read_audio
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.features.tables import unpack
+from xtts.shared.audio.decode import AudioProblem, Recording
+from xtts.shared.audio.mel import clip_mel, log_mel
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.pitch import track_pitch
+from xtts.shared.audio.signal_quality import SignalQuality
+from xtts.shared.cache.clip_index import IndexRow, rows_of
+from xtts.shared.cache.records import CropAudio
+from xtts.shared.errors import LockstepError
+
+_UNVOICED_LOG_HERTZ = 5.0
+"""The pitch of a crop without a voiced frame: 148 Hz."""
+Sums = tuple[str, float, float]
+"""Digest of a clip's audio, sum and sum of squares of its mel."""
+
+
+def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, np.ndarray, Recording]:
+    """(mel of a clip in the stored type, its samples float32[S], the audio they are of); raises `AudioProblem`."""
+    audio = _read_source(row, extractor)
+    samples = extractor.samples(audio)
+    return extract_mel(samples, row.mel_length, extractor), samples, audio
+
+
+def sums_of_clips(extractor: FeatureExtractor, rows: bytes) -> dict[str, Sums]:
+    """`Sums` of the clips of a packed table by id (runs in a worker); a `LockstepError` where one cannot be decoded."""
+    found = dict[str, Sums]()
+    for row in rows_of(unpack(rows)):
+        try:
+            mel, _, audio = read_mel(row, extractor)
+        except AudioProblem as problem:
+            raise LockstepError(str(extractor.path(row.clip)), found=str(problem), exit_code=1) from None
+        found[row.clip.id] = (audio.sha256, *mel_sums(mel))
+    return found
+
+
+def measure(row: IndexRow, extractor: FeatureExtractor) -> SignalQuality | None:
+    """What decoding a clip's audio shows; None where it turns out to be of no use."""
+    try:
+        return _read_source(row, extractor).quality
+    except AudioProblem:  # writing its shard says so
+        return None
+
+
+def mel_sums(mel: np.ndarray) -> tuple[float, float]:
+    """Sum and sum of squares of a stored mel without padding, in float64."""
+    exact = mel.astype(np.float64).ravel()
+    return float(exact.sum()), float(np.dot(exact, exact))
+
+
+def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -> np.ndarray:
+    """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem` where it has other frames."""
+    if extractor.frames(len(samples)) != frames:
+        raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
+    with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
+        mel = log_mel if extractor.config.audio.crop_frames else clip_mel
+        return mel(samples, extractor.profile)[:frames].astype(extractor.config.shards.mel_dtype)
+
+
+def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAudio:
+    """The audio of a crop padded to T frames; samples: float32[S]."""
+    whole = np.pad(samples, (0, max(0, frames * profile.hop_samples - len(samples))))[: frames * profile.hop_samples]
+    hertz = track_pitch(whole, profile, frames)
+    voiced = np.flatnonzero(hertz)
+    log_hertz = np.full(frames, _UNVOICED_LOG_HERTZ)
+    if len(voiced):
+        log_hertz = np.interp(np.arange(frames), voiced, np.log(hertz[voiced]))
+    return CropAudio(
+        waveform=np.clip(np.round(whole * 32_768.0), -32_768, 32_767).astype(np.int16),
+        log_hertz=log_hertz.astype(np.float32), voiced=(hertz > 0.0).astype(np.uint8),
+    )  # fmt: skip
+
+
+def _read_source(row: IndexRow, extractor: FeatureExtractor) -> Recording:
+    try:
+        return read_audio(extractor.audio(row.clip), row.clip)
+    finally:  # whatever came of it
+        check_unchanged(row, extractor)

@@ -1,0 +1,104 @@
+"""Lines that say what a build will do, and why."""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xtts.precompute.pipeline.build_request import TOKENISED_AGAIN
+from xtts.precompute.pipeline.plan import Plan
+from xtts.precompute.pipeline.previous import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, PreviousCache
+from xtts.precompute.pipeline.staging import Finished
+from xtts.precompute.pipeline.write import ShardWork
+from xtts.shared.audio.mel import FEATURE_VERSION
+from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.cache.bucket_shapes import round_up
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CONSEQUENCES = {
+    "audio": "all mels are computed again",
+    "text": TOKENISED_AGAIN,
+    "shapes": "the mels are taken from the cache and padded again",
+    "shards": "the shards are divided again",
+    "split": "the clips are divided again",
+    "data": "the clips are chosen again, the mels are taken from the cache",
+}
+_DIFFERENCES = {
+    "with other audio": SAME_AUDIO,
+    "with another transcript": SAME_TEXT,
+    "with another language": SAME_LANGUAGE,
+    "with another speaker": SAME_SPEAKER,
+}
+_QUANTILE, _MUCH_LONGER = 0.99, 3
+"""Warn if the longest clip exceeds this quantile of all lengths by this factor."""
+
+
+def change_lines(
+    previous: PreviousCache, staged: Collection[Finished], clips: "pa.Table", plan: Plan, work: ShardWork,
+    features: Features, profile: MelProfile,
+) -> list[str]:  # fmt: skip
+    """Lines about what changed since the previous build, and what is done for it."""
+    lines = [previous.problem] if previous.problem else []
+    new = {finished.shard.file for finished in staged} - {shard.file for shard in previous.shards.values()}
+    if new:
+        lines.append(f"an interrupted build left {len(new)} finished shards")
+    if previous.spec is not None and len(previous.rows):
+        lines += [*_setting_changes(previous.spec, features), *_corpus_changes(clips, previous)]
+    return [*lines, *_longest_clip(clips, plan, profile), _work_ahead(work)]
+
+
+def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
+    """One line for another version of the feature extractor, and for each setting with another value."""
+    before, all_mels = previous.feature_version, _CONSEQUENCES["audio"]
+    version = f"feature extractor: version {before} -> {FEATURE_VERSION}: {all_mels}"
+    return [version] * (before != FEATURE_VERSION) + [
+        f"{key}: {before} -> {now}: "
+        + ("no shard is written for it" if key in NO_FEATURES else _CONSEQUENCES[key.split(".")[0]])
+        for key, before, now in setting_differences(previous.features, new)
+    ]
+
+
+def _corpus_changes(clips: "pa.Table", previous: PreviousCache) -> list[str]:
+    """How many clips were added, removed, recorded again or transcribed again, with an example each."""
+    known, first = previous.row_of_clip >= 0, ~clips["duplicate"].to_numpy()
+    removed = np.ones(len(previous.rows), bool)
+    removed[previous.row_of_clip[known]] = False
+    groups = [("added", clips, ~known & first), ("removed", previous.rows, removed)]
+    groups += [(what, clips, known & (previous.unchanged & bit == 0)) for what, bit in _DIFFERENCES.items()]
+    lines = list[str]()
+    for what, table, chosen in groups:
+        names = table["id"].filter(chosen).slice(0, 2).to_pylist()
+        if names:
+            count = int(chosen.sum())
+            shown = f"{names[0]}{', ...' if count > 1 else ''}"
+            lines.append(f"{count} {'clip' if count == 1 else 'clips'} {what} ({shown})")
+    return lines
+
+
+def _longest_clip(clips: "pa.Table", plan: Plan, profile: MelProfile) -> list[str]:
+    """A line if the longest clips make the largest shape much larger than the others need."""
+    kept = clips.filter(plan.columns.kept)
+    frames = kept["mel_length"].to_numpy()
+    longest, usual = int(frames.max()), int(np.quantile(frames, _QUANTILE, method="lower"))
+    if longest <= _MUCH_LONGER * usual:
+        return []
+    return [
+        f"clip {kept['id'][int(frames.argmax())]} has {profile.seconds(longest):.0f} s and widens the largest shape; "
+        f"all but {(frames > usual).sum()} of the clips have at most {profile.seconds(usual):.0f} s, and --set "
+        f"shapes.max_mel_frames={round_up(usual)} leaves out longer ones"
+    ]
+
+
+def _work_ahead(work: ShardWork) -> str:
+    """What the build will do."""
+    finished = len(work.staged) + len(work.reused)
+    if not work.missing:
+        return f"{finished} shards are finished, none is written"
+    clips = sum(len(shard.plan.clips) for shard in work.missing)
+    stored = sum(len(shard.stored.positions) for shard in work.missing)
+    sources = f"{clips} clips, {clips - stored} of them from audio and {stored} from stored mels"
+    return f"{len(work.missing)} shards are written ({sources}), {finished} are kept"

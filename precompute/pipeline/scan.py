@@ -1,0 +1,259 @@
+"""Scan: find the audio and tokens of every clip, or take them from the previous cache, and reject clips."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xtts.precompute.corpus.clip_audio import (
+    audio_digest,
+    audio_header,
+    check_unchanged,
+    find_audio,
+    may_be_same_file,
+    read_audio,
+    same_clip,
+    same_file,
+    with_file,
+)
+from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.features.clip_features import measure
+from xtts.precompute.features.filters import filter_by_header, filter_by_signal, must_be_measured, needs_samples
+from xtts.precompute.features.tables import pack, unpack
+from xtts.precompute.pipeline.previous import (
+    SAME_AUDIO,
+    SAME_CLIP,
+    SAME_FILE,
+    SAME_LANGUAGE,
+    SAME_SPEAKER,
+    SAME_TEXT,
+    PreviousCache,
+)
+from xtts.precompute.workers.engine import Progress, TaskEngine, ThisProcess
+from xtts.precompute.workers.shared_folders import check_visible
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.cache.clip_index import (
+    DUPLICATE,
+    MISSING_AUDIO,
+    NO_LETTERS,
+    UNKNOWN,
+    Clip,
+    IndexRow,
+    clips_of,
+    index_schema,
+    rows_of,
+    table_of,
+)
+from xtts.shared.cache.stats import letters_of
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.letter_counts import LetterCounts, check_letters
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_FEW_ROWS = 2**10
+_LEAST_CLIPS, _MOST_CLIPS = 64, 4096
+"""Of a task."""
+_ENOUGH_TASKS = 512
+"""So many keep all workers busy to the end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scanner:
+    """What all tasks of a scan have in common."""
+
+    extractor: FeatureExtractor
+    same_audio: bool
+    """The previous cache has the same audio settings: what it says of audio need not be found again."""
+    same_text: bool
+    """It has the same text settings and tokenizer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanTask:
+    """Successive clips of the table."""
+
+    start: int
+    """Row of the first one."""
+    clips: bytes
+    """A packed table."""
+    offsets: np.ndarray
+    """int64: clips that the previous cache has, as offsets from `start`."""
+    rows: bytes
+    """Their rows in it: a packed table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanResult:
+    """The rows of a task's clips."""
+
+    start: int
+    columns: bytes
+    """A packed table: the columns of an index without those of the clips."""
+    previous: np.ndarray
+    """int64: rows of the clips that the previous cache has, in the table of all clips."""
+    unchanged: np.ndarray
+    """uint8: of each of these flags such as `SAME_AUDIO`."""
+    letters: list[LetterCounts]
+
+
+def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
+    """Find the audio and tokens of a task's clips, or take them from the previous cache; reject clips (in a worker)."""
+    extractor, table = scanner.extractor, unpack(task.clips)
+    clips = list(clips_of(table))
+    for corpus in sorted({clip.corpus for clip in clips}):
+        check_visible(extractor.roots[corpus])
+    previous = dict(zip(task.offsets.tolist(), rows_of(unpack(task.rows)), strict=True))
+    rows = [_scan_clip(scanner, clip, previous.get(offset)) for offset, clip in enumerate(clips)]
+    letters = letters_of(rows, extractor.language)
+    rows = [
+        _filtered(row, previous.get(offset) if scanner.same_audio else None, extractor)
+        for offset, row in enumerate(rows)
+    ]
+    return ScanResult(
+        start=task.start,
+        columns=pack(table_of(rows).drop_columns(table.column_names)),
+        previous=task.start + task.offsets,
+        unchanged=np.array([_unchanged(rows[offset], before) for offset, before in previous.items()], np.uint8),
+        letters=letters,
+    )
+
+
+def _scan_clip(scanner: Scanner, clip: Clip, previous: IndexRow | None) -> IndexRow:
+    row = with_file(clip, scanner.extractor)
+    if clip.duplicate:
+        return row.rejected(DUPLICATE)
+    row = _with_tokens(row, previous if scanner.same_text else None, scanner.extractor)
+    row = _with_audio(row, previous if scanner.same_audio else None, scanner.extractor)
+    if row.reason or row.token_length:
+        return row
+    return row.rejected(NO_LETTERS if clip.text else "empty text")
+
+
+def _with_tokens(row: IndexRow, previous: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
+    if previous and previous.token_length != UNKNOWN:
+        if (row.clip.text, row.clip.language) == (previous.clip.text, previous.clip.language):
+            tokens, length, left_out = previous.tokens, previous.token_length, previous.left_out
+            return replace(row, tokens=tokens, token_length=length, left_out=left_out)
+    encoded = extractor.encode(row.clip)
+    tokens = np.array(encoded.ids, "<u2").tobytes()
+    return replace(row, tokens=tokens, token_length=len(encoded.ids), left_out=encoded.unknown)
+
+
+def _with_audio(row: IndexRow, previous: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
+    if row.source_bytes == UNKNOWN:
+        return row.rejected(MISSING_AUDIO, "no such file, or not a regular one")
+    if previous is not None and previous.audio_sha256 and not same_file(row, previous):
+        if row.clip.is_part or row.source_bytes == previous.source_bytes:  # it may have been touched only
+            row = replace(row, audio_sha256=audio_digest(row.clip, extractor))
+    if previous is None or not same_file(row, previous):
+        return _with_header(row, extractor)
+    row = replace(row, audio_sha256=previous.audio_sha256)
+    if previous.mel_length == UNKNOWN:
+        return row.rejected(previous.reason, previous.detail)
+    return replace(row, mel_length=previous.mel_length, seconds=previous.seconds, notes=previous.notes)
+
+
+def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
+    profile = extractor.profile
+    try:
+        source = extractor.audio(row.clip)
+        header = audio_header(source, row.clip)
+        samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
+        if extractor.config.audio.trim_silence_db is not None:  # only decoding shows what is left
+            whole, samples = samples, len(extractor.samples(read_audio(source, row.clip)))
+            notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
+    except (AudioProblem, OSError) as problem:
+        check_unchanged(row, extractor)
+        if isinstance(problem, AudioProblem):
+            return row.rejected(problem.reason, problem.detail)
+        return row.rejected("unreadable audio", problem.strerror or "")
+    return replace(
+        row, mel_length=extractor.frames(samples), seconds=samples / profile.sample_rate,
+        notes="; ".join(filter(None, notes)),
+    )  # fmt: skip
+
+
+def _filtered(row: IndexRow, previous: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
+    """A clip after all filters; decoded if one needs its samples, and no earlier build measured the same file."""
+    row, filters = filter_by_header(row, extractor.config), extractor.config.data.filters
+    if previous is not None and not row.reason and same_file(row, previous):
+        row = replace(row, quality=previous.quality)
+    if not needs_samples(filters):
+        return row
+    if must_be_measured(row, previous):
+        row = replace(row, quality=measure(row, extractor))
+    return filter_by_signal(row, filters)
+
+
+def _unchanged(row: IndexRow, previous: IndexRow) -> int:
+    clip, before = row.clip, previous.clip
+    flags = (
+        (SAME_AUDIO, may_be_same_file(row, previous)), (SAME_TEXT, clip.text == before.text),
+        (SAME_LANGUAGE, clip.language == before.language), (SAME_SPEAKER, clip.speaker == before.speaker),
+        (SAME_FILE, previous.is_kept and same_file(row, previous)), (SAME_CLIP, same_clip(row, previous)),
+    )  # fmt: skip
+    return sum(flag for flag, holds in flags if holds)
+
+
+def scan_clips(
+    clips: "pa.Table", extractor: FeatureExtractor, previous: PreviousCache, pool: TaskEngine, progress: Progress
+) -> tuple["pa.Table", list[LetterCounts]]:
+    """All clips with the columns of an index, and the letters of each language in the order of their codes.
+
+    A `LockstepError` if too many letters would be left out, or a machine does not see the audio.
+    """
+    config, same_tokenizer = extractor.config, previous.has_tokenizer(extractor.tokenizer)
+    scanner = Scanner(
+        extractor=extractor,
+        same_audio=previous.has_settings(extractor.features, "audio"),
+        same_text=previous.has_settings(extractor.features, "text") and same_tokenizer,
+    )
+    progress.start("scan", len(clips), 0.0)
+    # A small rerun is over before workers have started; decoding is theirs, whose sums are those of one thread.
+    decodes = config.audio.trim_silence_db is not None or needs_samples(config.data.filters)
+    is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
+    engine = ThisProcess() if is_small else pool
+    columns, counts = dict[int, "pa.Table"](), dict[str, LetterCounts]()
+    for result in engine.run(partial(scan, scanner), _tasks(clips, previous)):
+        columns[result.start] = unpack(result.columns)
+        previous.unchanged[result.previous] = result.unchanged
+        for letters in result.letters:
+            counts.setdefault(letters.language, LetterCounts(letters.language)).merge(letters)
+        progress.advance(len(columns[result.start]), 0.0)
+    for _, letters in sorted(counts.items()):
+        check_letters(letters, config.text.max_unknown_share, kind=config.text.tokenizer)
+    scanned = _joined(clips, [columns[start] for start in sorted(columns)])
+    if pool.spans_machines:
+        _check_missing(scanned, extractor)
+    return scanned, [counts[code] for code in sorted(counts)]
+
+
+def _tasks(clips: "pa.Table", previous: PreviousCache) -> Iterator[ScanTask]:
+    size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
+    for start in range(0, len(clips), size):
+        chunk = clips.slice(start, size)
+        offsets, rows = previous.rows_between(start, start + len(chunk))
+        yield ScanTask(start=start, clips=pack(chunk), offsets=offsets, rows=rows)
+
+
+def _check_missing(clips: "pa.Table", extractor: FeatureExtractor) -> None:
+    """Raise a `LockstepError` for a file that only another machine does not see: its clip is not without audio."""
+    import pyarrow.compute as pc
+
+    for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
+        if find_audio(extractor.path(clip))[0] != UNKNOWN:
+            fix = "mount the corpus on every machine at the same path, and run the same command again"
+            found = "not seen from another machine"
+            raise LockstepError(str(extractor.path(clip)), found=found, fix=fix, exit_code=1)
+
+
+def _joined(clips: "pa.Table", scanned: list["pa.Table"]) -> "pa.Table":
+    """The columns of the clips and those that the scan found, in the order of an index."""
+    import pyarrow as pa
+
+    other = pa.concat_tables(scanned).combine_chunks()
+    columns = {name: (clips if name in clips.column_names else other)[name] for name in index_schema().names}
+    return pa.table(columns, index_schema())  # type: ignore[arg-type]
