@@ -13,7 +13,7 @@ import numpy as np
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.clip_features import extract_mel
 from xtts.precompute.features.index_only import audio_name
@@ -92,22 +92,22 @@ def check_corpus(cache: Path, request: BuildRequest) -> list[CacheFinding]:
     rows = read_index(cache / load_spec(cache).index_file)
     known = {row.clip.id: row for row in rows if not row.clip.duplicate}
     findings: list[CacheFinding] = []
-    with _with_room(request) as extractor:
+    with _with_room(request) as recipe:
         for clip in clips_of(request.corpora.clips):
             if not clip.duplicate:
-                findings += _differences(with_file(clip, extractor), known.pop(clip.id, None), extractor)
+                findings += _differences(with_file(clip, recipe), known.pop(clip.id, None), recipe)
     findings += [_finding(row.clip, "in the cache", "removed from the corpus") for row in known.values()]
     return [replace(finding, fix=build_command(cache)) for finding in findings]
 
 
 @contextmanager
-def _with_room(request: BuildRequest) -> Iterator[FeatureExtractor]:
+def _with_room(request: BuildRequest) -> Iterator[RecordRecipe]:
     """The feature extractor with a folder to unpack audio into, beside the cache, where every machine sees it."""
     with disk_errors_explained(request.cache), TemporaryDirectory(dir=beside(request.cache)) as folder:
-        yield replace(request.extractor, unpacked=Path(folder))
+        yield replace(request.recipe, unpacked=Path(folder))
 
 
-def _differences(found: IndexRow, known: IndexRow | None, extractor: FeatureExtractor) -> Iterator[CacheFinding]:
+def _differences(found: IndexRow, known: IndexRow | None, recipe: RecordRecipe) -> Iterator[CacheFinding]:
     clip = found.clip
     if known is None:
         yield _finding(clip, "added to the corpus", "a clip of the cache")
@@ -118,7 +118,7 @@ def _differences(found: IndexRow, known: IndexRow | None, extractor: FeatureExtr
         yield _finding(clip, f"speaker {clip.speaker!r}", f"{known.clip.speaker!r}")
     if not may_be_same_file(found, known):
         digest = known.audio_sha256
-        if not digest or digest != audio_digest(clip, extractor):
+        if not digest or digest != audio_digest(clip, recipe):
             there = found.source_bytes != UNKNOWN
             yield _finding(clip, "audio changed" if there else "audio missing", "the audio of the cache")
 
@@ -135,42 +135,42 @@ def check_features(cache: Path, request: BuildRequest, pool: TaskEngine, *, clip
     """Compute features again and compare: of all clips, or of some, chosen by the digest of their records."""
     spec = load_spec(cache)
     files = shard_places(spec)
-    rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.extractor.roots)
+    rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.recipe.roots)
     kept = sorted(kept_rows(rows), key=lambda row: row.record_sha256)
     chosen = sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
     jobs = [(row, (cache / files[row.place]).absolute()) for row in chosen]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
-    with _with_room(request) as extractor, pool:
-        found = [finding for part in pool.run(partial(_compare, extractor), chunks) for finding in part]
+    with _with_room(request) as recipe, pool:
+        found = [finding for part in pool.run(partial(_compare, recipe), chunks) for finding in part]
     return sorted(found, key=lambda finding: finding.where)
 
 
-def _compare(extractor: FeatureExtractor, jobs: list[_Job]) -> list[CacheFinding]:
-    for folder in {extractor.roots[row.clip.corpus] for row, _ in jobs} | {jobs[0][1].parents[2]}:
+def _compare(recipe: RecordRecipe, jobs: list[_Job]) -> list[CacheFinding]:
+    for folder in {recipe.roots[row.clip.corpus] for row, _ in jobs} | {jobs[0][1].parents[2]}:
         check_visible(folder)
-    mels = StoredMels(mel_dtype=extractor.config.shards.mel_dtype, mel_channels=extractor.profile.mel_channels)
-    return [finding for row, path in jobs for finding in _compare_clip(row, path, mels, extractor)]
+    mels = StoredMels(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
+    return [finding for row, path in jobs for finding in _compare_clip(row, path, mels, recipe)]
 
 
-def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, extractor: FeatureExtractor) -> Iterator[CacheFinding]:
+def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRecipe) -> Iterator[CacheFinding]:
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["where"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
-        audio = read_audio(extractor.audio(row.clip), row.clip)
+        audio = read_audio(recipe.audio(row.clip), row.clip)
     except (OSError, AudioProblem) as error:
         yield CacheFinding(**about, found=f"cannot be compared: {error}")
         return
     try:
         if row.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
-        mel = extract_mel(extractor.samples(audio), row.mel_length, extractor)
+        mel = extract_mel(recipe.samples(audio), row.mel_length, recipe)
         stored = mels.read_record(path, row.position, row.clip.id)
     except (AudioProblem, LockstepError) as error:
         yield CacheFinding(**about, found=f"cannot be compared: {error}")
         return
     if stored.audio is not None:
         try:
-            same = audio_name(row, extractor) == stored.audio
+            same = audio_name(row, recipe) == stored.audio
         except (AudioProblem, LockstepError):
             same = False
         if not same:
@@ -178,16 +178,16 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, extractor: Featur
                 **about, found="other audio than was indexed", expected=f"{stored.audio.samples} samples"
             )
     else:
-        yield from _compare_mel(mel, stored, extractor, about)
-    if extractor.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
+        yield from _compare_mel(mel, stored, recipe, about)
+    if recipe.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
         yield CacheFinding(**about, found="other tokens than its transcript gives")
 
 
 def _compare_mel(
-    mel: np.ndarray, stored: Record, extractor: FeatureExtractor, about: dict[str, Any]
+    mel: np.ndarray, stored: Record, recipe: RecordRecipe, about: dict[str, Any]
 ) -> Iterator[CacheFinding]:
     error = np.abs(mel.astype(np.float32) - stored.mel[: stored.mel_length].astype(np.float32))
-    most = _TOLERANCE[extractor.config.shards.mel_dtype]
+    most = _TOLERANCE[recipe.config.shards.mel_dtype]
     if not error.max() <= most:  # nor a number
         frame, channel = np.unravel_index(int(error.argmax()), error.shape)
         found = f"mel differs by {error.max():.3f} at frame {frame}, channel {channel}"

@@ -1,1 +1,1 @@
-"""Reading corpora: one module for each family of layouts, and the feature extractor from audio bytes to samples."""
+"""Reading corpora: one module for each family of layouts, and how a clip becomes a record."""

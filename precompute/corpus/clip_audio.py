@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from socket import gethostname
 
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.shared.audio.decode import AudioProblem, AudioSource, Header, Recording, Segment, read_header, read_recording
 from xtts.shared.cache.clip_index import UNDECIDED, UNKNOWN, Clip, IndexRow
 from xtts.shared.errors import LockstepError
@@ -22,9 +22,9 @@ def find_audio(path: Path) -> tuple[int, int]:
     return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (UNKNOWN, UNKNOWN)
 
 
-def with_file(clip: Clip, extractor: FeatureExtractor) -> IndexRow:
+def with_file(clip: Clip, recipe: RecordRecipe) -> IndexRow:
     """Return a row with the size and modification time of the clip's file; no file is opened."""
-    size, time = find_audio(extractor.path(clip))
+    size, time = find_audio(recipe.path(clip))
     return IndexRow(clip=clip, source_bytes=size, source_mtime_ns=time)
 
 
@@ -42,10 +42,10 @@ def read_audio(source: AudioSource, clip: Clip) -> Recording:
     return replace(read_recording(data), file_sha256=hashlib.sha256(data).hexdigest())
 
 
-def audio_digest(clip: Clip, extractor: FeatureExtractor) -> str:
+def audio_digest(clip: Clip, recipe: RecordRecipe) -> str:
     """Return the digest of `read_audio`, decoding only segments; empty if the audio cannot be read."""
     try:
-        source = extractor.audio(clip)
+        source = recipe.audio(clip)
         if _segment(clip) is not None:
             return read_audio(source, clip).sha256
         return hashlib.sha256(source if isinstance(source, bytes) else source.read_bytes()).hexdigest()
@@ -57,9 +57,9 @@ def _segment(clip: Clip) -> Segment | None:
     return None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)
 
 
-def check_unchanged(row: IndexRow, extractor: FeatureExtractor) -> None:
+def check_unchanged(row: IndexRow, recipe: RecordRecipe) -> None:
     """Raise a `LockstepError` if a clip's file has changed during the build or is not visible on this machine."""
-    path = extractor.path(row.clip)
+    path = recipe.path(row.clip)
     size, time = find_audio(path)
     if (size, time) == (row.source_bytes, row.source_mtime_ns):
         return

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from xtts.precompute.corpus.clip_audio import audio_header
-from xtts.precompute.corpus.feature_extractor import AudioFiles
+from xtts.precompute.corpus.record_recipe import AudioFiles
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.clip_index import Clip, clip_table, clips_of

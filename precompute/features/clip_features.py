@@ -3,7 +3,7 @@
 import numpy as np
 
 from xtts.precompute.corpus.clip_audio import check_unchanged, read_audio
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.tables import unpack
 from xtts.shared.audio.decode import AudioProblem, Recording
 from xtts.shared.audio.mel import clip_mel, log_mel
@@ -20,29 +20,29 @@ Sums = tuple[str, float, float]
 """Digest of a clip's audio, sum and sum of squares of its mel."""
 
 
-def read_mel(row: IndexRow, extractor: FeatureExtractor) -> tuple[np.ndarray, np.ndarray, Recording]:
+def read_mel(row: IndexRow, recipe: RecordRecipe) -> tuple[np.ndarray, np.ndarray, Recording]:
     """(mel of a clip in the stored type, its samples float32[S], the audio they are of); raises `AudioProblem`."""
-    audio = _read_source(row, extractor)
-    samples = extractor.samples(audio)
-    return extract_mel(samples, row.mel_length, extractor), samples, audio
+    audio = _read_source(row, recipe)
+    samples = recipe.samples(audio)
+    return extract_mel(samples, row.mel_length, recipe), samples, audio
 
 
-def sums_of_clips(extractor: FeatureExtractor, rows: bytes) -> dict[str, Sums]:
+def sums_of_clips(recipe: RecordRecipe, rows: bytes) -> dict[str, Sums]:
     """`Sums` of the clips of a packed table by id (runs in a worker); a `LockstepError` where one cannot be decoded."""
     found = dict[str, Sums]()
     for row in rows_of(unpack(rows)):
         try:
-            mel, _, audio = read_mel(row, extractor)
+            mel, _, audio = read_mel(row, recipe)
         except AudioProblem as problem:
-            raise LockstepError(str(extractor.path(row.clip)), found=str(problem), exit_code=1) from None
+            raise LockstepError(str(recipe.path(row.clip)), found=str(problem), exit_code=1) from None
         found[row.clip.id] = (audio.sha256, *mel_sums(mel))
     return found
 
 
-def measure(row: IndexRow, extractor: FeatureExtractor) -> SignalQuality | None:
+def measure(row: IndexRow, recipe: RecordRecipe) -> SignalQuality | None:
     """What decoding a clip's audio shows; None where it turns out to be of no use."""
     try:
-        return _read_source(row, extractor).quality
+        return _read_source(row, recipe).quality
     except AudioProblem:  # writing its shard says so
         return None
 
@@ -53,13 +53,13 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
     return float(exact.sum()), float(np.dot(exact, exact))
 
 
-def extract_mel(samples: np.ndarray, frames: int, extractor: FeatureExtractor) -> np.ndarray:
+def extract_mel(samples: np.ndarray, frames: int, recipe: RecordRecipe) -> np.ndarray:
     """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem` where it has other frames."""
-    if extractor.frames(len(samples)) != frames:
+    if recipe.frames(len(samples)) != frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
-        mel = log_mel if extractor.config.audio.crop_frames else clip_mel
-        return mel(samples, extractor.profile)[:frames].astype(extractor.config.shards.mel_dtype)
+        mel = log_mel if recipe.config.audio.crop_frames else clip_mel
+        return mel(samples, recipe.profile)[:frames].astype(recipe.config.shards.mel_dtype)
 
 
 def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAudio:
@@ -76,8 +76,8 @@ def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAud
     )  # fmt: skip
 
 
-def _read_source(row: IndexRow, extractor: FeatureExtractor) -> Recording:
+def _read_source(row: IndexRow, recipe: RecordRecipe) -> Recording:
     try:
-        return read_audio(extractor.audio(row.clip), row.clip)
+        return read_audio(recipe.audio(row.clip), row.clip)
     finally:  # whatever came of it
-        check_unchanged(row, extractor)
+        check_unchanged(row, recipe)

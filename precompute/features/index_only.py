@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xtts.precompute.corpus.clip_audio import check_unchanged
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.shared.audio.decode import AudioProblem, Header
 from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.cache.records import AudioName
@@ -23,12 +23,12 @@ _FORMAT_BYTES = (16, 18)
 WITH_MELS = "build a cache with mels: the same command without --index-only"
 
 
-def audio_name(row: IndexRow, extractor: FeatureExtractor) -> AudioName:
+def audio_name(row: IndexRow, recipe: RecordRecipe) -> AudioName:
     """Return the reference to a clip's wav, of which only the header is read.
 
     Raises `AudioProblem` for a broken file, and for another format a `LockstepError` with the command to convert it.
     """
-    path, rate = extractor.path(row.clip), extractor.profile.sample_rate
+    path, rate = recipe.path(row.clip), recipe.profile.sample_rate
     samples = round(row.seconds * rate)
     try:
         header = read_wav_header(path)
@@ -38,7 +38,7 @@ def audio_name(row: IndexRow, extractor: FeatureExtractor) -> AudioName:
     except OSError as error:
         raise AudioProblem("unreadable audio", error.strerror or "") from None
     finally:
-        check_unchanged(row, extractor)
+        check_unchanged(row, recipe)
     if header is None or (header.rate, header.channels) != (rate, 1):
         source, target = shlex.quote(path.name), shlex.quote(f"{path.stem}.new.wav")
         convert = f"ffmpeg -i {source} -ac 1 -ar {rate} -c:a pcm_s16le {target}"
@@ -77,7 +77,7 @@ def read_wav_header(path: Path) -> Header:
         except wave.Error as error:
             raise OtherFormat(f"wav of format {tag} ({error})") from None
         audio_bytes = path.stat().st_size - file.tell()
-    if sample_bytes != _SAMPLE_BYTES:
+    if sample_bytes != _ITEM_BYTES:
         raise OtherFormat(f"{8 * sample_bytes}-bit wav")
     expected_bytes = header.frames * header.channels * sample_bytes
     if expected_bytes > audio_bytes:

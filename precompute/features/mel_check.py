@@ -9,7 +9,7 @@ import platform
 
 import numpy as np
 
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.shared.audio.decode import Header, Recording
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.errors import LockstepError
@@ -23,20 +23,20 @@ _COMPUTED: dict[tuple[object, ...], str] = {}
 """By what it depends on, so that a process computes it once."""
 
 
-def compute_mel_check(extractor: FeatureExtractor) -> str:
+def compute_mel_check(recipe: RecordRecipe) -> str:
     """SHA-256 of the float32 log-mel of the signal: the stored type would round most differences away."""
-    audio = extractor.config.audio
+    audio = recipe.config.audio
     settings = audio.profile, audio.trim_silence_db, audio.loudness_lufs
     if settings not in _COMPUTED:
         recording = Recording(header=Header(frames=_SAMPLES, rate=_RATE, channels=1), samples=signal())
-        mel = log_mel(extractor.samples(recording), extractor.profile)
+        mel = log_mel(recipe.samples(recording), recipe.profile)
         _COMPUTED[settings] = hashlib.sha256(mel.astype("<f4").tobytes()).hexdigest()
     return _COMPUTED[settings]
 
 
-def check_mel(extractor: FeatureExtractor) -> None:
-    """Raise a `LockstepError` where this process computes another mel check than `extractor` has."""
-    found, wanted = compute_mel_check(extractor), extractor.mel_check
+def check_mel(recipe: RecordRecipe) -> None:
+    """Raise a `LockstepError` where this process computes another mel check than `recipe` has."""
+    found, wanted = compute_mel_check(recipe), recipe.mel_check
     if found != wanted:
         raise LockstepError(
             f"this machine ({platform.machine()}, numpy {np.__version__})",

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.filters import check_rejects, rejected_clips
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.tables import counted
@@ -71,7 +71,7 @@ class BuildReport:
 class _Work:
     """What scan and plan show: the clips, the cache to be, and what is missing of it."""
 
-    extractor: FeatureExtractor
+    recipe: RecordRecipe
     previous: PreviousCache
     clips: "pa.Table"
     """All clips after the scan, with the columns of an index."""
@@ -98,17 +98,17 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
             staging = StagingArea(cache)
             staging.open(fresh=request.fresh)
             work = _scan_and_plan(request, staging, pool, progress)
-            plan, clips, extractor = work.plan, work.clips, work.extractor
-            written = write_missing(work.shards.missing, plan, clips, extractor, staging, pool, progress)
+            plan, clips, recipe = work.plan, work.clips, work.recipe
+            written = write_missing(work.shards.missing, plan, clips, recipe, staging, pool, progress)
             finished = {**work.shards.staged, **work.shards.reused, **written}
             rows_of = partial(work.rows_of, staging)
             rejected = rejected_clips(clips, *map(rows_of, plan.shards))
-            check_rejects(rejected, request.corpora, extractor.config, of=len(clips))
-            sums = measure_sample(plan, rows_of, extractor, pool, progress) if extractor.index_only else None
+            check_rejects(rejected, request.corpora, recipe.config, of=len(clips))
+            sums = measure_sample(plan, rows_of, recipe, pool, progress) if recipe.index_only else None
             index = staging.scratch / INDEX_FILE
-            statistics, padding_efficiency = write_index(index, plan, rows_of, rejected, extractor.config, sums)
-            spec = describe(index, statistics, plan, finished, extractor, request.corpora.weights)
-            changed = commit(cache, staging, spec, index, extractor.tokenizer, remote)
+            statistics, padding_efficiency = write_index(index, plan, rows_of, rejected, recipe.config, sums)
+            spec = describe(index, statistics, plan, finished, recipe, request.corpora.weights)
+            changed = commit(cache, staging, spec, index, recipe.tokenizer, remote)
             left = sweep(cache, spec)
             if remote is not None:
                 remote.sweep(work.previous.spec, spec)
@@ -121,7 +121,7 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
         unnormalised=int((~clips["normalised"].to_numpy()).sum()),
         speakers=counted(clips["speaker"]),
         languages=counted(clips["language"]),
-        low_rates=_low_rates(clips, extractor.profile.sample_rate),
+        low_rates=_low_rates(clips, recipe.profile.sample_rate),
         padding_efficiency=padding_efficiency,
         kept_shards=len(finished) - len(written),
         written_shards=len(written),
@@ -155,24 +155,24 @@ def _fetch(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
 
 def _scan_and_plan(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progress: Progress) -> _Work:
     """Find out what there is to do, and say it; nothing is written but the audio that has to be unpacked."""
-    extractor = replace(request.extractor, unpacked=staging.scratch)
-    config, features = extractor.config, extractor.features
+    recipe = replace(request.recipe, unpacked=staging.scratch)
+    config, features = recipe.config, recipe.features
     previous = PreviousCache() if request.fresh else open_previous(request.cache, request.exclude)
     previous.find_rows(request.corpora.clips)
     staged = {} if request.fresh else staging.finished(request.exclude)
-    clips, letters = scan_clips(request.corpora.clips, extractor, previous, pool, progress)
+    clips, letters = scan_clips(request.corpora.clips, recipe, previous, pool, progress)
     check_rejects(rejected_clips(clips), request.corpora, config, of=len(clips))
     plan = plan_cache(plan_columns(clips, config.split.seed), config, previous.plan(features))
     if previous.spec and previous.has_settings(features, "audio"):
         mel_check = previous.spec.mel_check
     else:
-        mel_check = next(iter(pool.run(compute_mel_check, [extractor])))
-    extractor = replace(extractor, mel_check=mel_check)
-    shards = find_missing(plan, clips, extractor, staged, previous)
-    changes = change_lines(previous, staged.values(), clips, plan, shards, features, extractor.profile)
+        mel_check = next(iter(pool.run(compute_mel_check, [recipe])))
+    recipe = replace(recipe, mel_check=mel_check)
+    shards = find_missing(plan, clips, recipe, staged, previous)
+    changes = change_lines(previous, staged.values(), clips, plan, shards, features, recipe.profile)
     for line in (*request.corpora.notes, *changes):
         progress.say(line)
-    return _Work(extractor=extractor, previous=previous, clips=clips, letters=letters, plan=plan, shards=shards)
+    return _Work(recipe=recipe, previous=previous, clips=clips, letters=letters, plan=plan, shards=shards)
 
 
 def _low_rates(clips: "pa.Table", rate: int) -> dict[int, int]:

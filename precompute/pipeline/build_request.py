@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.crops import cut_clips
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.features.index_only import refuse_unsuited
 from xtts.precompute.pipeline.previous import PreviousCache, languages_of, open_previous
@@ -39,7 +39,7 @@ class BuildRequest:
 
     corpora: Corpora
     cache: Path
-    extractor: FeatureExtractor
+    recipe: RecordRecipe
     fresh: bool
     """Keep nothing of the cache in the folder."""
     url: StoreUrl | None = None
@@ -88,8 +88,8 @@ def make_request(
     tokenizer = _tokenizer(corpora.clips, config, previous, stored, lexicon)
     clips = cut_clips(corpora.clips, corpora.roots, config) if config.audio.crop_frames else corpora.clips
     corpora = replace(corpora, clips=clips, notes=(*corpora.notes, *notes))
-    extractor = FeatureExtractor(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only)
-    return BuildRequest(corpora=corpora, cache=cache, extractor=extractor, fresh=fresh, url=url)
+    recipe = RecordRecipe(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only)
+    return BuildRequest(corpora=corpora, cache=cache, recipe=recipe, fresh=fresh, url=url)
 
 
 def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, list[str]]:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.pipeline.plan import Plan
 from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.staging import StagingArea, file_sha256
@@ -36,16 +36,16 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 
 def describe(
-    index: Path, statistics: Statistics, plan: Plan, finished: Mapping[str, Shard], extractor: FeatureExtractor,
+    index: Path, statistics: Statistics, plan: Plan, finished: Mapping[str, Shard], recipe: RecordRecipe,
     weights: Mapping[str, float],
 ) -> CacheSpec:  # fmt: skip
     """The contents of `cache.json`.
 
     index: the file that becomes the index; weights: corpus to its sampling weight, unless that is 1.
     """
-    features, profile, config = extractor.features, extractor.profile, extractor.config
-    tokenizer_sha256, index_sha256 = extractor.tokenizer.sha256, file_sha256(index)
-    roots = {name: str(root.resolve()) for name, root in sorted(extractor.roots.items())}
+    features, profile, config = recipe.features, recipe.profile, recipe.config
+    tokenizer_sha256, index_sha256 = recipe.tokenizer.sha256, file_sha256(index)
+    roots = {name: str(root.resolve()) for name, root in sorted(recipe.roots.items())}
     return CacheSpec(
         format_version=FORMAT_VERSION,
         fingerprint=digest_of(features),
@@ -54,21 +54,21 @@ def describe(
         mel_dtype=config.shards.mel_dtype,
         mel_channels=profile.mel_channels,
         fixed_length=config.shapes.pad_to_fixed_length,
-        vocabulary=extractor.tokenizer.size,
+        vocabulary=recipe.tokenizer.size,
         tokenizer_sha256=tokenizer_sha256,
         index_sha256=index_sha256,
         index_rows=statistics.clips + statistics.rejected,
         index_file=with_digest(INDEX_FILE, index_sha256),
         tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256),
         speakers=plan.speakers,
-        languages=list(extractor.tokenizer.languages),
+        languages=list(recipe.tokenizer.languages),
         weights=dict(weights),
-        audio_folders=roots if extractor.index_only else {},
+        audio_folders=roots if recipe.index_only else {},
         buckets=_buckets(plan, finished),
         statistics=statistics,
         feature_version=FEATURE_VERSION,
         versions=installed_versions(),
-        mel_check=extractor.mel_check,
+        mel_check=recipe.mel_check,
     )
 
 

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.clip_features import Sums, sums_of_clips
 from xtts.precompute.features.tables import pack
 from xtts.precompute.pipeline.plan import Plan, ShardPlan
@@ -105,7 +105,7 @@ def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> 
 
 
 def measure_sample(
-    plan: Plan, rows_of: Callable[[ShardPlan], Any], extractor: FeatureExtractor, pool: TaskEngine, progress: Progress,
+    plan: Plan, rows_of: Callable[[ShardPlan], Any], recipe: RecordRecipe, pool: TaskEngine, progress: Progress,
 ) -> dict[str, Sums]:  # fmt: skip
     """The sums of a sample of the kept training clips, by id; the sample is chosen by digest.
 
@@ -122,10 +122,10 @@ def measure_sample(
         sample = sample[np.argpartition(plan.columns.high[clips[sample]], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
     sample = sample[np.argsort(clips[sample])]
     rows = rows.take(sample)
-    progress.start("statistics", len(sample), extractor.profile.seconds(int(rows["mel_length"].to_numpy().sum())))
+    progress.start("statistics", len(sample), recipe.profile.seconds(int(rows["mel_length"].to_numpy().sum())))
     chunks = (pack(rows.slice(start, _CHUNK)) for start in range(0, len(sample), _CHUNK))
     sums = dict[str, Sums]()
-    for sums_of_chunk in pool.run(partial(sums_of_clips, extractor), chunks):
+    for sums_of_chunk in pool.run(partial(sums_of_clips, recipe), chunks):
         sums.update(sums_of_chunk)
         progress.advance(len(sums_of_chunk), 0.0)
     return sums

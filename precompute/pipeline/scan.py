@@ -18,7 +18,7 @@ from xtts.precompute.corpus.clip_audio import (
     same_file,
     with_file,
 )
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.clip_features import measure
 from xtts.precompute.features.filters import filter_by_header, filter_by_signal, must_be_measured, needs_samples
 from xtts.precompute.features.tables import pack, unpack
@@ -64,7 +64,7 @@ _ENOUGH_TASKS = 512
 class Scanner:
     """What all tasks of a scan have in common."""
 
-    extractor: FeatureExtractor
+    recipe: RecordRecipe
     same_audio: bool
     """The previous cache has the same audio settings: what it says of audio need not be found again."""
     same_text: bool
@@ -101,16 +101,15 @@ class ScanResult:
 
 def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
     """Find the audio and tokens of a task's clips, or take them from the previous cache; reject clips (in a worker)."""
-    extractor, table = scanner.extractor, unpack(task.clips)
+    recipe, table = scanner.recipe, unpack(task.clips)
     clips = list(clips_of(table))
     for corpus in sorted({clip.corpus for clip in clips}):
-        check_visible(extractor.roots[corpus])
+        check_visible(recipe.roots[corpus])
     previous = dict(zip(task.offsets.tolist(), rows_of(unpack(task.rows)), strict=True))
     rows = [_scan_clip(scanner, clip, previous.get(offset)) for offset, clip in enumerate(clips)]
-    letters = letters_of(rows, extractor.language)
+    letters = letters_of(rows, recipe.language)
     rows = [
-        _filtered(row, previous.get(offset) if scanner.same_audio else None, extractor)
-        for offset, row in enumerate(rows)
+        _filtered(row, previous.get(offset) if scanner.same_audio else None, recipe) for offset, row in enumerate(rows)
     ]
     return ScanResult(
         start=task.start,
@@ -122,69 +121,69 @@ def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
 
 
 def _scan_clip(scanner: Scanner, clip: Clip, previous: IndexRow | None) -> IndexRow:
-    row = with_file(clip, scanner.extractor)
+    row = with_file(clip, scanner.recipe)
     if clip.duplicate:
         return row.rejected(DUPLICATE)
-    row = _with_tokens(row, previous if scanner.same_text else None, scanner.extractor)
-    row = _with_audio(row, previous if scanner.same_audio else None, scanner.extractor)
+    row = _with_tokens(row, previous if scanner.same_text else None, scanner.recipe)
+    row = _with_audio(row, previous if scanner.same_audio else None, scanner.recipe)
     if row.reason or row.token_length:
         return row
     return row.rejected(NO_LETTERS if clip.text else "empty text")
 
 
-def _with_tokens(row: IndexRow, previous: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
+def _with_tokens(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) -> IndexRow:
     if previous and previous.token_length != UNKNOWN:
         if (row.clip.text, row.clip.language) == (previous.clip.text, previous.clip.language):
             tokens, length, left_out = previous.tokens, previous.token_length, previous.left_out
             return replace(row, tokens=tokens, token_length=length, left_out=left_out)
-    encoded = extractor.encode(row.clip)
+    encoded = recipe.encode(row.clip)
     tokens = np.array(encoded.ids, "<u2").tobytes()
     return replace(row, tokens=tokens, token_length=len(encoded.ids), left_out=encoded.unknown)
 
 
-def _with_audio(row: IndexRow, previous: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
+def _with_audio(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) -> IndexRow:
     if row.source_bytes == UNKNOWN:
         return row.rejected(MISSING_AUDIO, "no such file, or not a regular one")
     if previous is not None and previous.audio_sha256 and not same_file(row, previous):
         if row.clip.is_part or row.source_bytes == previous.source_bytes:  # it may have been touched only
-            row = replace(row, audio_sha256=audio_digest(row.clip, extractor))
+            row = replace(row, audio_sha256=audio_digest(row.clip, recipe))
     if previous is None or not same_file(row, previous):
-        return _with_header(row, extractor)
+        return _with_header(row, recipe)
     row = replace(row, audio_sha256=previous.audio_sha256)
     if previous.mel_length == UNKNOWN:
         return row.rejected(previous.reason, previous.detail)
     return replace(row, mel_length=previous.mel_length, seconds=previous.seconds, notes=previous.notes)
 
 
-def _with_header(row: IndexRow, extractor: FeatureExtractor) -> IndexRow:
-    profile = extractor.profile
+def _with_header(row: IndexRow, recipe: RecordRecipe) -> IndexRow:
+    profile = recipe.profile
     try:
-        source = extractor.audio(row.clip)
+        source = recipe.audio(row.clip)
         header = audio_header(source, row.clip)
         samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
-        if extractor.config.audio.trim_silence_db is not None:  # only decoding shows what is left
-            whole, samples = samples, len(extractor.samples(read_audio(source, row.clip)))
+        if recipe.config.audio.trim_silence_db is not None:  # only decoding shows what is left
+            whole, samples = samples, len(recipe.samples(read_audio(source, row.clip)))
             notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
     except (AudioProblem, OSError) as problem:
-        check_unchanged(row, extractor)
+        check_unchanged(row, recipe)
         if isinstance(problem, AudioProblem):
             return row.rejected(problem.reason, problem.detail)
         return row.rejected("unreadable audio", problem.strerror or "")
     return replace(
-        row, mel_length=extractor.frames(samples), seconds=samples / profile.sample_rate,
+        row, mel_length=recipe.frames(samples), seconds=samples / profile.sample_rate,
         notes="; ".join(filter(None, notes)),
     )  # fmt: skip
 
 
-def _filtered(row: IndexRow, previous: IndexRow | None, extractor: FeatureExtractor) -> IndexRow:
+def _filtered(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) -> IndexRow:
     """A clip after all filters; decoded if one needs its samples, and no earlier build measured the same file."""
-    row, filters = filter_by_header(row, extractor.config), extractor.config.data.filters
+    row, filters = filter_by_header(row, recipe.config), recipe.config.data.filters
     if previous is not None and not row.reason and same_file(row, previous):
         row = replace(row, quality=previous.quality)
     if not needs_samples(filters):
         return row
     if must_be_measured(row, previous):
-        row = replace(row, quality=measure(row, extractor))
+        row = replace(row, quality=measure(row, recipe))
     return filter_by_signal(row, filters)
 
 
@@ -199,17 +198,17 @@ def _unchanged(row: IndexRow, previous: IndexRow) -> int:
 
 
 def scan_clips(
-    clips: "pa.Table", extractor: FeatureExtractor, previous: PreviousCache, pool: TaskEngine, progress: Progress
+    clips: "pa.Table", recipe: RecordRecipe, previous: PreviousCache, pool: TaskEngine, progress: Progress
 ) -> tuple["pa.Table", list[LetterCounts]]:
     """All clips with the columns of an index, and the letters of each language in the order of their codes.
 
     A `LockstepError` if too many letters would be left out, or a machine does not see the audio.
     """
-    config, same_tokenizer = extractor.config, previous.has_tokenizer(extractor.tokenizer)
+    config, same_tokenizer = recipe.config, previous.has_tokenizer(recipe.tokenizer)
     scanner = Scanner(
-        extractor=extractor,
-        same_audio=previous.has_settings(extractor.features, "audio"),
-        same_text=previous.has_settings(extractor.features, "text") and same_tokenizer,
+        recipe=recipe,
+        same_audio=previous.has_settings(recipe.features, "audio"),
+        same_text=previous.has_settings(recipe.features, "text") and same_tokenizer,
     )
     progress.start("scan", len(clips), 0.0)
     # A small rerun is over before workers have started; decoding is theirs, whose sums are those of one thread.
@@ -227,7 +226,7 @@ def scan_clips(
         check_letters(letters, config.text.max_unknown_share, kind=config.text.tokenizer)
     scanned = _joined(clips, [columns[start] for start in sorted(columns)])
     if pool.spans_machines:
-        _check_missing(scanned, extractor)
+        _check_missing(scanned, recipe)
     return scanned, [counts[code] for code in sorted(counts)]
 
 
@@ -239,15 +238,15 @@ def _tasks(clips: "pa.Table", previous: PreviousCache) -> Iterator[ScanTask]:
         yield ScanTask(start=start, clips=pack(chunk), offsets=offsets, rows=rows)
 
 
-def _check_missing(clips: "pa.Table", extractor: FeatureExtractor) -> None:
+def _check_missing(clips: "pa.Table", recipe: RecordRecipe) -> None:
     """Raise a `LockstepError` for a file that only another machine does not see: its clip is not without audio."""
     import pyarrow.compute as pc
 
     for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
-        if find_audio(extractor.path(clip))[0] != UNKNOWN:
+        if find_audio(recipe.path(clip))[0] != UNKNOWN:
             fix = "mount the corpus on every machine at the same path, and run the same command again"
             found = "not seen from another machine"
-            raise LockstepError(str(extractor.path(clip)), found=found, fix=fix, exit_code=1)
+            raise LockstepError(str(recipe.path(clip)), found=found, fix=fix, exit_code=1)
 
 
 def _joined(clips: "pa.Table", scanned: list["pa.Table"]) -> "pa.Table":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
 from xtts.precompute.features.clip_features import crop_audio, mel_sums, read_mel
 from xtts.precompute.features.index_only import audio_name
@@ -57,22 +57,22 @@ class ShardTask:
     """Sync what is written: nobody else can where workers are on other machines."""
 
 
-def write_shard(extractor: FeatureExtractor, task: ShardTask) -> Path:
+def write_shard(recipe: RecordRecipe, task: ShardTask) -> Path:
     """Extract and write clip by clip, so that memory does not grow with the shard; then the rows. Returns the file.
 
     A `LockstepError` where the folder of `task.path` is not there.
     """
     path, digest, records, rows, with_mels = attempt_path(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
     clips, stored = rows_of(unpack(task.rows)), task.stored.by_position()
-    if len(stored) < len(clips) and not extractor.index_only:
-        check_mel(extractor)
-    mels = StoredMels(mel_dtype=extractor.config.shards.mel_dtype, mel_channels=extractor.profile.mel_channels)
+    if len(stored) < len(clips) and not recipe.index_only:
+        check_mel(recipe)
+    mels = StoredMels(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
     frame_bytes = mels.mel_channels * np.dtype(mels.mel_dtype).itemsize
     with path.open("wb") as out:
         for place, row in enumerate(clips):
             row = replace(row, split=task.place.split, bucket=task.place.bucket, shard=task.place.shard)
             try:
-                record, audio_sha256, sums, quality = _features(row, task, mels, extractor, stored.get(place))
+                record, audio_sha256, sums, quality = _features(row, task, mels, recipe, stored.get(place))
             except AudioProblem as problem:
                 rows.append(replace(row, quality=None).rejected(problem.reason, problem.detail))
                 continue
@@ -102,35 +102,35 @@ def write_shard(extractor: FeatureExtractor, task: ShardTask) -> Path:
 
 
 def _features(
-    row: IndexRow, task: ShardTask, mels: StoredMels, extractor: FeatureExtractor, stored: StoredMel | None
+    row: IndexRow, task: ShardTask, mels: StoredMels, recipe: RecordRecipe, stored: StoredMel | None
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
     """The record of a clip, the digest of its audio, its mel's sums, and what was measured if audio was decoded.
 
     Where records name audio, nothing is decoded.
     """
-    if extractor.index_only:
-        name = audio_name(row, extractor)
-        none = np.empty((0, extractor.profile.mel_channels), extractor.config.shards.mel_dtype)
-        record = replace(_record(row, none, task, extractor), mel=none, mel_length=row.mel_length, audio=name)
+    if recipe.index_only:
+        name = audio_name(row, recipe)
+        none = np.empty((0, recipe.profile.mel_channels), recipe.config.shards.mel_dtype)
+        record = replace(_record(row, none, task, recipe), mel=none, mel_length=row.mel_length, audio=name)
         return record, "", (0.0, 0.0), None
     if stored is not None:
         found = mels.read_record(stored.path, stored.position, row.clip.id)
         mel = found.mel[: found.mel_length]
-        return _record(row, mel, task, extractor, found.crop), stored.audio_sha256, stored.sums, None
-    mel, samples, audio = read_mel(row, extractor)
+        return _record(row, mel, task, recipe, found.crop), stored.audio_sha256, stored.sums, None
+    mel, samples, audio = read_mel(row, recipe)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    crop = crop_audio(samples, task.shape.frames, extractor.profile) if extractor.config.audio.crop_frames else None
-    return _record(row, mel, task, extractor, crop), audio.sha256, sums, audio.quality
+    crop = crop_audio(samples, task.shape.frames, recipe.profile) if recipe.config.audio.crop_frames else None
+    return _record(row, mel, task, recipe, crop), audio.sha256, sums, audio.quality
 
 
 def _record(
-    row: IndexRow, mel: np.ndarray, task: ShardTask, extractor: FeatureExtractor, crop: CropAudio | None = None
+    row: IndexRow, mel: np.ndarray, task: ShardTask, recipe: RecordRecipe, crop: CropAudio | None = None
 ) -> Record:
-    profile, shape = extractor.profile, task.shape
+    profile, shape = recipe.profile, task.shape
     most_frames, most_tokens = (
-        (shape.frames, shape.tokens) if extractor.config.shapes.pad_to_fixed_length else (len(mel), row.token_length)
+        (shape.frames, shape.tokens) if recipe.config.shapes.pad_to_fixed_length else (len(mel), row.token_length)
     )
     padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
@@ -143,7 +143,7 @@ def _record(
         token_length=row.token_length,
         mel_length=len(mel),
         speaker=task.speakers.get(row.clip.speaker, 0),
-        language=extractor.language_id(row.clip.language),
+        language=recipe.language_id(row.clip.language),
         crop=crop,
     )
 
@@ -173,16 +173,16 @@ class ShardWork:
 
 
 def find_missing(
-    plan: Plan, clips: "pa.Table", extractor: FeatureExtractor, staged: Mapping[str, Finished], previous: PreviousCache
+    plan: Plan, clips: "pa.Table", recipe: RecordRecipe, staged: Mapping[str, Finished], previous: PreviousCache
 ) -> ShardWork:
     """Tell finished shards from missing ones; staged shards are newer than those of the previous cache."""
-    mel_files = {} if extractor.index_only else previous.mel_files(extractor.features)
+    mel_files = {} if recipe.index_only else previous.mel_files(recipe.features)
     left, reused, missing = dict[str, Shard](), dict[str, Shard](), list[MissingShard]()
     for shard in plan.shards:
         speakers = plan.speakers_of(shard)
         settings = shard_settings(
-            extractor.features, plan.shapes[shard.place.bucket], speakers, tokenizer=extractor.tokenizer.sha256,
-            feature_version=FEATURE_VERSION, mel_check=extractor.mel_check, index_only=extractor.index_only,
+            recipe.features, plan.shapes[shard.place.bucket], speakers, tokenizer=recipe.tokenizer.sha256,
+            feature_version=FEATURE_VERSION, mel_check=recipe.mel_check, index_only=recipe.index_only,
         )  # fmt: skip
         if shard.file in staged:
             done, group = staged[shard.file].holding(clips.take(shard.clips), settings), left
@@ -197,7 +197,7 @@ def find_missing(
 
 
 def write_missing(
-    missing: list[MissingShard], plan: Plan, clips: "pa.Table", extractor: FeatureExtractor, staging: StagingArea,
+    missing: list[MissingShard], plan: Plan, clips: "pa.Table", recipe: RecordRecipe, staging: StagingArea,
     pool: TaskEngine, progress: Progress,
 ) -> dict[str, Shard]:  # fmt: skip
     """Write the shards, the largest first so that no worker is left alone at the end.
@@ -205,8 +205,8 @@ def write_missing(
     Returns them by file without digest.
     """
     frames = {shard.plan.file: plan.columns.frames[shard.plan.clips] for shard in missing}
-    seconds = {file: extractor.profile.seconds(int(lengths.sum())) for file, lengths in frames.items()}
-    sizes = {shard.plan.file: plan.bytes_of(shard.plan, extractor.config) for shard in missing}
+    seconds = {file: recipe.profile.seconds(int(lengths.sum())) for file, lengths in frames.items()}
+    sizes = {shard.plan.file: plan.bytes_of(shard.plan, recipe.config) for shard in missing}
     check_free_space(staging.cache, sum(sizes.values()))
     progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
     tasks = (
@@ -224,7 +224,7 @@ def write_missing(
         for shard in sorted(missing, key=lambda shard: (-sizes[shard.plan.file], shard.plan.file))
     )
     written = dict[str, Shard]()
-    for path in pool.run(partial(write_shard, extractor), tasks):
+    for path in pool.run(partial(write_shard, recipe), tasks):
         shard = staging.stage(path, from_elsewhere=pool.spans_machines)
         file = without_digest(shard.file)
         written[file] = shard

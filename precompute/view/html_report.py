@@ -20,7 +20,7 @@ import soundfile
 from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.corpora import corpus_folders
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
-from xtts.precompute.corpus.feature_extractor import AudioFiles
+from xtts.precompute.corpus.record_recipe import AudioFiles
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.view.cached_clips import CachedClip, CachedClips
 from xtts.precompute.view.terminal import UNMEASURED

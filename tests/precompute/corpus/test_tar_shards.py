@@ -97,7 +97,7 @@ def test_a_changed_member_rewrites_only_its_shard(tmp_path, many_shards, monkeyp
     assert verify_cache(cache, threads=1) == []
     request = cache_request(cache, data)
     assert check_corpus(cache, request) == check_features(cache, request, ThisProcess(), clips=None) == []
-    monkeypatch.setattr("xtts.precompute.corpus.feature_extractor.read_member", None)
+    monkeypatch.setattr("xtts.precompute.corpus.record_recipe.read_member", None)
     assert not build(data, cache).changed, "nothing is read again while the tar file is the same"
 
 

@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from builds import Listener, build, tree
 
-from xtts.precompute.corpus.feature_extractor import FeatureExtractor
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.mel_check import check_mel, compute_mel_check
 from xtts.precompute.pipeline.build_cache import BuildReport
 from xtts.precompute.workers.arithmetic import worker_environment
@@ -54,7 +54,7 @@ def record_again(corpus: Path) -> None:
 
 
 def test_a_worker_with_another_mel_check_computes_nothing():
-    known = FeatureExtractor(roots={}, config=load_config("tiny"), tokenizer=None)
+    known = RecordRecipe(roots={}, config=load_config("tiny"), tokenizer=None)
     check_mel(replace(known, mel_check=compute_mel_check(known)))
     with pytest.raises(LockstepError, match="expected 000000000000; build where the cache was built") as caught:
         check_mel(replace(known, mel_check="0" * 64))

@@ -114,9 +114,9 @@ def measured(monkeypatch):
     """Ids of the clips that a scan decodes."""
     ids = []
 
-    def measure(row, extractor):
+    def measure(row, recipe):
         ids.append(row.clip.id)
-        return clip_features.measure(row, extractor)
+        return clip_features.measure(row, recipe)
 
     monkeypatch.setattr(scan, "measure", measure)
     return ids

@@ -184,7 +184,7 @@ def test_an_unmounted_corpus_stops_the_build(tiny_corpus, tiny_config, tmp_path)
     clip = next(clips_of(request.corpora.clips))
     (tmp_path / "corpus").mkdir()
     seen_elsewhere = IndexRow(clip=clip, source_bytes=1000, source_mtime_ns=1)
-    unmounted = replace(request.extractor, roots={clip.corpus: tmp_path / "corpus"})
+    unmounted = replace(request.recipe, roots={clip.corpus: tmp_path / "corpus"})
     with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
         read_mel(seen_elsewhere, unmounted)
 
@@ -193,8 +193,8 @@ def test_a_recording_unseen_by_another_machine_stops_the_build(tiny_corpus, tiny
     """The command looks itself: the clip must not count as one without audio."""
     find = scan.with_file
 
-    def find_most(clip, extractor):
-        return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, extractor)
+    def find_most(clip, recipe):
+        return IndexRow(clip=clip) if clip.id == "tone-0003" else find(clip, recipe)
 
     monkeypatch.setattr(scan, "with_file", find_most)
     pool = ThisProcess()

@@ -1,4 +1,4 @@
-"""The feature extractor: where a clip's audio lies, and from it to samples; light enough to go with every task."""
+"""How a clip becomes a record: its audio, samples and tokens; light enough to go with every task."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ from xtts.shared.text.tokenizer import Tokenizer, Tokens
 
 @dataclass(frozen=True, kw_only=True)
 class AudioFiles:
-    """Where the audio of the clips lies."""
+    """The files with the audio of the clips."""
 
     roots: Mapping[str, Path]
-    """Each corpus to its folder; sources are relative to it."""
+    """Corpus to its folder; sources are relative to it."""
     unpacked: Path | None = None
-    """Folder for the audio that is embedded in Parquet files, while a command needs it."""
+    """Folder for audio unpacked from Parquet files, while a command needs it."""
 
     def audio(self, clip: Clip) -> AudioSource:
-        """A clip's audio file, or its bytes.
+        """The path of a clip's audio, or its bytes.
 
-        Raises `AudioProblem` where an archive does not hold it, `LockstepError` where there is no room to unpack.
+        Raises `AudioProblem` if an archive does not hold it, `LockstepError` if there is no room to unpack.
         """
         path, (archive, member) = self.path(clip), clip.archive
         if not archive or path != self.roots[clip.corpus] / archive:
@@ -41,21 +41,21 @@ class AudioFiles:
         return unpacked_row(path, member, self.unpacked)
 
     def path(self, clip: Clip) -> Path:
-        """Where a clip's audio file lies, or the archive that holds it."""
+        """The path of a clip's audio file, or of the archive that holds it."""
         root, archive = self.roots[clip.corpus], clip.archive[0]
         return root / archive if archive and (root / archive).is_file() else root / clip.source
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeatureExtractor(AudioFiles):
+class RecordRecipe(AudioFiles):
     """How a clip becomes a record."""
 
     config: Config
     tokenizer: Tokenizer
     mel_check: str = ""
-    """What a worker must compute for a known signal before it computes a mel; empty before a build has decided."""
+    """The mel check that a worker must compute before it computes mels; empty until a build has decided."""
     index_only: bool = False
-    """Records name the audio instead of holding its mel."""
+    """Whether records name the audio instead of holding its mel."""
 
     @cached_property
     def features(self) -> dict[str, dict[str, object]]:
@@ -64,7 +64,7 @@ class FeatureExtractor(AudioFiles):
 
     @property
     def profile(self) -> MelProfile:
-        """That of the mels."""
+        """The profile of the mels."""
         return mel_profile(self.config.audio.profile)
 
     @property
@@ -73,7 +73,7 @@ class FeatureExtractor(AudioFiles):
         return self.config.text.language
 
     def language_id(self, code: str) -> int:
-        """Number of a clip's language; without a code that of the main one."""
+        """Id of a clip's language; without a code that of the main language."""
         return self.tokenizer.languages.index(code or self.language)
 
     def encode(self, clip: Clip) -> Tokens:
@@ -81,12 +81,12 @@ class FeatureExtractor(AudioFiles):
         return self.tokenizer.encode(clip.text, clip.language or self.language, f"clip {clip.id}")
 
     def frames(self, samples: int) -> int:
-        """T of the stored mel of S samples: a clip has silent edges, a crop has none."""
+        """T of the stored mel of S samples: that of a clip has silent edges, that of a crop has none."""
         crop = self.config.audio.crop_frames
         return min(self.profile.frames(samples), crop) if crop else self.profile.clip_frames(samples)
 
     def samples(self, recording: Recording) -> np.ndarray:
-        """The clip that the mel is computed of: mono, resampled, trimmed and scaled as configured. float32[S]."""
+        """The samples of the mel, float32[S]: mono, resampled, trimmed and scaled as configured."""
         rate, audio = self.profile.sample_rate, self.config.audio
         return condition(
             recording.at(rate), rate=rate, trim_silence_db=audio.trim_silence_db, loudness_lufs=audio.loudness_lufs
