@@ -15,7 +15,7 @@ from setup.ljspeech_corpus import LENGTHS
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import choose_shapes, fitting_buckets
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, shard_file, with_digest
-from xtts.shared.cache.clip_index import ShardPlace
+from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.engine.schedule import peak_learning_rate, warmup_steps
@@ -80,7 +80,7 @@ def spec_of(clips: np.ndarray, count: int) -> CacheSpec:
 
 def shard(bucket: int, records: int) -> Shard:
     """One that holds a whole bucket."""
-    file, digest = shard_file(ShardPlace("train", bucket, 0), 1), "0" * 64
+    file, digest = shard_file(ShardId("train", bucket, 0), 1), "0" * 64
     return Shard(file=with_digest(file, digest), records=records, bytes=1, bytes_with_mels=1, sha256=digest)
 
 

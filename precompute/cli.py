@@ -53,7 +53,7 @@ _columns_option = click.option(
 
 
 def _clips(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """A number of clips; `all` is 0."""
+    """Parse a count of clips; `all` is 0."""
     if value is None or value == "all":
         return None if value is None else 0
     if not value.isdigit() or int(value) == 0:

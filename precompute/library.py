@@ -39,11 +39,11 @@ def build_cache(
     Args:
         data: The corpus: a folder, or a file that lists its clips (docs/corpus.md names the layouts). Several:
             a list of paths and of "NAME=PATH", or a YAML file.
-        cache: Folder of the cache, made where it is missing, or its URL in an object store, as in "s3://BUCKET/FOLDER".
+        cache: Folder of the cache, created if it is missing, or its URL in an object store, as in "s3://BUCKET/FOLDER".
         config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.
         settings: Single keys over those, as in `{"shapes.buckets": 8}`.
         workers: Processes (default: one a core); 0 works in this process.
-        limit: Number of clips, the first of each corpus in equal shares.
+        limit: Count of clips, the first of each corpus in equal shares.
         fresh: Build everything again, whatever is there.
         index_only: Store no mels: the records name the wavs, which the trainer reads.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
@@ -53,7 +53,7 @@ def build_cache(
         progress: Receives the progress of the build (default: nothing is shown).
 
     Returns:
-        What was done: `spec` (the content of cache.json: L tokens and T frames of each bucket, shards, statistics),
+        A report: `spec` (the content of cache.json: L tokens and T frames of each bucket, shards, statistics),
         `rejected` (clips by reason), `changed`, `wall_seconds`, `peak_bytes`.
 
     Raises:
@@ -85,8 +85,8 @@ def verify_cache(
     Args:
         cache: Folder or URL of the cache.
         against: The corpus, to compare with as well: changed, added and removed clips.
-        deep: Compute the features of so many clips again (0: of all); needs `against`.
-        repair: Make exactly the broken files again; needs `against`. What is returned is what is still wrong.
+        deep: Count of clips whose features are computed again (0: all); needs `against`.
+        repair: Write the broken files again, and no others; needs `against`. Returned are the problems that remain.
         workers: Threads of the check, and processes of a repair (default: one a core).
         layout: How the corpus lies on the disk, as for `build_cache`.
         columns: Or which columns its list has.
@@ -94,7 +94,7 @@ def verify_cache(
         ray_address: Its address, as for `build_cache`.
 
     Returns:
-        All that is wrong, in the order of the files: `file`, `where`, `found`, `expected` and `fix` of each.
+        All problems, in the order of the files: `file`, `where`, `found`, `expected` and `fix` of each.
 
     Raises:
         LockstepError: There is no cache to check, or no corpus for what was asked.

@@ -1,4 +1,4 @@
-"""Reading configuration: YAML files, `--set section.key=value` and short-hand flags into one `Config`."""
+"""Read the configuration: YAML files, `--set section.key=value` and short-hand flags give one `Config`."""
 
 import difflib
 import re
@@ -15,12 +15,12 @@ from xtts.shared.errors import LockstepError
 
 Tree = dict[str, Any]
 Layer = tuple[str, Tree]
-"""Where settings come from, and their sections; `data.filters` may be named as a section, too."""
+"""(source of the settings, their sections); `data.filters` may be named as a section, too."""
 
 MODEL_SIZES = ("tiny", "small", "normal", "big")
-"""Files in configs/ that give `model` its fields."""
+"""Files in configs/ with all fields of `model`."""
 OVERLAYS = "gpu/"
-"""Folder in configs/ of what to lay over a size for one kind of GPU."""
+"""Folder in configs/ with overlays for kinds of GPU."""
 
 
 class _Loader(yaml.SafeLoader):
@@ -45,49 +45,47 @@ for _letter in "yYnNoO":  # yes, no, on, off
     _Loader.yaml_implicit_resolvers[_letter] = [(tag, _) for tag, _ in _resolvers if tag != "tag:yaml.org,2002:bool"]
 
 
-def parse_yaml(text: str, where: str) -> Any:  # noqa: ANN401 - YAML is any value
-    """What YAML text says; a `LockstepError` with its line for what is none, or has a key twice."""
+def parse_yaml(text: str, source: str) -> Any:  # noqa: ANN401 - YAML is any value
+    """Parse YAML; raises `LockstepError` with the line if it is malformed or has a key twice."""
     try:
         return yaml.load(text, Loader=_Loader)
-    except (yaml.YAMLError, ValueError, TypeError) as error:  # a date that is none; a list as a key
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # an impossible date; a list as a key
         mark = getattr(error, "problem_mark", None)
         line = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
-        raise LockstepError(f"{where}{line}", found=f"not readable as YAML ({problem})") from None
+        raise LockstepError(f"{source}{line}", found=f"not readable as YAML ({problem})") from None
 
 
 def packaged_configs(folder: str = "") -> list[str]:
-    """Names that `--config NAME` knows without a path, or with folder "gpu/" the overlays in it."""
+    """Names that `--config NAME` takes without a path; with folder "gpu/" the overlays in it."""
     entries = (resources.files("xtts.configs") / folder).iterdir()
     return sorted(folder + entry.name.removesuffix(".yaml") for entry in entries if entry.name.endswith(".yaml"))
 
 
 def read_config_file(name: str) -> Layer:
-    """(where, sections) of a YAML file given by path, or by name when it is one of configs/."""
+    """Read a YAML file given by path, or by name if it is in configs/."""
     path, packaged = Path(name), [*packaged_configs(), *packaged_configs(OVERLAYS)]
     if name in packaged:
-        where, text = f"configs/{name}.yaml", (resources.files("xtts.configs") / f"{name}.yaml").read_text("utf-8")
+        source, text = f"configs/{name}.yaml", (resources.files("xtts.configs") / f"{name}.yaml").read_text("utf-8")
     else:
-        where = str(path)
+        source = str(path)
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            known = ", ".join(packaged)
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise LockstepError(
-                where, found=f"cannot be read ({reason})", expected=f"a YAML file or one of {known}"
-            ) from None
-    tree = parse_yaml(text, where) or {}
+            expected = f"a YAML file or one of {', '.join(packaged)}"
+            raise LockstepError(source, found=f"cannot be read ({reason})", expected=expected) from None
+    tree = parse_yaml(text, source) or {}
     if not isinstance(tree, dict) or not all(isinstance(v, dict) for v in tree.values()):
         raise LockstepError(
-            where, found="not sections of settings", expected="`section:` with `key: value` lines below"
+            source, found="not sections of settings", expected="`section:` with `key: value` lines below"
         )
-    return where, tree
+    return source, tree
 
 
-def _model_fields(size: object, where: str) -> Tree:
+def _model_fields(size: object, source: str) -> Tree:
     if size not in MODEL_SIZES:
-        raise LockstepError(where, found=f"model.size {size!r}", expected="one of " + ", ".join(MODEL_SIZES))
+        raise LockstepError(source, found=f"model.size {size!r}", expected="one of " + ", ".join(MODEL_SIZES))
     fields: Tree = read_config_file(str(size))[1]["model"]
     return fields
 
@@ -112,55 +110,57 @@ def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
 
 def _nested(layer: Layer) -> Layer:
     """A layer with the keys of a section that is named `data.filters` inside `data`."""
-    where, sections = layer
+    source, sections = layer
     nested: Tree = {}
     for path, values in sections.items():
         section, _, inner = path.partition(".")
         nested.setdefault(section, {}).update({inner: values} if inner else values)
-    return where, nested
+    return source, nested
 
 
 _COMMAND_LINE = ("flag for ", "--set ")
-"""How `where` begins in layers of the command line."""
+"""Prefixes of the source of layers from the command line."""
 
 
 def _merge(layers: Sequence[Layer]) -> Tree:
-    """Later layers win, key by key.
+    """Merge layers key by key; later ones win.
 
-    A layer that names `model.size` brings all fields of that size first; one that names `training.steps` takes back the
-    epochs of a file, which would decide the steps. Epochs of the command line decide them in any order.
+    A layer with `model.size` first sets all fields of that size; one with `training.steps` removes the epochs of a
+    file, which would decide the steps. Epochs of the command line decide them in any order.
     """
-    asked = [sections for where, sections in layers if where.startswith(_COMMAND_LINE)]
-    epochs_asked = any("epochs" in sections.get("training", {}) for sections in asked)
+    command_line = [sections for source, sections in layers if source.startswith(_COMMAND_LINE)]
+    epochs_asked = any("epochs" in sections.get("training", {}) for sections in command_line)
     merged: Tree = {}
-    for where, sections in layers:
+    for source, sections in layers:
         for section, values in sections.items():
             target = merged.setdefault(section, {})
             if section == "model" and "size" in values:
-                target.update(_model_fields(values["size"], where))
+                target.update(_model_fields(values["size"], source))
             if section == "training" and "steps" in values and not epochs_asked:
                 target.pop("epochs", None)
-            for field, value in values.items():  # a section in a section is merged by its own keys
-                inner = isinstance(value, dict) and isinstance(target.get(field), dict)
-                target[field] = {**target[field], **value} if inner else value
+            for field, value in values.items():  # a section in a section is merged key by key, too
+                is_section = isinstance(value, dict) and isinstance(target.get(field), dict)
+                target[field] = {**target[field], **value} if is_section else value
     return merged
 
 
 def _explain(error: ValidationError, layers: list[Layer]) -> LockstepError:
     first = error.errors()[0]
-    location = [str(part) for part in first["loc"]]
-    key = ".".join(location)
-    section, field = location[0], location[1] if len(location) > 1 else None
-    sources = [w for w, sections in layers if section in sections and (field is None or field in sections[section])]
-    where = sources[-1] if sources else layers[0][0]
+    names = [str(name) for name in first["loc"]]
+    key = ".".join(names)
+    section, field = names[0], names[1] if len(names) > 1 else None
+    sources = [
+        source for source, sections in layers if section in sections and (field is None or field in sections[section])
+    ]
+    source = sources[-1] if sources else layers[0][0]
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, [*known_keys(), *Config.model_fields], n=1, cutoff=0.5)
-        near = near or [known for known in known_keys() if known.rpartition(".")[2] == location[-1]]
+        near = near or [known_key for known_key in known_keys() if known_key.rpartition(".")[2] == names[-1]]
         fix = f"did you mean {near[0]}?" if near else "docs/configuration.md has all keys"
-        return LockstepError(where, found=f"unknown key {key}", fix=fix)
+        return LockstepError(source, found=f"unknown key {key}", fix=fix)
     message = first["msg"].removeprefix("Value error, ") + ", true or false" * (first["type"] == "bool_type")
-    found = key if isinstance(first["input"], dict) else f"{key} = {first['input']!r}"
-    return LockstepError(where, found=f"{found}: {message[0].lower()}{message[1:]}")
+    setting = key if isinstance(first["input"], dict) else f"{key} = {first['input']!r}"
+    return LockstepError(source, found=f"{setting}: {message[0].lower()}{message[1:]}")
 
 
 def load_config(
@@ -184,7 +184,7 @@ def load_config(
 
 
 def validate_config(layers: list[Layer]) -> Config:
-    """A `Config` of (where, sections) layers; a `LockstepError` explains the first thing wrong with them."""
+    """Merge layers into a `Config`; raises `LockstepError` with the first problem."""
     layers = [_nested(layer) for layer in layers]
     try:
         return Config.model_validate(_merge(layers))
@@ -193,6 +193,6 @@ def validate_config(layers: list[Layer]) -> Config:
 
 
 def dump_config(config: Config) -> str:
-    """The resolved configuration as YAML, without sections that are null."""
+    """Dump the resolved configuration as YAML, without sections that are null."""
     sections = {name: fields for name, fields in config.model_dump(mode="json").items() if fields is not None}
     return yaml.safe_dump(sections, sort_keys=False, allow_unicode=True)

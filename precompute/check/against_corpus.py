@@ -1,4 +1,4 @@
-"""A cache and the corpus it was made of: comparing them, computing features again, making broken files again."""
+"""Compare a cache with its corpus, compute features again, and repair broken files."""
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,7 +24,7 @@ from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_files
 from xtts.shared.cache.clip_index import UNKNOWN, Clip, IndexRow, clips_of, kept_rows, read_index
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 from xtts.shared.config import Config
@@ -33,7 +33,7 @@ from xtts.shared.errors import LockstepError, build_command
 
 _DEEP_CHUNK = 16
 _TOLERANCE = {"float32": MEL_TOLERANCE, "float16": 0.02}
-"""In log-mel, by stored type: of float16 two steps at the quiet end, which another FFT library may cause."""
+"""In log-mel, by stored type: for float16 two steps at the quiet end, which another FFT library may cause."""
 
 
 def cache_request(cache: Path, data: Data, *, limit: int | None = None, exclude: Collection[str] = ()) -> BuildRequest:
@@ -49,9 +49,9 @@ def cache_request(cache: Path, data: Data, *, limit: int | None = None, exclude:
 def repair_cache(
     cache: Path, data: Data, findings: Iterable[CacheFinding], pool: TaskEngine, progress: Progress
 ) -> None:
-    """Make the files again that `findings` names, from the corpus as it was; a `LockstepError` when it has changed.
+    """Write the files of the findings again, to the bytes of `cache.json`; without an index all files.
 
-    Exactly these files, to the bytes that `cache.json` promises; without the index all of them.
+    Raises `LockstepError` if the corpus has changed since.
     """
     spec = load_spec(cache)
     broken = {finding.file for finding in findings}
@@ -65,8 +65,8 @@ def repair_cache(
     if spec.index_file in broken:
         _check_ids(cache, spec, broken, request)
     elif changed := check_corpus(cache, request):
-        found = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
-        raise LockstepError(request.corpora.name, found=found, fix=build_command(cache), exit_code=1)
+        problem = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
+        raise LockstepError(request.corpora.name, found=problem, fix=build_command(cache), exit_code=1)
     if run_build(request, pool, progress).spec.index_sha256 != spec.index_sha256:
         progress.say(f"{spec.index_file}: the corpus has changed since; the cache is of the corpus as it is now")
 
@@ -74,53 +74,53 @@ def repair_cache(
 def _check_ids(cache: Path, spec: CacheSpec, broken: Collection[str], request: BuildRequest) -> None:
     """Raise `LockstepError` if the first clip of a readable shard is not in the corpus."""
     ids = set(request.corpora.clips["id"].to_pylist())
-    for file in shard_places(spec).values():
+    for file in shard_files(spec).values():
         if file in broken:
             continue
         with suppress(OSError, CorruptRecord, StopIteration):  # the build writes it again
             first = next(unframe(memoryview((cache / file).read_bytes())))
             clip = parse_example(first, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels).clip_id
             if clip not in ids:
-                found, expected = f"no clip {clip}, which {file} holds", "the corpus that the cache was built from"
+                problem, expected = f"no clip {clip}, which {file} holds", "the corpus that the cache was built from"
                 raise LockstepError(
-                    request.corpora.name, found=found, expected=expected, fix=build_command(cache), exit_code=1
+                    request.corpora.name, found=problem, expected=expected, fix=build_command(cache), exit_code=1
                 )
 
 
 def check_corpus(cache: Path, request: BuildRequest) -> list[CacheFinding]:
-    """Every clip that was changed, added or removed since the cache was built."""
+    """Find every clip that was changed, added or removed since the cache was built."""
     rows = read_index(cache / load_spec(cache).index_file)
-    known = {row.clip.id: row for row in rows if not row.clip.duplicate}
+    cached = {row.clip.id: row for row in rows if not row.clip.duplicate}
     findings: list[CacheFinding] = []
     with _with_room(request) as recipe:
         for clip in clips_of(request.corpora.clips):
             if not clip.duplicate:
-                findings += _differences(with_file(clip, recipe), known.pop(clip.id, None), recipe)
-    findings += [_finding(row.clip, "in the cache", "removed from the corpus") for row in known.values()]
+                findings += _differences(with_file(clip, recipe), cached.pop(clip.id, None), recipe)
+    findings += [_finding(row.clip, "in the cache", "removed from the corpus") for row in cached.values()]
     return [replace(finding, fix=build_command(cache)) for finding in findings]
 
 
 @contextmanager
 def _with_room(request: BuildRequest) -> Iterator[RecordRecipe]:
-    """The feature extractor with a folder to unpack audio into, beside the cache, where every machine sees it."""
+    """The recipe with a folder to unpack audio into, beside the cache so that every machine sees it."""
     with disk_errors_explained(request.cache), TemporaryDirectory(dir=beside(request.cache)) as folder:
         yield replace(request.recipe, unpacked=Path(folder))
 
 
-def _differences(found: IndexRow, known: IndexRow | None, recipe: RecordRecipe) -> Iterator[CacheFinding]:
-    clip = found.clip
-    if known is None:
+def _differences(row: IndexRow, cached: IndexRow | None, recipe: RecordRecipe) -> Iterator[CacheFinding]:
+    clip = row.clip
+    if cached is None:
         yield _finding(clip, "added to the corpus", "a clip of the cache")
         return
-    if clip.text != known.clip.text:
-        yield _finding(clip, "transcript changed", f"{known.clip.text[:60]!r}")
-    if clip.speaker != known.clip.speaker:
-        yield _finding(clip, f"speaker {clip.speaker!r}", f"{known.clip.speaker!r}")
-    if not may_be_same_file(found, known):
-        digest = known.audio_sha256
+    if clip.text != cached.clip.text:
+        yield _finding(clip, "transcript changed", f"{cached.clip.text[:60]!r}")
+    if clip.speaker != cached.clip.speaker:
+        yield _finding(clip, f"speaker {clip.speaker!r}", f"{cached.clip.speaker!r}")
+    if not may_be_same_file(row, cached):
+        digest = cached.audio_sha256
         if not digest or digest != audio_digest(clip, recipe):
-            there = found.source_bytes != UNKNOWN
-            yield _finding(clip, "audio changed" if there else "audio missing", "the audio of the cache")
+            problem = "audio missing" if row.source_bytes == UNKNOWN else "audio changed"
+            yield _finding(clip, problem, "the audio of the cache")
 
 
 def _finding(clip: Clip, found: str, expected: str) -> CacheFinding:
@@ -128,21 +128,21 @@ def _finding(clip: Clip, found: str, expected: str) -> CacheFinding:
 
 
 _Job = tuple[IndexRow, Path]
-"""A clip to compute again, and its shard."""
+"""(clip to compute again, its shard)."""
 
 
 def check_features(cache: Path, request: BuildRequest, pool: TaskEngine, *, clips: int | None) -> list[CacheFinding]:
-    """Compute features again and compare: of all clips, or of some, chosen by the digest of their records."""
+    """Compute features again and compare: of so many clips, chosen by the digests of their records; None for all."""
     spec = load_spec(cache)
-    files = shard_places(spec)
+    files = shard_files(spec)
     rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.recipe.roots)
     kept = sorted(kept_rows(rows), key=lambda row: row.record_sha256)
-    chosen = sorted(kept[:clips], key=lambda row: row.clip.audio_place[:2])
-    jobs = [(row, (cache / files[row.place]).absolute()) for row in chosen]
+    chosen = sorted(kept[:clips], key=lambda row: row.clip.audio_key[:2])
+    jobs = [(row, (cache / files[row.shard_id]).absolute()) for row in chosen]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
     with _with_room(request) as recipe, pool:
-        found = [finding for part in pool.run(partial(_compare, recipe), chunks) for finding in part]
-    return sorted(found, key=lambda finding: finding.where)
+        findings = [finding for chunk in pool.run(partial(_compare, recipe), chunks) for finding in chunk]
+    return sorted(findings, key=lambda finding: finding.where)
 
 
 def _compare(recipe: RecordRecipe, jobs: list[_Job]) -> list[CacheFinding]:

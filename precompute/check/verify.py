@@ -1,9 +1,9 @@
-"""Checking a finished cache against its own `cache.json` and index: every byte, every record, every clip."""
+"""Check a finished cache against its own `cache.json` and index: every byte, every record, every clip."""
 
 import hashlib
 import mmap
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ from xtts.shared.cache.cache_spec import (
     CacheSpec,
     Shard,
     load_spec,
-    shard_places,
+    shard_files,
     without_digest,
 )
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
@@ -36,7 +36,7 @@ from xtts.shared.system.folder_lock import ReadLock
 
 @dataclass(frozen=True, kw_only=True)
 class CacheFinding:
-    """One thing that is wrong: in which file, where, what was found and expected, and what fixes it."""
+    """A problem of a cache: its file and location, what was found and expected, and what fixes it."""
 
     file: str
     """The file of the cache or of the corpus."""
@@ -50,34 +50,30 @@ class CacheFinding:
         return f"{self.where}: {self.found}{expected}; {self.fix}"
 
 
-Places = Mapping[str, list[IndexRow]]
-"""Shard file to the rows of its records, by position."""
-
-
 def verify_cache(cache: PathOrUrl, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
-    """Everything wrong with a cache, in the order of its files; a `LockstepError` when there is none to check.
+    """Find all problems of a cache, in the order of its files; raises `LockstepError` if there is no cache.
 
-    Shards are read by so many threads of this process, or on the Ray cluster at an address (see `open_engine`).
+    Shards are read by `threads` threads of this process, or on the Ray cluster at `ray_address` (see `open_engine`).
 
-    A shard and an index that are the bytes that were written agree on the digest of every record, and hashing takes
-    most of the time: records are hashed only where one of the two is not what was written.
+    Hashing takes most of the time. Records are hashed only if their shard or the index differs from what was written:
+    else the two agree on the digest of every record.
     """
     if isinstance(cache, Path):
         with ReadLock(cache):
-            found = _check_all(cache, threads, ray_address)
+            findings = _check_all(cache, threads, ray_address)
     else:
         with TemporaryDirectory() as folder:
             copy = CacheCopy(cache, stage=folder)
             copy.open()
-            found = _check_all(copy.folder, threads, None, borrowed=copy.borrowed)
-    return [replace(finding, fix=repair_command(cache)) for finding in found]
+            findings = _check_all(copy.folder, threads, None, borrowed=copy.borrowed)
+    return [replace(finding, fix=repair_command(cache)) for finding in findings]
 
 
 def _check_all(
     cache: Path, threads: int, ray_address: str | None, *,
     borrowed: Callable[[Shard], AbstractContextManager[None]] | None = None,
 ) -> list[CacheFinding]:  # fmt: skip
-    """borrowed: what brings a shard that is not here, for as long as it is checked."""
+    """borrowed: fetches a shard of a remote cache for as long as it is checked."""
     spec = load_spec(cache)
     findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
     try:
@@ -85,12 +81,12 @@ def _check_all(
     except LockstepError as error:
         return [*findings, CacheFinding(file=spec.index_file, where=spec.index_file, found=error.found)]
     findings += _check_index(spec, rows)
-    places, every_digest = _places(spec, rows), any(f.file == spec.index_file for f in findings)
+    rows_of_shard, every_digest = _rows_by_shard(spec, rows), any(f.file == spec.index_file for f in findings)
     check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
     pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
-    tasks = [(number, *pair, places.get(pair[1].file, [])) for number, pair in enumerate(pairs)]
-    for _, found in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):
-        findings += found
+    tasks = [(i, *pair, rows_of_shard.get(pair[1].file, [])) for i, pair in enumerate(pairs)]
+    for _, shard_findings in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):
+        findings += shard_findings
     return findings
 
 
@@ -113,19 +109,19 @@ def _check_task(
     cache: Path, spec: CacheSpec, every_digest: bool, borrowed: Callable[[Shard], AbstractContextManager[None]] | None,
     task: _Task,
 ) -> _Result:  # fmt: skip
-    number, bucket, shard, rows = task
+    i, bucket, shard, rows = task
     check_visible(cache)
     with borrowed(shard) if borrowed else nullcontext():
-        return number, list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
+        return i, list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
 
 
-def _places(spec: CacheSpec, rows: list[IndexRow]) -> Places:
-    """Group the index by shard; a row that names a shard that is not there was reported before."""
-    names = shard_places(spec)
-    places: dict[str, list[IndexRow]] = defaultdict(list)
+def _rows_by_shard(spec: CacheSpec, rows: list[IndexRow]) -> dict[str, list[IndexRow]]:
+    """Shard file to its rows by position; rows of shards that the cache does not have are those of ""."""
+    files = shard_files(spec)
+    shards: dict[str, list[IndexRow]] = defaultdict(list)
     for row in kept_rows(rows):
-        places[names.get(row.place, "")].append(row)
-    return {file: sorted(members, key=lambda row: row.position) for file, members in places.items()}
+        shards[files.get(row.shard_id, "")].append(row)
+    return {file: sorted(members, key=lambda row: row.position) for file, members in shards.items()}
 
 
 def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
@@ -140,12 +136,12 @@ def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
 
 
 def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
-    """Files that no build left: one that a build replaced has a digest in its name, and the next build removes it."""
-    known = {shard.file for shard in spec.shards()}
+    """Files that no build wrote; replaced files have a digest in their names, and the next build removes them."""
+    listed = {shard.file for shard in spec.shards()}
     for split in SPLITS:
         for path in sorted((cache / split).rglob("*")):
             name = path.relative_to(cache).as_posix()
-            if not path.is_dir() and name not in known and without_digest(name) == name:
+            if not path.is_dir() and name not in listed and without_digest(name) == name:
                 yield CacheFinding(
                     file=name, where=name, found="a file that is not of this cache", expected="no such file"
                 )
@@ -159,13 +155,13 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding
         ("kept clips", kept, spec.statistics.clips),
         ("kept clips", kept, records),
     )
-    for what, found, expected in counts:
-        if found != expected:
+    for what, count, expected in counts:
+        if count != expected:
             wanted = f"{expected} as in {SPEC_FILE}"
-            yield CacheFinding(file=name, where=name, found=f"{found} {what}", expected=wanted)
-    for row in _places(spec, rows).get("", []):
-        where = f"{name} ({row.clip.id})"
-        yield CacheFinding(file=name, where=where, found="names a shard that the cache does not have")
+            yield CacheFinding(file=name, where=name, found=f"{count} {what}", expected=wanted)
+    for row in _rows_by_shard(spec, rows).get("", []):
+        location = f"{name} ({row.clip.id})"
+        yield CacheFinding(file=name, where=location, found="names a shard that the cache does not have")
 
 
 def _check_shard(
@@ -182,9 +178,9 @@ def _check_shard(
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
             sound = hashlib.sha256(data).hexdigest() == shard.sha256
-            found = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
-    yield from found
-    if not sound and not found:
+            findings = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
+    yield from findings
+    if not sound and not findings:
         yield CacheFinding(file=shard.file, where=shard.file, found="other bytes than were written (sha256 differs)")
 
 
@@ -196,11 +192,11 @@ def _check_records(
         for payload in unframe(data):
             row = rows[count] if count < len(rows) else None
             for found, expected in _record_findings(spec, bucket, payload, row, digest=digests):
-                yield CacheFinding(file=shard.file, where=_where(shard, count, row), found=found, expected=expected)
+                yield CacheFinding(file=shard.file, where=_location(shard, count, row), found=found, expected=expected)
             count += 1
     except CorruptRecord as error:
-        where = _where(shard, count, rows[count] if count < len(rows) else None)
-        yield CacheFinding(file=shard.file, where=where, found=str(error))
+        location = _location(shard, count, rows[count] if count < len(rows) else None)
+        yield CacheFinding(file=shard.file, where=location, found=str(error))
         return
     for what, records in ((SPEC_FILE, shard.records), (spec.index_file, len(rows))):
         if count != records:
@@ -208,14 +204,14 @@ def _check_records(
             yield CacheFinding(file=shard.file, where=shard.file, found=f"{count} records", expected=wanted)
 
 
-def _where(shard: Shard, number: int, row: IndexRow | None) -> str:
-    return f"{shard.file} record {number} ({row.clip.id if row else 'not in the index'})"
+def _location(shard: Shard, position: int, row: IndexRow | None) -> str:
+    return f"{shard.file} record {position} ({row.clip.id if row else 'not in the index'})"
 
 
 def _record_findings(
     spec: CacheSpec, bucket: Bucket, payload: memoryview, row: IndexRow | None, *, digest: bool
 ) -> Iterator[tuple[str, str]]:
-    """(found, expected) for all that is wrong with a record."""
+    """Yield (found, expected) for every problem of a record."""
     try:
         record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
     except CorruptRecord as error:
@@ -224,10 +220,10 @@ def _record_findings(
     yield from _record_problems(spec, bucket, record)
     if row is None:
         return
-    facts = (record.clip_id, record.token_length, record.mel_length)
-    expected_facts = (row.clip.id, row.token_length, row.mel_length)
-    if facts != expected_facts:
-        yield f"(id, tokens, frames) {facts}", f"{expected_facts} as in the index"
+    values = (record.clip_id, record.token_length, record.mel_length)
+    expected = (row.clip.id, row.token_length, row.mel_length)
+    if values != expected:
+        yield f"(id, tokens, frames) {values}", f"{expected} as in the index"
     elif digest and hashlib.sha256(payload).hexdigest() != row.record_sha256:
         yield "other content than in the index (record_sha256 differs)", "the bytes that were written"
 
@@ -241,13 +237,13 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
         yield f"{record.audio.samples} samples", f"those of {record.mel_length} frames"
     if record.crop is not None or spec.holds_crops:
         yield from _crop_problems(spec, bucket, record.crop)
-    most_frames, most_tokens = (
+    padded_frames, padded_tokens = (
         (bucket.frames, bucket.tokens) if spec.fixed_length else (record.mel_length, record.token_length)
     )
-    if frames != most_frames:
-        yield f"mel has {frames} frames", f"{most_frames}"
-    if tokens != most_tokens:
-        yield f"{tokens} tokens", f"{most_tokens}"
+    if frames != padded_frames:
+        yield f"mel has {frames} frames", f"{padded_frames}"
+    if tokens != padded_tokens:
+        yield f"{tokens} tokens", f"{padded_tokens}"
     if not 0 < record.mel_length <= min(frames, bucket.frames):
         yield f"mel_length {record.mel_length}", f"1 to {min(frames, bucket.frames)}"
     if not 0 < record.token_length <= min(tokens, bucket.tokens):

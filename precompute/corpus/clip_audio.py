@@ -71,7 +71,7 @@ def check_unchanged(row: IndexRow, recipe: RecordRecipe) -> None:
 
 def same_file(row: IndexRow, other: IndexRow) -> bool:
     """Whether two rows have the same audio: equal path, segment, size and modification time, or equal digests."""
-    first, second = ((r.clip.audio_place, r.source_bytes, r.source_mtime_ns) for r in (row, other))
+    first, second = ((r.clip.audio_key, r.source_bytes, r.source_mtime_ns) for r in (row, other))
     return first == second or (bool(row.audio_sha256) and row.audio_sha256 == other.audio_sha256)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from xtts.precompute.features.tables import unpack
-from xtts.shared.cache.clip_index import ShardPlace
+from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.cache.records import FRAME_BYTES, CorruptRecord, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
 
@@ -39,23 +39,21 @@ class StoredClips:
     """Of the clips in the task."""
     rows: bytes
     """Their rows in that cache: a packed table with `STORED_COLUMNS`."""
-    files: Mapping[ShardPlace, Path]
+    files: Mapping[ShardId, Path]
     """Its shards that hold them."""
 
     def by_position(self) -> dict[int, StoredMel]:
         """Position in the task to the mel."""
         rows = zip(*unpack(self.rows).to_pydict().values(), strict=True)
         return {
-            position: StoredMel(
-                path=self.files[ShardPlace(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:]
-            )
+            position: StoredMel(path=self.files[ShardId(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:])
             for position, row in zip(self.positions.tolist(), rows, strict=True)
         }
 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredMels:
-    """Reads single records by position; files are opened for one read each, so that any number may be used."""
+    """Reads single records of shards; each read opens and closes the file, so that any count of shards may be used."""
 
     mel_dtype: str
     mel_channels: int
@@ -74,9 +72,9 @@ class StoredMels:
             if record.clip_id != clip_id:
                 raise CorruptRecord(f"holds clip {record.clip_id!r}")
         except (OSError, CorruptRecord, StopIteration, IndexError) as error:
-            where = f"{path} record {position} ({clip_id})"
+            location = f"{path} record {position} ({clip_id})"
             fix = f"{repair_command(path.parents[2])}, or build with --fresh"
-            raise LockstepError(where, found=f"cannot be used again: {error}", fix=fix, exit_code=1) from None
+            raise LockstepError(location, found=f"cannot be used again: {error}", fix=fix, exit_code=1) from None
         return record
 
 

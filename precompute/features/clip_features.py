@@ -1,4 +1,4 @@
-"""A clip's audio, its mel, the figures of both; and the audio of a crop."""
+"""Compute the mel of a clip, its sums, its quality; and the audio of a crop."""
 
 import numpy as np
 
@@ -21,29 +21,29 @@ Sums = tuple[str, float, float]
 
 
 def read_mel(row: IndexRow, recipe: RecordRecipe) -> tuple[np.ndarray, np.ndarray, Recording]:
-    """(mel of a clip in the stored type, its samples float32[S], the audio they are of); raises `AudioProblem`."""
+    """Return (mel in the stored type, samples float32[S], recording) of a clip; raises `AudioProblem`."""
     audio = _read_source(row, recipe)
     samples = recipe.samples(audio)
     return extract_mel(samples, row.mel_length, recipe), samples, audio
 
 
 def sums_of_clips(recipe: RecordRecipe, rows: bytes) -> dict[str, Sums]:
-    """`Sums` of the clips of a packed table by id (runs in a worker); a `LockstepError` where one cannot be decoded."""
-    found = dict[str, Sums]()
+    """Clip id to `Sums` for a packed table (runs in a worker); raises `LockstepError` if a clip cannot be decoded."""
+    sums = dict[str, Sums]()
     for row in rows_of(unpack(rows)):
         try:
             mel, _, audio = read_mel(row, recipe)
         except AudioProblem as problem:
             raise LockstepError(str(recipe.path(row.clip)), found=str(problem), exit_code=1) from None
-        found[row.clip.id] = (audio.sha256, *mel_sums(mel))
-    return found
+        sums[row.clip.id] = (audio.sha256, *mel_sums(mel))
+    return sums
 
 
 def measure(row: IndexRow, recipe: RecordRecipe) -> SignalQuality | None:
-    """What decoding a clip's audio shows; None where it turns out to be of no use."""
+    """Decode a clip and measure its quality; None if it cannot be decoded."""
     try:
         return _read_source(row, recipe).quality
-    except AudioProblem:  # writing its shard says so
+    except AudioProblem:  # writing its shard rejects it
         return None
 
 
@@ -54,24 +54,24 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
 
 
 def extract_mel(samples: np.ndarray, frames: int, recipe: RecordRecipe) -> np.ndarray:
-    """The mel of a clip's samples, float32[S], in the stored type; raises `AudioProblem` where it has other frames."""
+    """The mel of samples, float32[S], in the stored type; raises `AudioProblem` if it has not `frames` frames."""
     if recipe.frames(len(samples)) != frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
-    with np.errstate(all="ignore"):  # samples that are not numbers are found by the caller
+    with np.errstate(all="ignore"):  # the caller checks for samples that are not numbers
         mel = log_mel if recipe.config.audio.crop_frames else clip_mel
         return mel(samples, recipe.profile)[:frames].astype(recipe.config.shards.mel_dtype)
 
 
 def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAudio:
     """The audio of a crop padded to T frames; samples: float32[S]."""
-    whole = np.pad(samples, (0, max(0, frames * profile.hop_samples - len(samples))))[: frames * profile.hop_samples]
-    hertz = track_pitch(whole, profile, frames)
+    padded = np.pad(samples, (0, max(0, frames * profile.hop_samples - len(samples))))[: frames * profile.hop_samples]
+    hertz = track_pitch(padded, profile, frames)
     voiced = np.flatnonzero(hertz)
     log_hertz = np.full(frames, _UNVOICED_LOG_HERTZ)
     if len(voiced):
         log_hertz = np.interp(np.arange(frames), voiced, np.log(hertz[voiced]))
     return CropAudio(
-        waveform=np.clip(np.round(whole * 32_768.0), -32_768, 32_767).astype(np.int16),
+        waveform=np.clip(np.round(padded * 32_768.0), -32_768, 32_767).astype(np.int16),
         log_hertz=log_hertz.astype(np.float32), voiced=(hertz > 0.0).astype(np.uint8),
     )  # fmt: skip
 
@@ -79,5 +79,5 @@ def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAud
 def _read_source(row: IndexRow, recipe: RecordRecipe) -> Recording:
     try:
         return read_audio(recipe.audio(row.clip), row.clip)
-    finally:  # whatever came of it
+    finally:  # also after an error
         check_unchanged(row, recipe)

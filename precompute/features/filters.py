@@ -112,14 +112,14 @@ def check_rejects(rejected: "pa.Table", corpora: Corpora, config: Config, *, of:
     reasons, share = counted(rejected["reason"]), config.shapes.max_reject_fraction
     if len(rejected) < of and len(rejected) <= share * of:
         return
-    found = "; ".join(f"{count} {reason} ({_examples(rejected, reason)})" for reason, count in reasons.items())
+    problem = "; ".join(f"{count} {reason} ({_examples(rejected, reason)})" for reason, count in reasons.items())
     if MISSING_AUDIO in reasons:
-        found += _files_instead(rejected, corpora.roots)
+        problem += _files_instead(rejected, corpora.roots)
     if len(rejected) == of:
-        raise LockstepError(corpora.name, found=f"all {of} clips are rejected: {found}", exit_code=1)
+        raise LockstepError(corpora.name, found=f"all {of} clips are rejected: {problem}", exit_code=1)
     fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
-    found = f"{len(rejected)} of {of} clips are rejected: {found}"
-    raise LockstepError(corpora.name, found=found, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+    problem = f"{len(rejected)} of {of} clips are rejected: {problem}"
+    raise LockstepError(corpora.name, found=problem, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
 
 
 def _of_reason(rejected: "pa.Table", reason: str, count: int) -> "pa.Table":

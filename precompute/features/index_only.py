@@ -86,19 +86,19 @@ def read_wav_header(path: Path) -> Header:
 
 
 def refuse_unsuited(clips: "pa.Table", config: Config) -> None:
-    """A `LockstepError` for what the trainer cannot do to audio: trim, scale, cut segments, open archives."""
+    """Raise `LockstepError` for what the trainer cannot do with audio: trim, scale, cut segments, open archives."""
     audio = config.audio
     for key in ("trim_silence_db", "loudness_lufs", "crop_frames"):
         value = getattr(audio, key)
         if value is not None:
-            found = f"{value} with --index-only, where the trainer reads the recordings as they are"
-            raise LockstepError(f"audio.{key}", found=found, expected="null", fix=WITH_MELS)
+            problem = f"{value} with --index-only, where the trainer reads the recordings as they are"
+            raise LockstepError(f"audio.{key}", found=problem, expected="null", fix=WITH_MELS)
     if not config.shapes.pad_to_fixed_length:
         raise LockstepError("shapes.pad_to_fixed_length", found="false with --index-only", expected="true")
-    part = next((clip for clip in clips_of(clips) if clip.is_part), None)
-    if part is not None:
-        found = "a segment of a recording" if part.start is not None else "a part of an archive"
+    segment = next((clip for clip in clips_of(clips) if clip.is_part), None)
+    if segment is not None:
+        kind = "a segment of a recording" if segment.start is not None else "a part of an archive"
         raise LockstepError(
-            f"{part.source} ({part.id})", found=f"{found}, which --index-only cannot read",
+            f"{segment.source} ({segment.id})", found=f"{kind}, which --index-only cannot read",
             expected="a wav file for each clip", fix=WITH_MELS,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The mel check: the digest of the mel of a known signal, which tells whether a process computes a cache's features.
+"""The mel check: the digest of the mel of a test signal, which tells whether a process computes a cache's features.
 
 Processors, BLAS libraries and versions of packages sum in other orders, and their mels differ in the last digits. A
 cache made by two of them would have other digests than either, and no run could be resumed when it is built again.
@@ -15,12 +15,12 @@ from xtts.shared.audio.mel import log_mel
 from xtts.shared.errors import LockstepError
 
 _RATE, _SAMPLES = 48_000, 96_000
-"""Resampled as any recording of another rate: two seconds are more than one block of frames."""
+"""Resampled, as recordings of another rate are; two seconds are more than one block of frames."""
 _SHOWN_DIGITS = 12
 
 
 _COMPUTED: dict[tuple[object, ...], str] = {}
-"""By what it depends on, so that a process computes it once."""
+"""Mel checks by settings, so that a process computes each once."""
 
 
 def compute_mel_check(recipe: RecordRecipe) -> str:
@@ -35,13 +35,13 @@ def compute_mel_check(recipe: RecordRecipe) -> str:
 
 
 def check_mel(recipe: RecordRecipe) -> None:
-    """Raise a `LockstepError` where this process computes another mel check than `recipe` has."""
-    found, wanted = compute_mel_check(recipe), recipe.mel_check
-    if found != wanted:
+    """Raise `LockstepError` if this process computes another mel check than that of the recipe."""
+    own, wanted = compute_mel_check(recipe), recipe.mel_check
+    if own != wanted:
         raise LockstepError(
             f"this machine ({platform.machine()}, numpy {np.__version__})",
-            found=f"computes mels with other last digits than the rest of the cache: mel check {found[:_SHOWN_DIGITS]}",
-            expected=f"{wanted[:_SHOWN_DIGITS]}",
+            found=f"computes mels with other last digits than the rest of the cache: mel check {own[:_SHOWN_DIGITS]}",
+            expected=wanted[:_SHOWN_DIGITS],
             fix="build where the cache was built, with the `versions` of its cache.json, or all of it here: --fresh",
             exit_code=1,
         )

@@ -44,27 +44,27 @@ class BuildReport:
 
     spec: CacheSpec
     rejected: Mapping[str, int]
-    """Clips by reason."""
+    """Reason to clips."""
     letters: list[LetterCounts]
     """Of each language."""
     unnormalised: int
-    """Clips whose text is the raw one."""
+    """Count of clips whose text is not normalised."""
     speakers: Mapping[str, int]
-    """Clips per speaker, rejected ones included, most frequent first; an empty name is that of nobody."""
+    """Speaker to clips, rejected ones included, most frequent first; an empty name for clips without one."""
     languages: Mapping[str, int]
-    """Clips per language code, in the same order."""
+    """ISO 639 code to clips, in the same order."""
     low_rates: Mapping[int, int]
-    """Clips by the Hz of their files, where these are below the profile's."""
+    """Sample rate in Hz to clips, of files with a rate below the profile's."""
     padding_efficiency: list[float]
     """Useful frames / stored frames of each bucket."""
     kept_shards: int
     written_shards: int
     changed: bool
-    """False when the cache was already up to date."""
+    """False if the cache was already up to date."""
     wall_seconds: float
     peak_bytes: int
-    """Upper bound of the memory used at once: the largest resident size of this process and, per worker, of any;
-    0 where workers were on other machines."""
+    """Upper bound of the memory used at once: the largest resident size of this process plus, per worker, that of any
+    worker; 0 if workers were on other machines."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ class _Work:
 
 
 def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> BuildReport:
-    """Do what a checked request asks for; the processes of `pool` end with it."""
+    """Build or update a cache; the processes of `pool` end with it."""
     started, cache = time.monotonic(), request.cache
     with disk_errors_explained(cache), ExitStack() as stack:
         cache.mkdir(parents=True, exist_ok=True)

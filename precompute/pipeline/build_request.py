@@ -1,4 +1,4 @@
-"""What a build is asked for, checked before anything is created."""
+"""Build request: what to build from what, checked before anything is created."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -75,9 +75,9 @@ def make_request(
     else:
         lexicon = read_lexicon(Path(config.text.lexicon), config.text.tokenizer) if config.text.lexicon else {}
     language = config.text.language if config.text.expand_numbers else None
-    entries, urls = with_folders(parse_data(data))
+    entries, corpus_urls = with_folders(parse_data(data))
     with disk_errors_explained(cache), ExitStack() as stack:
-        for folder, corpus_url in urls.items():  # errors about the local folder of a remote corpus name its URL
+        for folder, corpus_url in corpus_urls.items():  # errors about the local folder of a remote corpus name its URL
             stack.enter_context(rename_in_errors(folder, str(corpus_url)))
         corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:
@@ -93,7 +93,7 @@ def make_request(
 
 
 def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, list[str]]:
-    """The configuration with a tokenizer in place of `auto`, and a line that says which and why."""
+    """The configuration with a tokenizer instead of `auto`, and a line that says which and why."""
     if config.text.tokenizer != "auto":
         return config, []
     text = previous.spec.features["text"] if previous.spec else {}
@@ -103,8 +103,8 @@ def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, li
         chosen, reason = "phonemes", "espeak-ng is installed"
     else:
         chosen, reason = "characters", "no voice of espeak-ng; for English: pip install 'lockstep-tts[phonemes]'"
-    taken = config.text.model_copy(update={"tokenizer": chosen})
-    return config.model_copy(update={"text": taken}), [f"text.tokenizer auto: {chosen} ({reason})"]
+    text_config = config.text.model_copy(update={"tokenizer": chosen})
+    return config.model_copy(update={"text": text_config}), [f"text.tokenizer auto: {chosen} ({reason})"]
 
 
 def _tokenizer(
@@ -112,26 +112,28 @@ def _tokenizer(
 ) -> Tokenizer:
     """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
 
-    A clip more or less would otherwise give other tokens to all clips.
+    Otherwise one clip more or less would change the tokens of all clips.
     """
     import pyarrow.compute as pc
 
-    text = config.text
+    settings = config.text
     clips = clips.select(["text", "language", "duplicate"])
     clips = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))
-    language = languages_of(clips, text.language)
+    language = languages_of(clips, settings.language)
     codes = dict.fromkeys(strings(language.unique()))
-    if text.language in codes or not codes:  # the main language comes first
-        codes = {text.language: None, **codes}
-    if text.tokenizer == "bpe" or set(codes) != {ENGLISH}:
+    if settings.language in codes or not codes:  # the main language comes first
+        codes = {settings.language: None, **codes}
+    if settings.tokenizer == "bpe" or set(codes) != {ENGLISH}:
         new = pc.is_valid(language)
         if stored is not None and stored.lexicon == lexicon:
-            new = pc.invert(previous.has_texts(clips, text.language))
-        own = (strings(clips["text"].filter(pc.and_(new, pc.equal(language, code)))) for code in codes)
-        texts = {code: [apply_lexicon(one, lexicon) for one in some] for code, some in zip(codes, own, strict=True)}
+            new = pc.invert(previous.has_texts(clips, settings.language))
+        texts = dict[str, list[str]]()
+        for code in codes:
+            own = clips["text"].filter(pc.and_(new, pc.equal(language, code)))
+            texts[code] = [apply_lexicon(text, lexicon) for text in strings(own)]
     else:
         texts = {ENGLISH: []}  # its table is fixed
     learned = learn_tokenizer(
-        text.tokenizer, texts, vocabulary=text.bpe_vocabulary, add_blank=text.add_blank, previous=stored
+        settings.tokenizer, texts, vocabulary=settings.bpe_vocabulary, add_blank=settings.add_blank, previous=stored
     )  # fmt: skip
     return replace(learned, lexicon=lexicon)

@@ -27,7 +27,7 @@ _CONSEQUENCES = {
     "split": "the clips are divided again",
     "data": "the clips are chosen again, the mels are taken from the cache",
 }
-_DIFFERENCES = {
+_CLIP_CHANGES = {
     "with other audio": SAME_AUDIO,
     "with another transcript": SAME_TEXT,
     "with another language": SAME_LANGUAGE,
@@ -52,10 +52,10 @@ def change_lines(
 
 
 def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
-    """One line for another version of the feature extractor, and for each setting with another value."""
-    before, all_mels = previous.feature_version, _CONSEQUENCES["audio"]
-    version = f"feature extractor: version {before} -> {FEATURE_VERSION}: {all_mels}"
-    return [version] * (before != FEATURE_VERSION) + [
+    """A line for another version of the feature extractor, and one for each setting with another value."""
+    version, all_mels = previous.feature_version, _CONSEQUENCES["audio"]
+    line = f"feature extractor: version {version} -> {FEATURE_VERSION}: {all_mels}"
+    return [line] * (version != FEATURE_VERSION) + [
         f"{key}: {before} -> {now}: "
         + ("no shard is written for it" if key in NO_FEATURES else _CONSEQUENCES[key.split(".")[0]])
         for key, before, now in setting_differences(previous.features, new)
@@ -63,19 +63,19 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
 
 
 def _corpus_changes(clips: "pa.Table", previous: PreviousCache) -> list[str]:
-    """How many clips were added, removed, recorded again or transcribed again, with an example each."""
-    known, first = previous.row_of_clip >= 0, ~clips["duplicate"].to_numpy()
+    """Lines with the counts of clips that were added, removed or changed, with an example each."""
+    has_row, first = previous.row_of_clip >= 0, ~clips["duplicate"].to_numpy()
     removed = np.ones(len(previous.rows), bool)
-    removed[previous.row_of_clip[known]] = False
-    groups = [("added", clips, ~known & first), ("removed", previous.rows, removed)]
-    groups += [(what, clips, known & (previous.unchanged & bit == 0)) for what, bit in _DIFFERENCES.items()]
+    removed[previous.row_of_clip[has_row]] = False
+    groups = [("added", clips, ~has_row & first), ("removed", previous.rows, removed)]
+    groups += [(change, clips, has_row & (previous.unchanged & flag == 0)) for change, flag in _CLIP_CHANGES.items()]
     lines = list[str]()
-    for what, table, chosen in groups:
+    for change, table, chosen in groups:
         names = table["id"].filter(chosen).slice(0, 2).to_pylist()
         if names:
             count = int(chosen.sum())
-            shown = f"{names[0]}{', ...' if count > 1 else ''}"
-            lines.append(f"{count} {'clip' if count == 1 else 'clips'} {what} ({shown})")
+            examples = f"{names[0]}{', ...' if count > 1 else ''}"
+            lines.append(f"{count} {'clip' if count == 1 else 'clips'} {change} ({examples})")
     return lines
 
 

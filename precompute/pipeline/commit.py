@@ -1,7 +1,7 @@
-"""The end of a build: describe the cache, move new files into place, replace `cache.json`, remove old files.
+"""Commit: describe the cache, move new files to their paths, replace `cache.json`, remove old files.
 
-A file has its content's digest in its name and is never changed. So the one rename of `cache.json` is the commit: a
-reader finds the old cache before it and the new one after it, each whole.
+A file has the digest of its content in its name and is never changed. So the one rename of `cache.json` is the commit:
+a reader opens the complete old cache before it and the complete new one after it.
 """
 
 import hashlib
@@ -74,7 +74,7 @@ def describe(
 
 def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
     def shards(split: str, bucket: int) -> list[Shard]:
-        files = [shard.file for shard in plan.shards if (shard.place.split, shard.place.bucket) == (split, bucket)]
+        files = [shard.file for shard in plan.shards if shard.id[:2] == (split, bucket)]
         return [finished[file] for file in sorted(files) if finished[file].records]
 
     return [
@@ -86,10 +86,10 @@ def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
 def commit(
     cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer, remote: RemoteCache | None
 ) -> bool:
-    """Turn a complete staging into the cache; False when the cache is already the same.
+    """Turn the complete staging area into the cache; return False if the cache is already the same.
 
-    index: the file of the scratch folder that becomes the index. remote: where the cache is stored first. Readers may
-    be at work: nothing that they use is touched here, see `sweep`.
+    index: the file of the scratch folder that becomes the index. remote: the store that gets the cache first. Readers
+    may be at work: nothing that they use is touched here, see `sweep`.
     """
     shards = [shard.file for shard in spec.shards()]
     new = [file for file in shards if staging.staged(file).exists()]
@@ -111,14 +111,14 @@ def commit(
 
 
 def _holds(path: Path, sha256: str) -> bool:
-    """Whether there is a file of this content."""
+    """Whether the file exists and has this content."""
     return path.is_file() and file_sha256(path) == sha256
 
 
 def sweep(cache: Path, spec: CacheSpec) -> int:
-    """Remove the files that `cache.json` does not list (any more); returns how many stay because they may be in use.
+    """Remove files that `cache.json` does not list (any more); return the count of those that stay, in use by readers.
 
-    A reader holds a lock from before it reads `cache.json` on. Without it there is none of an earlier version left.
+    A reader locks the cache before it reads `cache.json`: without a lock nobody reads an earlier version.
     """
     replaced = replaced_files(cache, spec)
     with without_readers(cache) as free:  # in any case: it makes the file that readers without write access lock

@@ -1,4 +1,4 @@
-"""The index of a build, in the order of the shards, and the figures that `cache.json` tells."""
+"""Index: write the rows of all clips, in the order of the shards, and compute the statistics of the cache."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 _GROUP_ROWS = 2**14
 SAMPLE_CLIPS = 1024
-"""Training clips whose mels give the mean and deviation: of LJSpeech a second's work, and exact up to so many."""
+"""Training clips that give mean and deviation of the mels of a cache without mels; exact for up to so many clips."""
 _CHUNK = 16
 _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard", "language", "corpus"]
-"""Columns with few different values, which a dictionary makes smaller, and by which a reader chooses row groups."""
+"""Columns with few different values: stored with a dictionary, and readers choose row groups by them."""
 
 _SUMMED = [
     "status", "split", "bucket", "token_length", "mel_length", "seconds", "audio_sha256", "mel_sum", "mel_square_sum",
 ]  # fmt: skip
-"""Columns of which the statistics are."""
+"""Columns that give the statistics."""
 
 
 def write_tables(target: Path | IO[bytes], tables: Iterable["pa.Table"]) -> None:
-    """Write an index; equal tables give equal bytes, and each begins a row group."""
+    """Write an index; each table begins a row group, and equal tables give equal bytes."""
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(
@@ -47,7 +47,7 @@ def write_tables(target: Path | IO[bytes], tables: Iterable["pa.Table"]) -> None
         write_statistics=_REPEATED,
     ) as writer:
         for table in tables:
-            if len(table):  # in one piece: how its rows came in must not show in the bytes
+            if len(table):  # in one piece: chunks of rows must not show in the bytes
                 writer.write_table(table.replace_schema_metadata(None).combine_chunks(), _GROUP_ROWS)
 
 
@@ -55,22 +55,22 @@ def write_index(
     path: Path, plan: Plan, rows_of: Callable[[ShardPlan], "pa.Table"], rejected: "pa.Table", config: Config,
     sums: Mapping[str, Sums] | None,
 ) -> tuple[Statistics, list[float]]:  # fmt: skip
-    """Write the index to a file: shard by shard, a row group never in two buckets; then the rejected clips.
+    """Write the index to a file: shard by shard, with no row group in two buckets; then the rejected clips.
 
-    rows_of: the rows of a shard; those that writing it rejected are left out, and are among `rejected`.
-    sums: `measure_sample` of a cache without mels.
+    rows_of: returns the rows of a shard; clips that were rejected while it was written are left out here, and are in
+    `rejected`. sums: of `measure_sample`, for a cache without mels.
 
     Returns figures of the corpus, and useful frames / stored frames of each bucket.
     """
     summed = list["pa.Table"]()
 
     def groups() -> Iterator["pa.Table"]:
-        for _, shards in groupby(plan.shards, key=lambda shard: shard.place[:2]):
+        for _, shards in groupby(plan.shards, key=lambda shard: shard.id[:2]):
             kept = _kept_rows(map(rows_of, shards))
             kept = kept if sums is None else _with_sums(kept, sums)
             summed.append(kept.select(_SUMMED))
             yield kept
-        # Not every build reads the audio of a rejected clip.
+        # Without digests: not every build reads the audio of a rejected clip.
         yield with_column(rejected, "audio_sha256", [""] * len(rejected))
 
     write_tables(path, groups())
@@ -85,7 +85,7 @@ def _kept_rows(tables: Iterable["pa.Table"]) -> "pa.Table":
 
 
 def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> tuple[Statistics, list[float]]:
-    """The sums are exact, so that no order of the clips can show in them, and rounded once."""
+    """Sums are exact and rounded once, so that they do not depend on the order of the clips."""
     import pyarrow.compute as pc
 
     frames, bucket = kept["mel_length"].to_numpy(), kept["bucket"].to_numpy()
@@ -107,9 +107,9 @@ def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> 
 def measure_sample(
     plan: Plan, rows_of: Callable[[ShardPlan], Any], recipe: RecordRecipe, pool: TaskEngine, progress: Progress,
 ) -> dict[str, Sums]:  # fmt: skip
-    """The sums of a sample of the kept training clips, by id; the sample is chosen by digest.
+    """Compute the mels of a sample of the kept training clips, chosen by digest; return clip id to sums.
 
-    For a cache without mels, which shards do not give. rows_of: the rows of a shard.
+    For a cache without mels. rows_of: returns the rows of a shard.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Where every clip goes: split, bucket, shard and position, as a pure function of ids, texts, lengths and the seed."""
+"""Plan: the split, bucket, shard and position of every clip, a pure function of ids, texts, lengths and the seed."""
 
 import hashlib
 import math
@@ -13,41 +13,44 @@ import numpy as np
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape, choose_shapes, fitting_buckets, padding_efficiency, round_up
 from xtts.shared.cache.cache_spec import SPLITS, shard_file
-from xtts.shared.cache.clip_index import ShardPlace, strings
+from xtts.shared.cache.clip_index import ShardId, strings
 from xtts.shared.cache.records import CropAudio
 from xtts.shared.config import Config
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TOLERATED_LOSS = 0.02  # of padding efficiency: padded lengths of the previous build that waste more are chosen again
+_TOLERATED_LOSS = 0.02
+"""Of padding efficiency: if the previous padded lengths lose more, they are chosen again."""
 _RECORD_OVERHEAD_BYTES = 256
 _BATCH = 2**12
-_SMALLEST_TARGET_BYTES, _ENOUGH_SHARDS = 2**22, 64
+_SMALLEST_TARGET_BYTES = 2**22
+_ENOUGH_SHARDS = 64
+"""So many of a corpus keep all workers busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlanColumns:
-    """What of N clips decides their places."""
+    """Columns of N clips that decide their shards."""
 
     kept: np.ndarray
     """bool[N]: not rejected."""
     high: np.ndarray
-    """uint64[N], of `digest_columns`; with `low` it decides the order."""
+    """uint64[N], of `digest_columns`; decides the order, with `low`."""
     low: np.ndarray
-    """uint64[N], which decides the shard."""
+    """uint64[N]; decides the shard."""
     text: np.ndarray
-    """uint32[N], of `text_digests`, which decides the split."""
+    """uint32[N], of `text_digests`; decides the split."""
     tokens: np.ndarray
     """int64[N]."""
     frames: np.ndarray
     """int64[N]."""
     speaker: np.ndarray
-    """int32[N]: place in `speakers`."""
+    """int32[N]: position in `speakers`."""
     corpus: np.ndarray
-    """int32[N]: place in `corpora`."""
+    """int32[N]: position in `corpora`."""
     speakers: list[str]
-    """An empty name among them if clips have none."""
+    """With an empty name if clips have no speaker."""
     corpora: list[str]
 
 
@@ -65,15 +68,15 @@ def text_digests(seed: int, texts: Iterable[str]) -> np.ndarray:
 
 
 def plan_columns(table: "pa.Table", seed: int) -> PlanColumns:
-    """Those of the clips of a table after the scan."""
+    """The columns of the clips of a table, after the scan."""
     import pyarrow.compute as pc
 
-    def names(column: str) -> tuple[np.ndarray, list[str]]:
+    def positions_and_names(column: str) -> tuple[np.ndarray, list[str]]:
         coded = table[column].combine_chunks().dictionary_encode()
         return coded.indices.to_numpy(), strings(coded.dictionary)
 
     high, low = digest_columns(seed, _strings(table["id"]))
-    (speaker, speakers), (corpus, corpora) = names("speaker"), names("corpus")
+    (speaker, speakers), (corpus, corpora) = positions_and_names("speaker"), positions_and_names("corpus")
     return PlanColumns(
         kept=pc.equal(table["reason"], "").to_numpy(), high=high, low=low,
         text=text_digests(seed, _strings(table["text"])), tokens=table["token_length"].to_numpy(),
@@ -82,7 +85,7 @@ def plan_columns(table: "pa.Table", seed: int) -> PlanColumns:
 
 
 def _strings(column: "pa.ChunkedArray[Any]") -> Iterator[str]:
-    """The values of a column, a batch of them at a time."""
+    """Yield the values of a column, reading a batch at a time."""
     for start in range(0, len(column), _BATCH):
         yield from strings(column.slice(start, _BATCH))
 
@@ -93,24 +96,23 @@ _Group = tuple[str, int, str]
 
 @dataclass(frozen=True, kw_only=True)
 class ShardPlan:
-    """One shard to be: its place and its clips in order."""
+    """A shard to be, and its clips in order."""
 
-    place: ShardPlace
-    """As the index has it."""
+    id: ShardId
     shards: int
-    """Of its split, bucket and corpus."""
+    """Count of shards of its split, bucket and corpus."""
     clips: np.ndarray
-    """uint32[N]: numbers of its clips."""
+    """uint32[N]: rows of its clips in the table of all clips."""
 
     @property
     def file(self) -> str:
         """Path inside the cache."""
-        return shard_file(self.place, self.shards)
+        return shard_file(self.id, self.shards)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The whole cache to be."""
+    """The cache to be."""
 
     shapes: list[BucketShape]
     speakers: list[str]
@@ -120,32 +122,32 @@ class Plan:
 
     @cached_property
     def speaker_ids(self) -> dict[str, int]:
-        """Name of a speaker to its id."""
-        return {name: number for number, name in enumerate(self.speakers)}
+        """Speaker to its id."""
+        return {name: i for i, name in enumerate(self.speakers)}
 
     def speakers_of(self, shard: ShardPlan) -> dict[str, int]:
-        """Those of a shard's clips alone: a name and its id."""
-        names = [self.columns.speakers[number] for number in np.unique(self.columns.speaker[shard.clips])]
+        """Named speakers of a shard's clips, and their ids."""
+        names = [self.columns.speakers[i] for i in np.unique(self.columns.speaker[shard.clips])]
         return {name: self.speaker_ids[name] for name in names if name}
 
     def bytes_of(self, shard: ShardPlan, config: Config) -> int:
-        """About how large it will be."""
+        """Estimated size of a shard."""
         frames = int(self.columns.frames[shard.clips].sum(dtype=np.int64))
-        return stored_bytes(len(shard.clips), frames, self.shapes[shard.place.bucket], config)
+        return stored_bytes(len(shard.clips), frames, self.shapes[shard.id.bucket], config)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PreviousPlan:
-    """What an earlier build of the same settings decided, kept while it fits so that few shards change."""
+    """Decisions of the previous build with the same settings, kept while they fit so that few shards change."""
 
     shapes: list[BucketShape]
     speakers: list[str]
     shard_counts: Mapping[_Group, int]
-    """(split, bucket, corpus) to number of shards."""
+    """(split, bucket, corpus) to count of shards."""
 
 
 def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | None) -> Plan:
-    """Give every kept clip its place; but for the shapes, the places of a corpus' clips depend on that corpus alone."""
+    """Give every kept clip its shard; but for the shapes, the shards of a corpus depend on that corpus alone."""
     kept = np.flatnonzero(columns.kept).astype(np.uint32)
     shapes = _shapes(columns.tokens[kept], columns.frames[kept], config, previous)
     pinned = previous.shard_counts if previous and previous.shapes == shapes else {}
@@ -157,7 +159,7 @@ def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | No
 
 
 def _held_out(columns: PlanColumns, kept: np.ndarray, fraction: float) -> np.ndarray:
-    """bool[kept]: validation. Each corpus holds out its own."""
+    """bool[kept]: whether a clip is for validation. Each corpus holds out its own."""
     held = np.zeros(len(kept), bool)
     for corpus in range(len(columns.corpora)):
         members = np.flatnonzero(columns.corpus[kept] == corpus)
@@ -166,10 +168,10 @@ def _held_out(columns: PlanColumns, kept: np.ndarray, fraction: float) -> np.nda
 
 
 def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
-    """bool[N], of clips by the digests of their texts, uint32[N]: the smallest, about `fraction`, never none or all.
+    """bool[N]: clips whose text digest, uint32[N], is among the smallest: about `fraction` of them, never none or all.
 
-    So a text that several speakers read, or one reads twice, is on one side of the split. A threshold and not a count,
-    so that one clip more or less moves no other clip.
+    So all readings of a text are on one side of the split. A threshold and not a count, so that adding or removing a
+    clip moves no other clip.
     """
     if not fraction or len(texts) < 2 or texts.min() == texts.max():
         return np.zeros(len(texts), bool)
@@ -182,7 +184,7 @@ def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
 
 
 class _Groups:
-    """Split, bucket and corpus together, as numbers in the order of the plan's shards."""
+    """All (split, bucket, corpus), in the order of the plan's shards."""
 
     def __init__(self, columns: PlanColumns, shapes: list[BucketShape]) -> None:
         self._columns, self._shapes = columns, shapes
@@ -192,29 +194,31 @@ class _Groups:
         ]
 
     def of_clips(self, kept: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """uint32[kept]: place of each clip's group in `all`."""
+        """uint32[kept]: position of each clip's group in `all`."""
         columns = self._columns
         buckets = fitting_buckets(self._shapes, columns.tokens[kept], columns.frames[kept])
         assert not (buckets < 0).any()  # the shapes were chosen or checked for these very clips
         ranks = np.array([self._names.index(name) for name in columns.corpora], np.uint32)
-        place = (held.astype(np.int64), buckets, ranks[columns.corpus[kept]])  # SPLITS: train, validation
-        return np.ravel_multi_index(place, (len(SPLITS), len(self._shapes), len(self._names))).astype(np.uint32)
+        indices = (held.astype(np.int64), buckets, ranks[columns.corpus[kept]])  # SPLITS: train, validation
+        return np.ravel_multi_index(indices, (len(SPLITS), len(self._shapes), len(self._names))).astype(np.uint32)
 
     def shard_counts(
         self, kept: np.ndarray, of_clip: np.ndarray, config: Config, pinned: Mapping[_Group, int]
     ) -> np.ndarray:
-        """int64[groups]: shards that the clips of each group are divided into."""
+        """int64[groups]: count of shards of each group."""
         clips = np.bincount(of_clip, minlength=len(self.all)).tolist()
         frames = np.bincount(of_clip, self._columns.frames[kept], len(self.all)).astype(np.int64).tolist()
         sizes = [
-            stored_bytes(n, total, self._shapes[group[1]], config)
-            for group, n, total in zip(self.all, clips, frames, strict=True)
+            stored_bytes(count, total, self._shapes[group[1]], config)
+            for group, count, total in zip(self.all, clips, frames, strict=True)
         ]
-        wholes = Counter[str]()
+        corpus_bytes = Counter[str]()
         for (_, _, name), size in zip(self.all, sizes, strict=True):
-            wholes[name] += size
-        most = config.shards.shard_mb * 2**20  # less where the last shards would leave workers without work
-        targets = {name: min(most, max(_SMALLEST_TARGET_BYTES, wholes[name] / _ENOUGH_SHARDS)) for name in wholes}
+            corpus_bytes[name] += size
+        most = config.shards.shard_mb * 2**20  # less if the last shards would leave workers without work
+        targets = {
+            name: min(most, max(_SMALLEST_TARGET_BYTES, size / _ENOUGH_SHARDS)) for name, size in corpus_bytes.items()
+        }
         counts = [
             _shard_count(size, targets[group[2]], pinned.get(group))
             for group, size in zip(self.all, sizes, strict=True)
@@ -226,21 +230,21 @@ def _divide(
     columns: PlanColumns, groups: _Groups, kept: np.ndarray, of_clip: np.ndarray, counts: np.ndarray
 ) -> list[ShardPlan]:
     """The shards with clips, in order, and in each its clips in the order of their digests."""
-    firsts = np.concatenate([[0], np.cumsum(counts)])  # of each group, in the numbers of all shards
+    firsts = np.concatenate([[0], np.cumsum(counts)])  # of each group, its first shard among all
     high, low = columns.high[kept], columns.low[kept]
     shard = (firsts[of_clip] + (low % counts.astype(np.uint64)[of_clip]).astype(np.int64)).astype(np.uint32)
     order = np.lexsort((low, high, shard))
     del high, low
-    shard, numbers = shard[order], kept[order]
+    shard, clips = shard[order], kept[order]
     del order
     starts = np.concatenate([[0], 1 + np.flatnonzero(shard[1:] != shard[:-1])])
-    found = []
+    plans = []
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(shard)], strict=True):
         group = int(np.searchsorted(firsts, shard[start], "right")) - 1
         split, bucket, corpus = groups.all[group]
-        place = ShardPlace(split, bucket, int(shard[start]) - int(firsts[group]), corpus)
-        found.append(ShardPlan(place=place, shards=int(counts[group]), clips=numbers[start:end]))
-    return found
+        shard_id = ShardId(split, bucket, int(shard[start]) - int(firsts[group]), corpus)
+        plans.append(ShardPlan(id=shard_id, shards=int(counts[group]), clips=clips[start:end]))
+    return plans
 
 
 def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: PreviousPlan | None) -> list[BucketShape]:
@@ -258,14 +262,14 @@ def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: Pr
 
 
 def _speakers(columns: PlanColumns, kept: np.ndarray, previous: PreviousPlan | None) -> list[str]:
-    """Named speakers; their places are their ids, so known ones keep theirs and new ones follow."""
-    known = previous.speakers if previous else []
-    named = {columns.speakers[number] for number in np.unique(columns.speaker[kept])}
-    return [*known, *sorted(named - {"", *known})]
+    """Named speakers; their positions are their ids, so previous ones keep theirs and new ones follow."""
+    before = previous.speakers if previous else []
+    named = {columns.speakers[i] for i in np.unique(columns.speaker[kept])}
+    return [*before, *sorted(named - {"", *before})]
 
 
 def stored_bytes(clips: int, frames: int, shape: BucketShape, config: Config) -> int:
-    """About how large the records of so many clips are, which have so many frames together."""
+    """Estimated bytes of `clips` records with `frames` frames in total."""
     profile = mel_profile(config.audio.profile)
     item = (2 if config.shards.mel_dtype == "float16" else 4) * profile.mel_channels
     item += CropAudio.frame_bytes(profile.hop_samples) if config.audio.crop_frames else 0

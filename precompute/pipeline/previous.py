@@ -23,10 +23,10 @@ from xtts.shared.cache.cache_spec import (
     load_spec,
     shard_corpus,
     shard_count,
-    shard_place,
+    shard_id_of,
     without_digest,
 )
-from xtts.shared.cache.clip_index import QUALITIES, ShardPlace, index_schema, readable_index, with_column
+from xtts.shared.cache.clip_index import QUALITIES, ShardId, index_schema, readable_index, with_column
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
@@ -90,7 +90,7 @@ class PreviousCache:
         return offsets, pack(self.rows.take(self.row_of_clip[start:end][offsets]))
 
     def has_texts(self, clips: "pa.Table", main_language: str) -> "pa.Array[Any]":
-        """bool[N]: whether the text of each clip was in the cache, in the same language."""
+        """bool[N]: whether the cache has the text of each clip, in the same language."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -117,22 +117,22 @@ class PreviousCache:
         return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
 
     @cached_property
-    def _clips_in_shard(self) -> Counter[ShardPlace]:
+    def _clips_in_shard(self) -> Counter[ShardId]:
         counts = self.rows.select(_SHARD).group_by(_SHARD).aggregate([([], "count_all")])
-        return Counter({ShardPlace(*row[:4]): row[4] for row in zip(*counts.to_pydict().values(), strict=True)})
+        return Counter({ShardId(*row[:4]): row[4] for row in zip(*counts.to_pydict().values(), strict=True)})
 
     def reusable(self, shard: ShardPlan, speakers: Mapping[str, int], settings: str) -> Shard | None:
-        """The shard that holds just these clips, unchanged and in this order, and was written with these settings."""
+        """The shard with just these clips, unchanged, in this order and with these settings; else None."""
         finished, rows = self.shards.get(shard.file), self.row_of_clip[shard.clips]
-        if finished is None or self._clips_in_shard[shard.place] != len(rows) or (rows < 0).any():
+        if finished is None or self._clips_in_shard[shard.id] != len(rows) or (rows < 0).any():
             return None
         table = self.rows.select([*_SHARD, "position"]).take(rows)
         shards = set(zip(*table.select(_SHARD).to_pydict().values(), strict=True))
         positions = table["position"].to_numpy()
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
         unchanged = (self.unchanged[shard.clips] & SAME_CLIP).all()
-        same = shards == {shard.place} and in_order and unchanged
-        return finished if same and self._settings_of(shard.place.bucket, speakers) == settings else None
+        same = shards == {shard.id} and in_order and unchanged
+        return finished if same and self._settings_of(shard.id.bucket, speakers) == settings else None
 
     def _settings_of(self, bucket: int, speakers: Mapping[str, int]) -> str:
         """`shard_settings` of a shard of a bucket whose clips have these speakers."""
@@ -144,27 +144,27 @@ class PreviousCache:
         )  # fmt: skip
 
     def rows_of(self, shard: ShardPlan, clips: "pa.Table") -> "pa.Table":
-        """The index rows of a reused shard: what was written of its clips, with today's paths, times and notes."""
+        """The index rows of a reused shard: as written, with today's paths, times and notes."""
         written = self.rows.select(_WRITTEN).take(self.row_of_clip[shard.clips])
         for name in _WRITTEN:
             clips = with_column(clips, name, written[name])
         return clips
 
-    def mel_files(self, features: Features) -> dict[ShardPlace, Path]:
+    def mel_files(self, features: Features) -> dict[ShardId, Path]:
         """The shards whose mels decoding the audio again would give; none for a cache without mels."""
         spec = self.spec
         if spec is None or spec.names_audio or spec.mel_dtype != features["shards"]["mel_dtype"]:
             return {}
         if not self.has_settings(features, "audio"):
             return {}
-        return {shard_place(file): (self.folder / shard.file).absolute() for file, shard in self.shards.items()}
+        return {shard_id_of(file): (self.folder / shard.file).absolute() for file, shard in self.shards.items()}
 
-    def stored_mels(self, shard: ShardPlan, files: Mapping[ShardPlace, Path]) -> StoredClips:
+    def stored_mels(self, shard: ShardPlan, files: Mapping[ShardId, Path]) -> StoredClips:
         """The clips of a shard whose mels are in these files."""
         rows = self.row_of_clip[shard.clips]
         positions = np.flatnonzero((rows >= 0) & (self.unchanged[shard.clips] & SAME_FILE != 0))
         table = self.rows.select(STORED_COLUMNS).take(rows[positions])
-        shards = [ShardPlace(*row) for row in zip(*table.select(_SHARD).to_pydict().values(), strict=True)]
+        shards = [ShardId(*row) for row in zip(*table.select(_SHARD).to_pydict().values(), strict=True)]
         stored = np.array([shard in files for shard in shards], bool)
         used = {shard: files[shard] for shard in {*shards} & files.keys()}
         return StoredClips(positions=positions[stored], rows=pack(table.filter(stored)), files=used)

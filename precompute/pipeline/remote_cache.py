@@ -1,6 +1,6 @@
-"""A cache in an object store: copied into a local folder, built there, and stored again, `cache.json` last.
+"""A cache in an object store: copy it into a local folder, build there, and store it, `cache.json` last.
 
-Names hold digests, so an object other than `cache.json` is never changed, and only new files are sent.
+Names contain digests: objects other than `cache.json` never change, and only new files are sent.
 """
 
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectInfo, Objec
 from xtts.shared.storage.urls import StoreUrl
 
 _KEPT_SECONDS = 86_400.0
-"""How long replaced objects stay for readers and builders of before."""
+"""How long replaced objects stay, for readers and builders that began earlier."""
 
 
 class RemoteCache:
-    """One cache, for one build."""
+    """A cache during a build."""
 
     def __init__(self, url: StoreUrl, folder: Path) -> None:
         self.url, self.folder, self._store = url, folder, ObjectStore(url)
 
     @cached_property
-    def _there(self) -> dict[str, ObjectInfo]:
-        """The objects at the beginning."""
+    def _objects(self) -> dict[str, ObjectInfo]:
+        """The objects at the beginning of the build."""
         return self._store.list()
 
     def fetch(self, *, shards: bool) -> None:
         """Make the folder a copy of the cache; what is damaged or missing there is built again."""
-        if SPEC_FILE not in self._there:
+        if SPEC_FILE not in self._objects:
             (self.folder / SPEC_FILE).unlink(missing_ok=True)
             return
         copy = CacheCopy(self.url, folder=self.folder)
@@ -42,24 +42,24 @@ class RemoteCache:
 
     def store(self, spec: CacheSpec, files: Mapping[str, Path]) -> None:
         """Send the files that the store does not hold, then replace `cache.json`."""
-        stored = self._there
+        stored = self._objects
         new = [name for name, path in files.items() if name not in stored or stored[name].bytes != path.stat().st_size]
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             list(pool.map(lambda name: self._store.upload(files[name], name), new))
         self._store.write(SPEC_FILE, spec_bytes(spec))
 
     def sweep(self, before: CacheSpec | None, now: CacheSpec) -> None:
-        """Remove the objects of builds that neither `cache.json` lists, that of before nor that of now.
+        """Remove the objects of builds that neither the `cache.json` before this build nor the new one lists.
 
-        Only where the one of before was in force long enough for readers and builders of its predecessor to end, and
-        only objects as old: a younger one may be of a builder at work. By the store's clock.
+        Only if the one before was there so long that readers and builders of its predecessor have ended, and only
+        objects as old: a builder at work may have sent younger ones. By the store's clock.
         """
-        found = self._store.list()
-        if SPEC_FILE not in self._there or SPEC_FILE not in found or before is None:
+        objects = self._store.list()
+        if SPEC_FILE not in self._objects or SPEC_FILE not in objects or before is None:
             return
-        clock = found[SPEC_FILE].modified
-        if clock - self._there[SPEC_FILE].modified < _KEPT_SECONDS:
+        clock = objects[SPEC_FILE].modified
+        if clock - self._objects[SPEC_FILE].modified < _KEPT_SECONDS:
             return
         needed = {SPEC_FILE, *before.files, *now.files}
-        old = [name for name, one in found.items() if clock - one.modified >= _KEPT_SECONDS]
+        old = [name for name, info in objects.items() if clock - info.modified >= _KEPT_SECONDS]
         self._store.remove([name for name in old if name not in needed and is_of_a_build(name)])

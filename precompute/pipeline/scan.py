@@ -66,9 +66,9 @@ class Scanner:
 
     recipe: RecordRecipe
     same_audio: bool
-    """The previous cache has the same audio settings: what it says of audio need not be found again."""
+    """Whether the previous cache has the same audio settings, so that its rows tell of the audio."""
     same_text: bool
-    """It has the same text settings and tokenizer."""
+    """Whether it has the same text settings and tokenizer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class ScanTask:
     """Successive clips of the table."""
 
     start: int
-    """Row of the first one."""
+    """Row of the first clip."""
     clips: bytes
     """A packed table."""
     offsets: np.ndarray
@@ -162,8 +162,8 @@ def _with_header(row: IndexRow, recipe: RecordRecipe) -> IndexRow:
         header = audio_header(source, row.clip)
         samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
         if recipe.config.audio.trim_silence_db is not None:  # only decoding shows what is left
-            whole, samples = samples, len(recipe.samples(read_audio(source, row.clip)))
-            notes.append(f"trimmed {(whole - samples) / profile.sample_rate:.2f} s" if samples < whole else "")
+            untrimmed, samples = samples, len(recipe.samples(read_audio(source, row.clip)))
+            notes.append(f"trimmed {(untrimmed - samples) / profile.sample_rate:.2f} s" if samples < untrimmed else "")
     except (AudioProblem, OSError) as problem:
         check_unchanged(row, recipe)
         if isinstance(problem, AudioProblem):
@@ -211,7 +211,7 @@ def scan_clips(
         same_text=previous.has_settings(recipe.features, "text") and same_tokenizer,
     )
     progress.start("scan", len(clips), 0.0)
-    # A small rerun is over before workers have started; decoding is theirs, whose sums are those of one thread.
+    # A small rerun is over before workers have started. Decoding needs workers: they sum in one thread.
     decodes = config.audio.trim_silence_db is not None or needs_samples(config.data.filters)
     is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
     engine = ThisProcess() if is_small else pool
@@ -245,12 +245,12 @@ def _check_missing(clips: "pa.Table", recipe: RecordRecipe) -> None:
     for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
         if find_audio(recipe.path(clip))[0] != UNKNOWN:
             fix = "mount the corpus on every machine at the same path, and run the same command again"
-            found = "not seen from another machine"
-            raise LockstepError(str(recipe.path(clip)), found=found, fix=fix, exit_code=1)
+            problem = "not seen from another machine"
+            raise LockstepError(str(recipe.path(clip)), found=problem, fix=fix, exit_code=1)
 
 
 def _joined(clips: "pa.Table", scanned: list["pa.Table"]) -> "pa.Table":
-    """The columns of the clips and those that the scan found, in the order of an index."""
+    """Join the columns of the clips and of the scan, in the order of an index."""
     import pyarrow as pa
 
     other = pa.concat_tables(scanned).combine_chunks()

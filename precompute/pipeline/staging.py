@@ -1,4 +1,4 @@
-"""What is already done: shards staged by an interrupted build, and the shards of a finished cache."""
+"""The staging area of a build, and the shards that an interrupted build left there."""
 
 import hashlib
 import json
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 WORK_FOLDER = ".building"
-_FACTS = b"shard"
-"""Key of the metadata of the rows' Arrow file."""
+_METADATA_KEY = b"shard"
+"""Of the Arrow file with a shard's rows."""
 
 
 def shard_settings(
@@ -50,14 +50,14 @@ def shard_settings(
 
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A shard that exists, with what decided its bytes."""
+    """A shard that was written, and digests of what decided its bytes."""
 
     shard: Shard
     """As `cache.json` will list it."""
     settings: str
-    """Digest of all that decides the shard's bytes besides its clips."""
+    """Digest of all that decides the shard's bytes but the clips."""
     clips: str
-    """Digest of the packed rows of its clips, as the scan found them."""
+    """Digest of the packed rows of its clips after the scan."""
 
     def holding(self, clips: "pa.Table", settings: str) -> Shard | None:
         """The shard if it was written of these clips with these settings."""
@@ -66,54 +66,54 @@ class Finished:
 
 
 def rows_beside(shard: Path) -> Path:
-    """Where the rows of a shard lie, wherever the shard does."""
+    """Path of the rows of a shard."""
     return shard.with_suffix(".arrow")
 
 
 def write_rows(shard: Path, done: Finished, rows: Sequence[IndexRow]) -> None:
-    """Write the rows of a shard beside it: its clips in order, those included that were rejected by writing it."""
-    facts = {"shard": done.shard.model_dump(), "settings": done.settings, "clips": done.clips}
-    metadata = {_FACTS: json.dumps(facts).encode()}
+    """Write the rows of a shard beside it: its clips in order, with those that were rejected while it was written."""
+    fields = {"shard": done.shard.model_dump(), "settings": done.settings, "clips": done.clips}
+    metadata = {_METADATA_KEY: json.dumps(fields).encode()}
     rows_beside(shard).write_bytes(pack(table_of(rows).replace_schema_metadata(metadata)))
 
 
 def read_finished(path: Path) -> Finished | None:
-    """What such a file says of its shard; None where there is none that can be read: the shard is an unfinished one."""
+    """Read what a file of rows says of its shard; None if it cannot be read, so that the shard is not finished."""
     import pyarrow as pa
 
     try:
         table = read_table(path)
-        known = table.schema.equals(index_schema(), check_metadata=False)
-        facts = json.loads(table.schema.metadata[_FACTS])
-        return Finished(**{**facts, "shard": Shard(**facts["shard"])}) if known else None
+        has_columns = table.schema.equals(index_schema(), check_metadata=False)
+        fields = json.loads(table.schema.metadata[_METADATA_KEY])
+        return Finished(**{**fields, "shard": Shard(**fields["shard"])}) if has_columns else None
     except (OSError, ValueError, TypeError, KeyError, RecursionError, pa.ArrowException):
         return None
 
 
 class StagingArea:
-    """The folder inside a cache where shards wait until all of them are there."""
+    """The folder in a cache that holds new shards until all are finished."""
 
     def __init__(self, cache: Path, scratch: Path | None = None) -> None:
-        """scratch: another folder for that, where a cache must not be touched."""
+        """scratch: another scratch folder, if the cache must not be touched."""
         self.cache, self._scratch = cache, scratch
         self._root = cache / WORK_FOLDER
         self._all_scratch = self._root / "scratch"
         self._build = uuid4().hex[:12]
 
     def open(self, *, fresh: bool) -> None:
-        """Create the folder; drop what a killed build left half written, or everything."""
+        """Create the folder; remove half written files of a killed build, or with `fresh` all files."""
         shutil.rmtree(self._root if fresh else self._all_scratch, ignore_errors=True)
         self.scratch.mkdir(parents=True, exist_ok=True)
 
     def remove(self) -> None:
-        """Drop the folder after the cache is complete."""
+        """Remove the folder after the cache is complete."""
         shutil.rmtree(self._root, ignore_errors=True)
 
     @property
     def scratch(self) -> Path:
-        """Folder of what an interrupted build does not keep; another one each time.
+        """Folder of files that an interrupted build does not keep; another one for each build.
 
-        Where this process was killed, a worker on another machine may go on for a moment: it does not find it.
+        So a worker on another machine, which outlives a killed build for a moment, cannot disturb the next build.
         """
         return self._scratch or (self._all_scratch / self._build).absolute()
 
@@ -122,27 +122,27 @@ class StagingArea:
         return self.scratch / file.replace("/", "-")
 
     def staged(self, file: str) -> Path:
-        """Where a finished file waits."""
+        """Path of a finished file in the staging area."""
         return self._root / file
 
     def stage(self, path: Path, *, from_elsewhere: bool) -> Shard:
-        """Make a written shard durable, and only then say so by its rows.
+        """Make a written shard durable, then mark it as finished by its rows.
 
-        A worker of this machine leaves the sync to us, and goes on. Where it may be `from_elsewhere`, the worker synced
-        it, and its digest is compared.
+        Workers of this machine leave the sync to this process, and go on. from_elsewhere: a worker of another machine
+        may have written and synced the shard, so its digest is compared.
         """
         rows = rows_beside(path)
-        done = read_finished(rows)
-        shard = done and done.shard
+        finished = read_finished(rows)
+        shard = finished and finished.shard
         if not shard or size_of(path) != shard.bytes or (from_elsewhere and file_sha256(path) != shard.sha256):
-            found = "not what a worker wrote, or not all of it"
-            raise LockstepError(str(path), found=found, fix=f"check the disk, then {CONTINUE}", exit_code=1)
+            problem = "not what a worker wrote, or not all of it"
+            raise LockstepError(str(path), found=problem, fix=f"check the disk, then {CONTINUE}", exit_code=1)
         for written in () if from_elsewhere else (path, rows):
             atomic_files.sync_file(written)
-        waiting = rows_beside(self.staged(without_digest(shard.file)))
-        waiting.unlink(missing_ok=True)
-        # Rows whose shard the power cut took are no harm: `finished` looks for both.
-        atomic_files.move_all([(path, self.staged(shard.file)), (rows, waiting)])
+        staged_rows = rows_beside(self.staged(without_digest(shard.file)))
+        staged_rows.unlink(missing_ok=True)
+        # Rows without their shard, after a power cut, do no harm: `finished` looks for both.
+        atomic_files.move_all([(path, self.staged(shard.file)), (rows, staged_rows)])
         return shard
 
     def rows(self, file: str) -> "pa.Table":
@@ -150,22 +150,23 @@ class StagingArea:
         return read_table(rows_beside(self.staged(file))).replace_schema_metadata(None)
 
     def finished(self, exclude: Collection[str] = ()) -> dict[str, Finished]:
-        """Shards by name without digest: those staged, and those that an interrupted commit already moved.
+        """Finished shards by file without digest: staged ones, and those that an interrupted commit already moved.
 
-        exclude: files of which none is taken.
+        exclude: files to ignore.
         """
-        found = {}
+        shards = {}
         for rows in sorted(self._root.glob("*/bucket-*/shard-*.arrow")):
-            done = read_finished(rows)
-            if done is None or done.shard.file in exclude:
+            finished = read_finished(rows)
+            if finished is None or finished.shard.file in exclude:
                 continue
-            if done.shard.bytes in (size_of(self.staged(done.shard.file)), size_of(self.cache / done.shard.file)):
-                found[without_digest(done.shard.file)] = done
-        return found
+            file = finished.shard.file
+            if finished.shard.bytes in (size_of(self.staged(file)), size_of(self.cache / file)):
+                shards[without_digest(file)] = finished
+        return shards
 
 
 def file_sha256(path: Path) -> str:
-    """Digest of a file's content; a `LockstepError` where it cannot be read."""
+    """Digest of a file's content; raises `LockstepError` if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -174,7 +175,7 @@ def file_sha256(path: Path) -> str:
 
 
 def size_of(path: Path) -> int | None:
-    """Bytes of a file, or None where there is none."""
+    """Bytes of a file; None if there is none."""
     try:
         return path.stat().st_size
     except OSError:
@@ -182,11 +183,11 @@ def size_of(path: Path) -> int | None:
 
 
 def refuse_foreign_folder(cache: Path) -> None:
-    """Raise when `cache` is a folder of something else, which a build would litter."""
+    """Raise `LockstepError` if `cache` is a folder with other things, which a build would litter."""
     if cache.exists() and not cache.is_dir():
         raise LockstepError(str(cache), found="a file", expected="a folder for the cache")
-    there = {path.name for path in cache.iterdir()} if cache.is_dir() else set[str]()
-    if there - set(LOCK_FILES) and not there & {SPEC_FILE, WORK_FOLDER}:
+    names = {path.name for path in cache.iterdir()} if cache.is_dir() else set[str]()
+    if names - set(LOCK_FILES) and not names & {SPEC_FILE, WORK_FOLDER}:
         raise LockstepError(
             str(cache), found="a folder with other things in it", expected="an empty or new folder, or a cache"
         )

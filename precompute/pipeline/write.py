@@ -1,4 +1,4 @@
-"""The second pass: write one shard, from audio files to framed records (runs in a worker)."""
+"""Write: make the missing shards in workers, from audio files to framed records."""
 
 import hashlib
 import math
@@ -27,7 +27,7 @@ from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import Shard, with_digest, without_digest
-from xtts.shared.cache.clip_index import KEPT, IndexRow, ShardPlace, rows_of
+from xtts.shared.cache.clip_index import KEPT, IndexRow, ShardId, rows_of
 from xtts.shared.cache.records import FRAME_BYTES, CropAudio, Record, frame
 from xtts.shared.system import atomic_files
 
@@ -42,37 +42,38 @@ class ShardTask:
     file: str
     """The shard's path inside the cache."""
     path: Path
-    """Where to write for now: in this folder, each attempt under a name of its own beside this one."""
+    """Path beside which to write, each attempt under a name of its own."""
     settings: str
-    """Digest of all that decides the shard's bytes besides its clips."""
-    place: ShardPlace
+    """Digest of all that decides the shard's bytes but the clips."""
+    shard_id: ShardId
     shape: BucketShape
     rows: bytes
-    """Its clips in order, as the scan found them: a packed table."""
+    """Rows of its clips in order, from the scan: a packed table."""
     speakers: Mapping[str, int]
     """Named speakers of the clips, and their ids; a clip without one has id 0."""
     stored: StoredClips
-    """Clips whose mel an earlier cache holds."""
+    """Its clips whose mels the previous cache holds."""
     sync: bool
-    """Sync what is written: nobody else can where workers are on other machines."""
+    """Sync what is written: nobody else can if workers are on other machines."""
 
 
 def write_shard(recipe: RecordRecipe, task: ShardTask) -> Path:
-    """Extract and write clip by clip, so that memory does not grow with the shard; then the rows. Returns the file.
+    """Write the records of a shard, then its rows (runs in a worker); return the file.
 
-    A `LockstepError` where the folder of `task.path` is not there.
+    Clip by clip, so that memory does not grow with the shard. Raises `LockstepError` if there is no folder of
+    `task.path`.
     """
-    path, digest, records, rows, with_mels = attempt_path(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
+    path, digest, records, rows, bytes_with_mels = attempt_path(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
     clips, stored = rows_of(unpack(task.rows)), task.stored.by_position()
     if len(stored) < len(clips) and not recipe.index_only:
         check_mel(recipe)
     mels = StoredMels(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
     frame_bytes = mels.mel_channels * np.dtype(mels.mel_dtype).itemsize
     with path.open("wb") as out:
-        for place, row in enumerate(clips):
-            row = replace(row, split=task.place.split, bucket=task.place.bucket, shard=task.place.shard)
+        for i, row in enumerate(clips):
+            row = replace(row, split=task.shard_id.split, bucket=task.shard_id.bucket, shard=task.shard_id.shard)
             try:
-                record, audio_sha256, sums, quality = _features(row, task, mels, recipe, stored.get(place))
+                record, audio_sha256, sums, quality = _features(row, task, mels, recipe, stored.get(i))
             except AudioProblem as problem:
                 rows.append(replace(row, quality=None).rejected(problem.reason, problem.detail))
                 continue
@@ -88,11 +89,11 @@ def write_shard(recipe: RecordRecipe, task: ShardTask) -> Path:
             )  # fmt: skip
             records += 1
             if record.audio is not None:
-                with_mels += FRAME_BYTES + record.bytes_with_mel(task.shape.frames * frame_bytes)
+                bytes_with_mels += FRAME_BYTES + record.bytes_with_mel(task.shape.frames * frame_bytes)
         size = out.tell()
     shard = Shard(
         file=with_digest(task.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
-        bytes_with_mels=with_mels or size,
+        bytes_with_mels=bytes_with_mels or size,
     )  # fmt: skip
     done = Finished(shard=shard, settings=task.settings, clips=hashlib.sha256(task.rows).hexdigest())
     write_rows(path, done, rows)
@@ -104,9 +105,9 @@ def write_shard(recipe: RecordRecipe, task: ShardTask) -> Path:
 def _features(
     row: IndexRow, task: ShardTask, mels: StoredMels, recipe: RecordRecipe, stored: StoredMel | None
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
-    """The record of a clip, the digest of its audio, its mel's sums, and what was measured if audio was decoded.
+    """Return a clip's record, the digest of its audio, the sums of its mel, and its quality if audio was decoded.
 
-    Where records name audio, nothing is decoded.
+    If records name audio, nothing is decoded.
     """
     if recipe.index_only:
         name = audio_name(row, recipe)
@@ -114,9 +115,9 @@ def _features(
         record = replace(_record(row, none, task, recipe), mel=none, mel_length=row.mel_length, audio=name)
         return record, "", (0.0, 0.0), None
     if stored is not None:
-        found = mels.read_record(stored.path, stored.position, row.clip.id)
-        mel = found.mel[: found.mel_length]
-        return _record(row, mel, task, recipe, found.crop), stored.audio_sha256, stored.sums, None
+        record = mels.read_record(stored.path, stored.position, row.clip.id)
+        mel = record.mel[: record.mel_length]
+        return _record(row, mel, task, recipe, record.crop), stored.audio_sha256, stored.sums, None
     mel, samples, audio = read_mel(row, recipe)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
@@ -129,12 +130,12 @@ def _record(
     row: IndexRow, mel: np.ndarray, task: ShardTask, recipe: RecordRecipe, crop: CropAudio | None = None
 ) -> Record:
     profile, shape = recipe.profile, task.shape
-    most_frames, most_tokens = (
+    padded_frames, padded_tokens = (
         (shape.frames, shape.tokens) if recipe.config.shapes.pad_to_fixed_length else (len(mel), row.token_length)
     )
-    padded = np.full((most_frames, profile.mel_channels), profile.silence, mel.dtype)
+    padded = np.full((padded_frames, profile.mel_channels), profile.silence, mel.dtype)
     padded[: len(mel)] = mel
-    tokens = np.zeros(most_tokens, np.int64)
+    tokens = np.zeros(padded_tokens, np.int64)
     tokens[: row.token_length] = np.frombuffer(row.tokens, "<u2")
     return Record(
         clip_id=row.clip.id,
@@ -156,7 +157,7 @@ class MissingShard:
     speakers: dict[str, int]
     """Named speakers of its clips, and their ids."""
     settings: str
-    """Digest of all that decides its bytes besides its clips."""
+    """Digest of all that decides its bytes but the clips."""
     stored: StoredClips
     """Its clips whose mels the previous cache holds."""
 
@@ -181,7 +182,7 @@ def find_missing(
     for shard in plan.shards:
         speakers = plan.speakers_of(shard)
         settings = shard_settings(
-            recipe.features, plan.shapes[shard.place.bucket], speakers, tokenizer=recipe.tokenizer.sha256,
+            recipe.features, plan.shapes[shard.id.bucket], speakers, tokenizer=recipe.tokenizer.sha256,
             feature_version=FEATURE_VERSION, mel_check=recipe.mel_check, index_only=recipe.index_only,
         )  # fmt: skip
         if shard.file in staged:
@@ -214,8 +215,8 @@ def write_missing(
             file=shard.plan.file,
             path=staging.unfinished(shard.plan.file),
             settings=shard.settings,
-            place=shard.plan.place,
-            shape=plan.shapes[shard.plan.place.bucket],
+            shard_id=shard.plan.id,
+            shape=plan.shapes[shard.plan.id.bucket],
             rows=pack(clips.take(shard.plan.clips)),
             speakers=shard.speakers,
             stored=shard.stored,

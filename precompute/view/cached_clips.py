@@ -8,7 +8,7 @@ import numpy as np
 
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_places
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_files
 from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
@@ -49,7 +49,7 @@ class CachedClips:
         self.spec: CacheSpec = load_spec(cache)
         self.rows: list[IndexRow] = read_index(cache / self.spec.index_file)
         self._mels = StoredMels(mel_dtype=self.spec.mel_dtype, mel_channels=self.spec.mel_channels)
-        self._files = shard_places(self.spec)
+        self._files = shard_files(self.spec)
         self._shards = {shard.file: shard for shard in self.spec.shards()}
 
     def row(self, clip_id: str) -> IndexRow:
@@ -64,7 +64,7 @@ class CachedClips:
 
     def read(self, row: IndexRow) -> CachedClip:
         """Read the record of a kept clip; raise a `LockstepError` if the cache does not match the index."""
-        file = self._files.get(row.place)
+        file = self._files.get(row.shard_id)
         if file is None:
             raise self._broken(self.spec.index_file, row, "names no record of the cache")
         if self._copy:

@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
-from xtts.shared.cache.clip_index import ShardPlace
+from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
 FORMAT_VERSION: Literal[8] = 8
 ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
-"""In a cache the last two carry a digest: see `with_digest`."""
+"""The names of the last two carry a digest in a cache: see `with_digest`."""
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 
@@ -28,12 +28,12 @@ MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
 MOST_WEIGHT = 100.0
 Count = Annotated[int, Field(ge=0, le=2**40)]
 Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
-"""Of a corpus: how often training draws its clips, where 1 is once an epoch."""
+"""Sampling weight of a corpus: how often training draws its clips in an epoch."""
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
-"""What a corpus may be called: its name is part of file names."""
+"""Pattern of the name of a corpus, which file names contain."""
 _DIGITS = 12
 _DIGEST_PART = rf"(-[0-9a-f]{{{_DIGITS}}})"
 SHARD_PATTERN = (
@@ -56,7 +56,7 @@ class Shard(_SpecPart):
     bytes: Count
     sha256: Digest
     bytes_with_mels: Count
-    """Where records name audio, bytes of the same shard with mels; else `bytes`. They decide the order of the clips."""
+    """If records name audio, bytes of the same shard with mels; else `bytes`. Decides the order of the clips."""
 
 
 class Bucket(_SpecPart):
@@ -78,15 +78,15 @@ class Bucket(_SpecPart):
         return sum(shard.records for shard in self.shards(split))
 
     def corpora(self) -> dict[str, list[int]]:
-        """Places in `train` of the shards of each corpus; an empty name for the corpus without one."""
-        found: dict[str, list[int]] = {}
-        for place, shard in enumerate(self.train):
-            found.setdefault(shard_corpus(shard.file), []).append(place)
-        return found
+        """Corpus to the positions of its shards in `train`; an empty name for the corpus without one."""
+        positions: dict[str, list[int]] = {}
+        for i, shard in enumerate(self.train):
+            positions.setdefault(shard_corpus(shard.file), []).append(i)
+        return positions
 
 
 class Statistics(_SpecPart):
-    """Of the kept clips; the mel figures are over the true frames of the training split."""
+    """Figures of the kept clips; those of the mel are over the true frames of the training split."""
 
     clips: Count
     rejected: Count
@@ -100,7 +100,7 @@ class Statistics(_SpecPart):
 
 
 class CacheSpec(_SpecPart):
-    """What `cache.json` holds, less its own digest."""
+    """The contents of `cache.json` without its own digest."""
 
     format_version: Literal[8]
     fingerprint: Digest
@@ -114,7 +114,7 @@ class CacheSpec(_SpecPart):
     fixed_length: bool
     """False: records are unpadded (the dynamic baseline)."""
     vocabulary: Annotated[int, Field(gt=0, le=2**24)]
-    """Number of token ids."""
+    """Count of token ids."""
     tokenizer_sha256: Digest
     index_sha256: Digest
     index_rows: Count
@@ -122,19 +122,18 @@ class CacheSpec(_SpecPart):
     tokenizer_file: Annotated[str, Field(pattern=TOKENIZER_PATTERN)]
     speakers: list[str]
     languages: Annotated[list[str], Field(min_length=1, max_length=1000)]
-    """ISO codes, in the order of their numbers."""
+    """ISO codes; the position of a language is its id."""
     weights: dict[str, Weight]
-    """Corpus to its weight of sampling, where that is not 1."""
+    """Corpus to its sampling weight, unless that is 1."""
     audio_folders: dict[str, str]
-    """Of a cache without mels, whose records name audio: corpus to its absolute folder, an empty name for the corpus
-    without one; else empty."""
+    """If records name audio: corpus to its absolute folder, an empty name for the corpus without one. Else empty."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
     feature_version: Count
     """`FEATURE_VERSION` of the program that computed the mels."""
     versions: dict[str, str]
     mel_check: Digest
-    """Digest of the mel of a known signal: a machine that computes another writes other features."""
+    """Digest of the mel of a test signal: a machine that computes another writes other features."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -143,14 +142,14 @@ class CacheSpec(_SpecPart):
         profile = MEL_PROFILES.get(str(self.profile.get("name")))
         if profile is None or self.profile != asdict(profile) or self.mel_channels != profile.mel_channels:
             raise ValueError(f"mel profile {self.profile.get('name')!r} with numbers that this version does not have")
-        places = [
-            (shard.file, f"{split}/bucket-{number:02d}/")
-            for number, bucket in enumerate(self.buckets)
+        folders = [
+            (shard.file, f"{split}/bucket-{i:02d}/")
+            for i, bucket in enumerate(self.buckets)
             for split in SPLITS
             for shard in bucket.shards(split)
         ]
-        wrong = [file for file, place in places if not file.startswith(place)]
-        if wrong or len({without_digest(file) for file, _ in places}) < len(places):
+        wrong = [file for file, folder in folders if not file.startswith(folder)]
+        if wrong or len({without_digest(file) for file, _ in folders}) < len(folders):
             raise ValueError(f"shards out of place or listed twice: {wrong[:1] or 'twice'}")
         return self
 
@@ -175,7 +174,7 @@ class CacheSpec(_SpecPart):
         return self.features["audio"]["crop_frames"] is not None
 
     def audio_file(self, corpus: str, source: str) -> Path:
-        """Where the audio of a clip lies, if this cache names audio."""
+        """Path of a clip's audio, if this cache names audio."""
         return Path(self.audio_folders.get(corpus, ""), source)
 
     @property
@@ -188,16 +187,16 @@ class CacheSpec(_SpecPart):
         """The profile by name."""
         return mel_profile(str(self.profile["name"]))
 
-    def epoch_clips(self, bucket: Bucket, places: Collection[int] | None = None) -> int:
-        """Clips that training draws in an epoch from a bucket, or from the shards at these places of one corpus."""
-        if places is None:
-            return sum(self.epoch_clips(bucket, places) for places in bucket.corpora().values())
-        shards = [bucket.train[place] for place in places]
+    def epoch_clips(self, bucket: Bucket, positions: Collection[int] | None = None) -> int:
+        """Clips that training draws in an epoch from a bucket, or from those shards of a corpus at `positions`."""
+        if positions is None:
+            return sum(self.epoch_clips(bucket, positions) for positions in bucket.corpora().values())
+        shards = [bucket.train[i] for i in positions]
         clips, weight = sum(shard.records for shard in shards), self.weights.get(shard_corpus(shards[0].file), 1.0)
         return max(1, round(weight * clips))
 
     def shards(self, *splits: Split) -> list[Shard]:
-        """Every shard of these splits, of both where none is named, bucket by bucket."""
+        """Every shard of these splits, or of both if none is named, bucket by bucket."""
         return [shard for bucket in self.buckets for split in splits or SPLITS for shard in bucket.shards(split)]
 
     @property
@@ -206,9 +205,9 @@ class CacheSpec(_SpecPart):
         return {self.index_file, self.tokenizer_file, *(shard.file for shard in self.shards())}
 
 
-def shard_places(spec: CacheSpec) -> dict[ShardPlace, str]:
+def shard_files(spec: CacheSpec) -> dict[ShardId, str]:
     """A shard as rows of the index name it, to its file."""
-    return {shard_place(shard.file): shard.file for shard in spec.shards()}
+    return {shard_id_of(shard.file): shard.file for shard in spec.shards()}
 
 
 def digest_of(value: Mapping[str, Any]) -> str:
@@ -224,7 +223,7 @@ def spec_bytes(spec: CacheSpec) -> bytes:
 
 
 def load_spec(cache: Path) -> CacheSpec:
-    """Read and check `cache.json`; a `LockstepError` says what is wrong and which command fixes it."""
+    """Read and check `cache.json`; raises `LockstepError` with the problem and the command that fixes it."""
     path = cache / SPEC_FILE
     rebuild = build_command(cache, fresh=True)
     try:
@@ -247,43 +246,43 @@ def load_spec(cache: Path) -> CacheSpec:
         return CacheSpec.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
-        where = f"{path} {'.'.join(map(str, first['loc']))}"
-        raise LockstepError(where, found=str(first["msg"]).lower(), fix=rebuild, exit_code=1) from None
+        location = f"{path} {'.'.join(map(str, first['loc']))}"
+        raise LockstepError(location, found=str(first["msg"]).lower(), fix=rebuild, exit_code=1) from None
 
 
 def is_of_a_build(file: str) -> bool:
-    """Whether a build gave a file this name; what others put into a cache stays."""
+    """Whether a build gave a file this name; other files in a cache stay."""
     return bool(re.match(_OF_A_BUILD, file))
 
 
 def replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
-    """Files of builds in a folder that its `cache.json` does not list (any more), whole or half copied."""
-    listed, there = spec.files, sorted(cache.rglob("*"))
-    names = [path.relative_to(cache).as_posix().removesuffix(".part") for path in there]
-    return [path for path, name in zip(there, names, strict=True) if name not in listed and is_of_a_build(name)]
+    """Files of builds in a folder that its `cache.json` does not list (any more), half copied ones too."""
+    listed, paths = spec.files, sorted(cache.rglob("*"))
+    names = [path.relative_to(cache).as_posix().removesuffix(".part") for path in paths]
+    return [path for path, name in zip(paths, names, strict=True) if name not in listed and is_of_a_build(name)]
 
 
 def with_digest(file: str, sha256: str) -> str:
-    """The name of a file of this content: other content has another name, so that no file is ever overwritten."""
+    """The name of a file with this content: other content has another name, so that no file is ever overwritten."""
     name, _, ending = file.rpartition(".")
     return f"{name}-{sha256[:_DIGITS]}.{ending}"
 
 
 def without_digest(file: str) -> str:
-    """The name that `with_digest` was given; a name without a digest as it is."""
+    """Undo `with_digest`; a name without a digest stays as it is."""
     return re.sub(rf"{_DIGEST_PART}(?=\.[a-z]+$)", "", file)
 
 
-def shard_file(place: ShardPlace, shards: int) -> str:
-    """Path inside the cache of one of `shards` shards of a corpus, without the digest of its content."""
-    corpus = f"{place.corpus}-" if place.corpus else ""
-    return f"{place.split}/bucket-{place.bucket:02d}/shard-{corpus}{place.shard:05d}-of-{shards:05d}.tfrecord"
+def shard_file(shard: ShardId, shards: int) -> str:
+    """Path of a shard inside the cache, without digest; shards: count of those of its split, bucket and corpus."""
+    corpus = f"{shard.corpus}-" if shard.corpus else ""
+    return f"{shard.split}/bucket-{shard.bucket:02d}/shard-{corpus}{shard.shard:05d}-of-{shards:05d}.tfrecord"
 
 
-def shard_place(file: str) -> ShardPlace:
+def shard_id_of(file: str) -> ShardId:
     """The shard of a path inside the cache; the opposite of `shard_file`."""
     split, bucket, _ = file.split("/")
-    return ShardPlace(split, int(bucket.removeprefix("bucket-")), _numbers(file)[0], shard_corpus(file))
+    return ShardId(split, int(bucket.removeprefix("bucket-")), _numbers(file)[0], shard_corpus(file))
 
 
 def shard_corpus(file: str) -> str:
@@ -297,5 +296,5 @@ def shard_count(file: str) -> int:
 
 
 def _numbers(file: str) -> tuple[int, int]:
-    number, _, count = Path(without_digest(file)).stem.split("-")[-3:]
-    return int(number), int(count)
+    shard, _, count = Path(without_digest(file)).stem.split("-")[-3:]
+    return int(shard), int(count)

@@ -1,6 +1,6 @@
 """`index.parquet`: one row per clip of the corpus, kept or rejected, through pyarrow.
 
-The same columns are the table that a build works on. What is not known of a clip is -1 or empty.
+A build works on a table with the same columns. Unknown values are -1 or empty.
 """
 
 import itertools
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
-"""What `status` may be; the last one while a build is at work, never in an index."""
+"""Values of `status`; UNDECIDED while a build is at work, never in an index."""
 MISSING_AUDIO, DUPLICATE, NO_LETTERS, UNNORMALISED = (
     "missing audio", "duplicate id", "no known letters", "no normalised column",
 )  # fmt: skip
@@ -28,20 +28,20 @@ REASONS = (
     "too short audio", DUPLICATE, "non-finite mel", "too low sample rate", "too slow speech", "too fast speech",
     "too quiet", "too noisy", "clipped", "too much silence",
 )  # fmt: skip
-"""The closed list of why a clip is rejected."""
+"""All reasons why a clip is rejected."""
 UNKNOWN = -1
 _IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)
-_READ_ROWS = 2**12  # the values of all columns of so many rows are held twice for a moment
+_READ_ROWS = 2**12  # rows whose values are held twice for a moment
 
 
-class ShardPlace(NamedTuple):
-    """A shard."""
+class ShardId(NamedTuple):
+    """The shard of a clip."""
 
     split: str
     bucket: int
     shard: int
+    """Position among the shards of this split, bucket and corpus."""
     corpus: str = ""
-    """A shard holds clips of one corpus, and is counted among those of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,65 +52,65 @@ class Clip:
     speaker: str
     text: str
     source: str
-    """Audio file, relative to its corpus; absolute where it lies elsewhere; in an archive with its place there:
-    `a.tar/512+44144` (first byte and size), `b.parquet/17` (the row)."""
+    """Audio file, relative to its corpus, or absolute; with its location in an archive: `a.tar/512+44144` (offset and
+    size), `b.parquet/17` (the row)."""
     normalised: bool = False
     """The corpus gives the text in words, as the third column of LJSpeech does."""
     duplicate: bool = False
-    """A line before has this id."""
+    """An earlier line has this id."""
     language: str = ""
     """ISO 639 code; empty for the language of the configuration."""
     start: float | None = None
-    """Where the clip begins in a longer recording, in seconds; None if it is all of it."""
+    """Start of the clip in a longer recording, in seconds; None if it is all of it."""
     duration: float | None = None
     """Seconds."""
     corpus: str = ""
-    """Which of several corpora it is of; empty for the one without a name."""
+    """Name of its corpus; empty for the only one that was given none."""
 
     @property
-    def audio_place(self) -> tuple[str, str, float | None, float | None]:
-        """Which file of which corpus, and which part of it."""
+    def audio_key(self) -> tuple[str, str, float | None, float | None]:
+        """(corpus, source, start, duration): equal for clips with the same audio."""
         return self.corpus, self.source, self.start, self.duration
 
     @property
     def archive(self) -> tuple[str, str]:
-        """(archive, place in it) of `source`; empty where it is a file of its own, or a folder is called so."""
+        """(archive, location in it) of `source`; empty strings for a file of its own, or in a folder of such a name."""
         match = _IN_ARCHIVE.fullmatch(self.source)
         return (match[1], match[2]) if match else ("", "")
 
     @property
     def is_part(self) -> bool:
-        """Whether its file holds more than this clip: its size and time say nothing of the clip."""
+        """Whether its file holds more than this clip, so that size and time of the file do not identify the audio."""
         return self.archive != ("", "") or self.start is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexRow:
-    """A clip, and what a build found out about it."""
+    """A clip with the results of a build."""
 
     clip: Clip
     status: str = UNDECIDED
     reason: str = ""
     """Why it is rejected: one of `REASONS`."""
     detail: str = ""
-    """Particulars."""
+    """Values and limits, or an error."""
     source_bytes: int = UNKNOWN
-    """Of the whole file, also where the clip is a part of it."""
+    """Size of the file, also if it holds other clips too."""
     source_mtime_ns: int = UNKNOWN
     audio_sha256: str = ""
-    """Digest of the audio's file, wherever that lies, or of the samples of a segment; empty where it was not read."""
+    """Digest of the audio file, in an archive or not, or of the samples of a segment; empty if it was not read."""
     tokens: bytes = b""
     """Token ids, little-endian uint16."""
     token_length: int = UNKNOWN
     left_out: str = ""
     """Characters of the text that the tokenizer does not know."""
     mel_length: int = UNKNOWN
-    """Frames, as the file's header says, or decoding if silence is trimmed."""
+    """Frames, from the header of the file; from decoding if silence is trimmed."""
     seconds: float = 0.0
     notes: str = ""
     """What is done to the audio: resampled, mixed down, trimmed."""
     split: str = ""
-    """With bucket, shard and corpus the shard that holds the clip, or would if writing it had not shown its fault."""
+    """With bucket, shard and corpus: the shard that holds the clip, or for which it was rejected."""
     bucket: int = UNKNOWN
     shard: int = UNKNOWN
     position: int = UNKNOWN
@@ -118,10 +118,10 @@ class IndexRow:
     record_sha256: str = ""
     """Digest of the record's payload."""
     mel_sum: float = 0.0
-    """Sum of the stored log-mel over the true frames; with the next, the corpus statistics without reading shards."""
+    """Sum of the stored log-mel over the true frames; gives, with the next, statistics without reading shards."""
     mel_square_sum: float = 0.0
     quality: SignalQuality | None = None
-    """None where nothing was measured, as in a cache without mels."""
+    """None if it was not measured, as in a cache without mels."""
 
     @property
     def is_kept(self) -> bool:
@@ -129,19 +129,19 @@ class IndexRow:
         return self.status == KEPT
 
     @property
-    def place(self) -> ShardPlace:
-        """The shard."""
-        return ShardPlace(self.split, self.bucket, self.shard, self.clip.corpus)
+    def shard_id(self) -> ShardId:
+        """The clip's shard."""
+        return ShardId(self.split, self.bucket, self.shard, self.clip.corpus)
 
     def rejected(self, reason: str, detail: str = "") -> Self:
-        """The same clip, found unfit."""
+        """The row of the clip, rejected."""
         return replace(self, status=REJECTED, reason=reason, detail=detail)
 
 
-_CLIP = [fact.name for fact in fields(Clip)]
-_FACTS = [fact.name for fact in fields(IndexRow) if fact.name not in ("clip", "quality")]
-QUALITIES = [fact.name for fact in fields(SignalQuality)]
-"""Columns of what was measured."""
+_CLIP = [field.name for field in fields(Clip)]
+_RESULTS = [field.name for field in fields(IndexRow) if field.name not in ("clip", "quality")]
+QUALITIES = [field.name for field in fields(SignalQuality)]
+"""Columns of the clip's quality."""
 
 
 def index_schema() -> "pa.Schema":
@@ -149,21 +149,21 @@ def index_schema() -> "pa.Schema":
     import pyarrow as pa
 
     kinds = {str: pa.large_string(), bytes: pa.large_binary(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
-    known = [pa.field(fact.name, kinds[fact.type], nullable=False)
-             for kind in (Clip, IndexRow) for fact in fields(kind) if fact.type in kinds]  # fmt: skip
+    columns = [pa.field(field.name, kinds[field.type], nullable=False)
+               for kind in (Clip, IndexRow) for field in fields(kind) if field.type in kinds]  # fmt: skip
     segment = [pa.field(name, pa.float64()) for name in ("start", "duration")]
-    return pa.schema([*known, *segment, *(pa.field(name, pa.float32()) for name in QUALITIES)])
+    return pa.schema([*columns, *segment, *(pa.field(name, pa.float32()) for name in QUALITIES)])
 
 
 def strings(column: "pa.Array[Any] | pa.ChunkedArray[Any]") -> list[str]:
-    """The values of a column of text, which has no nulls."""
+    """The values of a column of text without nulls."""
     return cast("list[str]", column.to_pylist())
 
 
 def with_column(
     table: "pa.Table", name: str, values: "Sequence[Any] | pa.Array[Any] | pa.ChunkedArray[Any]"
 ) -> "pa.Table":
-    """The table with other values, a list or an Arrow array, in a column."""
+    """The table with the values of a column replaced by a list or an Arrow array."""
     import pyarrow as pa
 
     field = table.schema.field(name)
@@ -192,25 +192,25 @@ def table_of(rows: Sequence[IndexRow]) -> "pa.Table":
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {name: [getattr(row.clip, name) for row in rows] for name in _CLIP}
-    columns |= {name: [getattr(row, name) for row in rows] for name in _FACTS}
+    columns |= {name: [getattr(row, name) for row in rows] for name in _RESULTS}
     columns |= {name: [getattr(row.quality, name, None) for row in rows] for name in QUALITIES}
     return pa.table(columns, index_schema())
 
 
 def rows_of(table: "pa.Table") -> list[IndexRow]:
     """The rows of an Arrow table with the columns of an index."""
-    facts = zip(*(table[name].to_pylist() for name in _FACTS), strict=True)
-    measured = zip(*(table[name].to_pylist() for name in QUALITIES), strict=True)
+    results = zip(*(table[name].to_pylist() for name in _RESULTS), strict=True)
+    qualities = zip(*(table[name].to_pylist() for name in QUALITIES), strict=True)
     return [
         IndexRow(clip=clip, quality=None if None in quality else SignalQuality(*quality),
-                 **dict(zip(_FACTS, known, strict=True)))
-        for clip, known, quality in zip(clips_of(table), facts, measured, strict=True)
+                 **dict(zip(_RESULTS, values, strict=True)))
+        for clip, values, quality in zip(clips_of(table), results, qualities, strict=True)
     ]  # fmt: skip
 
 
 @contextmanager
 def readable_index(path: Path) -> Iterator["pq.ParquetFile"]:
-    """The `pyarrow.parquet.ParquetFile`, open; a `LockstepError` for all that is wrong with it, then and later."""
+    """Open an index as a `pyarrow.parquet.ParquetFile`; raises `LockstepError` for a broken file, while reading too."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -218,15 +218,14 @@ def readable_index(path: Path) -> Iterator["pq.ParquetFile"]:
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(index_schema()):
-                found = "other columns than this version writes"
-                raise LockstepError(str(path), found=found, fix=fix, exit_code=1)
+                raise LockstepError(str(path), found="other columns than this version writes", fix=fix, exit_code=1)
             yield file
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
 
 
 def read_index(path: Path) -> list[IndexRow]:
-    """Rows of `index.parquet`; a `LockstepError` when it cannot be read or has other columns."""
+    """Rows of `index.parquet`; raises `LockstepError` if it cannot be read or has other columns."""
     import pyarrow as pa
 
     with readable_index(path) as file:
@@ -234,10 +233,10 @@ def read_index(path: Path) -> list[IndexRow]:
 
 
 def notes_of(row: IndexRow) -> str:
-    """What is to be known of a clip's text and audio, joined by semicolons."""
+    """Notes on a clip's text and audio, joined by semicolons."""
     return "; ".join(filter(None, ("" if row.clip.normalised else UNNORMALISED, row.notes)))
 
 
 def kept_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
-    """Those of the clips that are in the cache."""
+    """The rows of clips that are in the cache."""
     return [row for row in rows if row.is_kept]

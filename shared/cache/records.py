@@ -27,7 +27,7 @@ def masked_crc32c(data: bytes | memoryview) -> int:
 
 
 def frame(payload: bytes) -> bytes:
-    """One framed record."""
+    """Frame a record."""
     length = struct.pack("<Q", len(payload))
     checksums = struct.pack("<I", masked_crc32c(length)), struct.pack("<I", masked_crc32c(payload))
     return length + checksums[0] + payload + checksums[1]
@@ -38,22 +38,22 @@ class CorruptRecord(Exception):
 
 
 def unframe(data: memoryview) -> Iterator[memoryview]:
-    """Yield the payloads of a whole shard; raises `CorruptRecord` at the first bad frame."""
-    at = 0
-    while at < len(data):
-        if at + 12 > len(data):
+    """Yield the payloads of a shard; raises `CorruptRecord` at the first bad frame."""
+    offset = 0
+    while offset < len(data):
+        if offset + 12 > len(data):
             raise CorruptRecord("truncated inside a record header")
-        length, check = struct.unpack_from("<QI", data, at)
-        if masked_crc32c(data[at : at + 8]) != check:
+        length, checksum = struct.unpack_from("<QI", data, offset)
+        if masked_crc32c(data[offset : offset + 8]) != checksum:
             raise CorruptRecord("length checksum does not match")
-        end = at + 12 + length
+        end = offset + 12 + length
         if end + 4 > len(data):
             raise CorruptRecord("truncated inside a record")
-        payload = data[at + 12 : end]
+        payload = data[offset + 12 : end]
         if masked_crc32c(payload) != struct.unpack_from("<I", data, end)[0]:
             raise CorruptRecord("data checksum does not match")
         yield payload
-        at = end + 4
+        offset = end + 4
 
 
 _EXAMPLE = """
@@ -71,10 +71,10 @@ message_type { name: "Features"
     type_name: ".lockstep.Features.FeatureEntry" } }
 message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MESSAGE type_name: ".lockstep.Features" } }
 """
-"""`tf.train.Example` as tensorflow/core/example/example.proto has it, less lists of floats.
+"""`tf.train.Example` as in tensorflow/core/example/example.proto, without lists of floats.
 
-There `feature` is a map, whose bytes are those of a list of entries. In a list the order is ours: that of a map changes
-with protobuf.
+There `feature` is a map, which has the bytes of a list of entries. Here it is a list: the order of a map changes with
+protobuf.
 """
 
 
@@ -88,25 +88,25 @@ def _example_type() -> type[Message]:
 
 @dataclass(frozen=True, kw_only=True)
 class AudioName:
-    """What a record holds in the place of a mel: the wav that the trainer reads."""
+    """The wav that a record names instead of holding a mel; the trainer reads it."""
 
     source: str
     """Path relative to the folder of its corpus, or absolute."""
     samples: int
     corpus: str = ""
-    """Empty for the corpus without a name; not written then."""
+    """Empty for the corpus without a name, and then not written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CropAudio:
-    """The audio of a crop of T frames, as the record of a clip cut by `audio.crop_frames` also holds it."""
+    """The audio of a crop of T frames, stored with its mel in caches with `audio.crop_frames`."""
 
     waveform: np.ndarray
     """int16[T * hop]."""
     log_hertz: np.ndarray
-    """float32[T]: the natural logarithm of the pitch in Hz, interpolated where unvoiced."""
+    """float32[T]: natural logarithm of the pitch in Hz, interpolated in unvoiced frames."""
     voiced: np.ndarray
-    """uint8[T]: 1 where voiced."""
+    """uint8[T]: 1 if voiced."""
 
     @staticmethod
     def frame_bytes(hop: int) -> int:
@@ -125,17 +125,17 @@ class Record:
     clip_id: str
     tokens: np.ndarray
     mel: np.ndarray
-    """float16 or float32, little endian; no frames where the record names audio."""
+    """float16 or float32, little endian; no frames if the record names audio."""
     token_length: int
     mel_length: int
     speaker: int
     language: int = 0
-    """Place in the cache's languages; the first one is not written."""
+    """Position in the cache's languages; 0 is not written."""
     audio: AudioName | None = None
     crop: CropAudio | None = None
 
     def _example(self, sound: Mapping[str, bytes | list[int]]) -> Message:
-        """The message with these features beside those that all records have."""
+        """The message with these features and those that all records have."""
         features = {
             "id": self.clip_id.encode(), "mel_length": [self.mel_length], "speaker": [self.speaker],
             "token_length": [self.token_length], "tokens": self.tokens.tolist(), **sound,
@@ -151,14 +151,14 @@ class Record:
         return example
 
     def to_example(self) -> bytes:
-        """Serialised `tf.train.Example`, features in key order so that equal clips give equal bytes."""
+        """Serialize as `tf.train.Example`, features in key order so that equal clips give equal bytes."""
         sound = {"mel": self.mel.tobytes()} if self.audio is None else _audio_features(self.audio)
         sound |= self.crop.features() if self.crop else {}
         data: bytes = self._example(sound).SerializeToString()
         return data
 
     def bytes_with_mel(self, mel_bytes: int) -> int:
-        """Bytes of the example, had it a mel of so many bytes instead of the audio that it names."""
+        """Size of the example if it had a mel of this many bytes instead of the name of its audio."""
         return int(self._example({"mel": bytes(mel_bytes)}).ByteSize())
 
 
@@ -168,14 +168,14 @@ def _audio_features(audio: AudioName) -> dict[str, bytes | list[int]]:
 
 
 def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> Record:
-    """Read back what `Record.to_example` wrote; raises `CorruptRecord` when it is anything else."""
+    """Read what `Record.to_example` wrote; raises `CorruptRecord` for anything else."""
     try:
         example = _example_type().FromString(bytes(payload))
     except DecodeError:
         raise CorruptRecord("no tf.train.Example") from None
     features: dict[str, bytes | list[int]] = {
-        one.key: one.value.bytes_list.value[0] if one.value.bytes_list.value else list(one.value.int64_list.value)
-        for one in example.features.feature
+        entry.key: entry.value.bytes_list.value[0] if entry.value.bytes_list.value else [*entry.value.int64_list.value]
+        for entry in example.features.feature
     }
 
     def integers(key: str) -> list[int]:
@@ -201,9 +201,9 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
             voiced=np.frombuffer(blob("voiced"), np.uint8),
         )  # fmt: skip
     mel = b"" if audio else blob("mel")
-    row_bytes = mel_channels * np.dtype(mel_dtype).itemsize
-    if len(mel) % row_bytes:
-        raise CorruptRecord(f"mel has {len(mel)} bytes, not a multiple of {row_bytes}")
+    frame_bytes = mel_channels * np.dtype(mel_dtype).itemsize
+    if len(mel) % frame_bytes:
+        raise CorruptRecord(f"mel has {len(mel)} bytes, not a multiple of {frame_bytes}")
     return Record(
         clip_id=blob("id").decode(errors="replace"),
         tokens=np.asarray(integers("tokens"), np.int64),

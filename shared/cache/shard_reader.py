@@ -1,4 +1,4 @@
-"""Records of a finished cache without TensorFlow: whole shards, and mels of records that name audio."""
+"""Read records of a finished cache without TensorFlow, and compute the mels of records that name audio."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,18 +11,18 @@ from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unfr
 
 
 def read_shard(path: Path, spec: CacheSpec, bucket: Bucket) -> Iterator[tuple[memoryview, Record]]:
-    """(serialized `tf.train.Example`, the record in it) of each clip of a shard, in the order in which they are stored.
+    """Yield (serialized `tf.train.Example`, its record) of each clip of a shard, in order.
 
-    Raises OSError where the file cannot be read, CorruptRecord at the first record that is not what was written.
+    Raises OSError if the file cannot be read, CorruptRecord at the first record that is not what was written.
     """
     for payload in unframe(memoryview(path.read_bytes())):
         yield payload, parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
 
 
 def with_mel(record: Record, spec: CacheSpec) -> Record:
-    """The record with the mel of the audio that it names, without padding; one with a mel as it is.
+    """The record with the mel of the audio that it names, without padding; a record with a mel stays as it is.
 
-    Raises `CorruptRecord` where the audio is not what was indexed.
+    Raises `CorruptRecord` if the audio is not what was indexed.
     """
     if record.audio is None:
         return record
@@ -31,7 +31,7 @@ def with_mel(record: Record, spec: CacheSpec) -> Record:
         recording = read_recording(path)
     except (OSError, AudioProblem) as error:
         raise CorruptRecord(f"{path} cannot be read ({error})") from None
-    found = (recording.header.rate, len(recording.samples))
-    if found != (profile.sample_rate, record.audio.samples):
-        raise CorruptRecord(f"{path} has {found[1]} samples at {found[0]} Hz, not the {record.audio.samples} indexed")
+    rate, samples = recording.header.rate, len(recording.samples)
+    if (rate, samples) != (profile.sample_rate, record.audio.samples):
+        raise CorruptRecord(f"{path} has {samples} samples at {rate} Hz, not the {record.audio.samples} indexed")
     return replace(record, mel=clip_mel(recording.mono, profile).astype(spec.mel_dtype))

@@ -121,10 +121,10 @@ def rejected(cache: Path) -> dict[str, str]:
 
 def shard_of(cache: Path, clip_id: str) -> str:
     """The file with a kept clip's record."""
-    place = rows_of(cache)[clip_id].place
-    bucket = load_spec(cache).buckets[place.bucket]
-    files = (shard.file for shard in (bucket.train if place.split == "train" else bucket.validation))
-    return next(file for file in files if f"shard-{place.shard:05}-" in file)
+    shard_id = rows_of(cache)[clip_id].shard_id
+    bucket = load_spec(cache).buckets[shard_id.bucket]
+    files = (shard.file for shard in (bucket.train if shard_id.split == "train" else bucket.validation))
+    return next(file for file in files if f"shard-{shard_id.shard:05}-" in file)
 
 
 def records(cache: Path) -> dict[str, tuple]:

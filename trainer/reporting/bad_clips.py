@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_place
-from xtts.shared.cache.clip_index import KEPT, ShardPlace, readable_index
+from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_id_of
+from xtts.shared.cache.clip_index import KEPT, ShardId, readable_index
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.failures import RunEnded
 from xtts.trainer.engine.validation_loop import HeldOut
@@ -27,17 +27,17 @@ def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[Hel
         [(spec.buckets[bucket].shards(split)[shard].file, record) for shard, record in places]
         for bucket, places in batches
     ]
-    wanted = {(shard_place(file), record) for batch in files for file, record in batch}
+    wanted = {(shard_id_of(file), record) for batch in files for file, record in batch}
     ids = _clip_ids(cache / spec.index_file, wanted) if wanted else {}
-    return [[ids.get((shard_place(file), record), f"{file}:{record}") for file, record in batch] for batch in files]
+    return [[ids.get((shard_id_of(file), record), f"{file}:{record}") for file, record in batch] for batch in files]
 
 
-def _clip_ids(index: Path, wanted: set[tuple[ShardPlace, int]]) -> dict[tuple[ShardPlace, int], str]:
+def _clip_ids(index: Path, wanted: set[tuple[ShardId, int]]) -> dict[tuple[ShardId, int], str]:
     """Ids by shard and record; of a large index it reads a few columns, a row group at a time."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: dict[tuple[ShardPlace, int], str] = {}
+    found: dict[tuple[ShardId, int], str] = {}
     columns = ("split", "bucket", "shard", "position")
     values = zip(*((place.split, place.bucket, place.shard, record) for place, record in wanted), strict=True)
     with readable_index(index) as file:
@@ -48,7 +48,7 @@ def _clip_ids(index: Path, wanted: set[tuple[ShardPlace, int]]) -> dict[tuple[Sh
             for name, some in sets.items():
                 mask = pc.and_(mask, pc.is_in(rows[name], some))
             for row in rows.filter(mask).to_pylist():
-                place = ShardPlace(row["split"], row["bucket"], row["shard"], row["corpus"])
+                place = ShardId(row["split"], row["bucket"], row["shard"], row["corpus"])
                 found[place, row["position"]] = row["id"]
     return found
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.cache_spec import CacheSpec, shard_places
+from xtts.shared.cache.cache_spec import CacheSpec, shard_files
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import TrainingConfig
@@ -43,11 +43,11 @@ def held_out_sentences(cache: Path, spec: CacheSpec, count: int) -> list[Recorde
 
 
 def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) -> RecordedSentence:
-    files, hop = shard_places(spec), spec.mel_profile.hop_samples
+    files, hop = shard_files(spec), spec.mel_profile.hop_samples
     rows = sorted(crops, key=lambda row: int(row.clip.id.partition("/")[2] or 0))
     mels, waveforms = list[np.ndarray](), list[np.ndarray]()
     for row in rows[:-1] or rows:
-        shard = read_shard(cache / files[row.place], spec, spec.buckets[row.bucket])
+        shard = read_shard(cache / files[row.shard_id], spec, spec.buckets[row.bucket])
         record = next(record for position, (_, record) in enumerate(shard) if position == row.position)
         assert record.crop is not None
         mels.append(record.mel[: record.mel_length].astype(np.float32))

@@ -11,7 +11,7 @@ from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
-from xtts.shared.cache.clip_index import IndexRow, ShardPlace, read_index
+from xtts.shared.cache.clip_index import IndexRow, ShardId, read_index
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.records import Record, frame
 from xtts.shared.cache.shard_reader import read_shard
@@ -24,7 +24,7 @@ def findings(cache: Path) -> str:
 
 def shard_rows(cache: Path) -> list[IndexRow]:
     """The index' rows of the first shard, by position."""
-    rows = (r for r in read_index(index_path(cache)) if r.place == ShardPlace("train", 0, 0))
+    rows = (r for r in read_index(index_path(cache)) if r.shard_id == ShardId("train", 0, 0))
     return sorted(rows, key=lambda row: row.position)
 
 

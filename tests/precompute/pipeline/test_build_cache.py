@@ -114,7 +114,7 @@ def test_index_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
     assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"
     assert notes_of(by_id["tone-0008"]) == "mixed down from 2 channels"
     assert by_id["tone-0011"].left_out == "\u2603"
-    assert by_id["tone-0006"].place is not None
+    assert by_id["tone-0006"].shard_id is not None
     assert sum(report.rejected.values()) == 10
     assert len(records(tmp_path / "new")) == report.spec.statistics.clips == 15
     assert build(place / "corpus", tmp_path / "new", load_config("tiny", flags=flags)).changed is False

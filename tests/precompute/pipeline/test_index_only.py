@@ -40,7 +40,7 @@ def test_plan_statistics_and_order_are_those_of_the_cache_with_mels(indexed, tin
             assert all(a.records == b.records and a.bytes_with_mels == b.bytes_with_mels == b.bytes for a, b in pairs)
             assert all(a.bytes < 400 * a.records for a, _ in pairs)
     for row, other in zip(read_index(index_path(indexed)), read_index(index_path(tiny_cache)), strict=True):
-        assert (row.clip, row.tokens, row.place) == (other.clip, other.tokens, other.place)
+        assert (row.clip, row.tokens, row.shard_id) == (other.clip, other.tokens, other.shard_id)
         assert (row.mel_length, row.seconds, row.notes) == (other.mel_length, other.seconds, other.notes)
 
 

@@ -11,7 +11,7 @@ import pytest
 from xtts.precompute.features.filters import filter_by_lengths
 from xtts.precompute.pipeline.plan import Plan, PreviousPlan, digest_columns, held_out, plan_cache, plan_columns
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import SHARD_PATTERN, shard_count, shard_file, shard_place, with_digest
+from xtts.shared.cache.cache_spec import SHARD_PATTERN, shard_count, shard_file, shard_id_of, with_digest
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -73,7 +73,7 @@ def test_plans_stay_what_they_are_in_whatever_order_the_clips_come(flags, golden
         for _ in range(2):
             plan = plan_cache(columns, settings, previous)
             plans.append(([(s.tokens, s.frames) for s in plan.shapes], plan.speakers, members(plan, order)))
-            counts = {(s.place.split, s.place.bucket, s.place.corpus): s.shards + s.shards // 3 for s in plan.shards}
+            counts = {(s.id.split, s.id.bucket, s.id.corpus): s.shards + s.shards // 3 for s in plan.shards}
             previous = PreviousPlan(shapes=plan.shapes, speakers=["old", *plan.speakers[::-1]], shard_counts=counts)
         shown.append(json.dumps(plans))
     assert shown[0] == shown[1]
@@ -96,7 +96,7 @@ def test_a_text_is_on_one_side_of_the_split_whoever_reads_it():
     plan = plan_clips(clips, load_config("tiny", flags={"split.validation_fraction": 0.2}), None)
     sides = dict[str, set[str]](train=set(), validation=set())
     for shard in plan.shards:
-        sides[shard.place.split].update(clips[i].clip.text for i in shard.clips)
+        sides[shard.id.split].update(clips[i].clip.text for i in shard.clips)
     assert len(sides["validation"]) == pytest.approx(0.2 * len(set.union(*sides.values())), rel=0.15)
     assert not set.intersection(*sides.values())
 
@@ -143,8 +143,8 @@ def test_a_bucket_may_have_more_than_99999_shards():
     """Their names had five digits: the cache was refused once all of it was written."""
     clips, small = [row(f"clip-{i}", frames=2**16) for i in range(12_000)], {"shards.shard_mb": 1, "shapes.buckets": 1}
     plan = plan_clips(clips, load_config("tiny", flags=small), None)
-    train = [shard.file for shard in plan.shards if shard.place.split == "train"]
-    last = max(train, key=lambda file: shard_place(file).shard)
-    assert shard_file(shard_place(last), shard_count(last)) == last
+    train = [shard.file for shard in plan.shards if shard.id.split == "train"]
+    last = max(train, key=lambda file: shard_id_of(file).shard)
+    assert shard_file(shard_id_of(last), shard_count(last)) == last
     assert re.match(SHARD_PATTERN, with_digest(last, "0" * 64))
-    assert shard_place(last).shard > 99_999
+    assert shard_id_of(last).shard > 99_999

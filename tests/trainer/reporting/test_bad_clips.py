@@ -10,7 +10,7 @@ import pytest
 from cache_files import index_bytes
 
 from xtts.shared.cache.cache_spec import shard_file
-from xtts.shared.cache.clip_index import ShardPlace
+from xtts.shared.cache.clip_index import ShardId
 from xtts.trainer.reporting.bad_clips import clip_names
 
 SHARD = 250
@@ -27,7 +27,7 @@ def test_the_clips_of_a_batch_are_named_without_the_whole_index_in_memory(tmp_pa
     status = np.where(numbers % 10 == 7, "rejected", "kept")
     columns |= {"status": pa.array(status), "split": pa.array(np.where(numbers >= rows - 1000, "validation", "train"))}
     pq.write_table(pa.table(columns, table.schema), tmp_path / "index.parquet", row_group_size=2**16)
-    shards = [SimpleNamespace(file=shard_file(ShardPlace("train", 1, shard), 2000)) for shard in range(2000)]
+    shards = [SimpleNamespace(file=shard_file(ShardId("train", 1, shard), 2000)) for shard in range(2000)]
     spec = SimpleNamespace(index_file="index.parquet", buckets=[None, SimpleNamespace(shards=lambda split: shards)])
     tracemalloc.start()
     found = clip_names(tmp_path, spec, "train", [(1, [(123, 56), (0, 0)]), (1, [(7, 3), (last, 249)])])
