@@ -7,7 +7,7 @@ import pytest
 
 
 @pytest.fixture
-def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
+def workspace(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
     """A folder with copies of the small corpus and its cache, times included."""
     shutil.copytree(tiny_corpus, tmp_path / "corpus")
     shutil.copytree(tiny_cache, tmp_path / "cache")
@@ -15,6 +15,6 @@ def place(tiny_corpus: Path, tiny_cache: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def cache(place: Path) -> Path:
+def cache(workspace: Path) -> Path:
     """A copy of the small cache that a test may break."""
-    return place / "cache"
+    return workspace / "cache"

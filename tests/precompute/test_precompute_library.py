@@ -6,7 +6,7 @@ from xtts.precompute import build_cache, verify_cache
 from xtts.shared.cache.cache_spec import load_spec
 
 
-def test_names_paths_and_single_settings_make_the_cache_of_the_command(tiny_corpus, tiny_cache, tmp_path):
+def test_names_paths_and_settings_make_the_cache_of_the_command(tiny_corpus, tiny_cache, tmp_path):
     settings = {"shapes.buckets": 2, "split.validation_fraction": 0.1}
     report = build_cache(str(tiny_corpus), str(tmp_path / "cache"), config="tiny", settings=settings, workers=0)
     assert report.changed
@@ -14,7 +14,7 @@ def test_names_paths_and_single_settings_make_the_cache_of_the_command(tiny_corp
     assert not build_cache(tiny_corpus, tmp_path / "cache", settings=settings, workers=0).changed
 
 
-def test_a_sound_cache_has_no_findings_and_a_broken_one_is_made_again(tiny_corpus, tiny_cache, tmp_path):
+def test_a_sound_cache_has_no_findings_a_broken_one_is_repaired(tiny_corpus, tiny_cache, tmp_path):
     assert verify_cache(tiny_cache, against=tiny_corpus, workers=0) == []
     broken = shutil.copytree(tiny_cache, tmp_path / "broken")
     shard = load_spec(broken).buckets[0].train[0].file

@@ -15,7 +15,7 @@ def test_packaged_configs_load_and_survive_a_round_trip(name, tmp_path):
 
 
 @pytest.mark.parametrize("size", ["tiny", "small", "normal", "big"])
-def test_every_overlay_of_a_gpu_fits_every_size_and_leaves_model_and_features_alone(size):
+def test_overlays_of_gpus_fit_all_sizes_and_keep_the_features(size):
     overlays = packaged_configs("gpu/")
     assert overlays == ["gpu/a100", "gpu/h200", "gpu/rtx3060", "gpu/rtx4090"]
     for base, laid in ((load_config(size), load_config(size, overlays=[gpu])) for gpu in overlays):

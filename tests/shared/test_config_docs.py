@@ -8,7 +8,7 @@ from xtts.shared.config_files import known_keys
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_is_what_the_configuration_says_and_names_every_key():
+def test_the_page_names_every_key_of_the_configuration():
     script = runpy.run_path(str(DOCS / "make_configuration.py"))
     page = script["page"]()
     stored = script["PAGE"].read_text(encoding="utf-8")

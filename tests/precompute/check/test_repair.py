@@ -27,14 +27,14 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import LOCK_FILES
 
 
-def check(place: Path, **options: object) -> tuple[int, list[str]]:
+def check(workspace: Path, **options: object) -> tuple[int, list[str]]:
     """Exit code and lines of a verification against the corpus."""
-    lines, find = list[str](), partial(problems, place / "cache", place / "corpus", **options)
-    return run_verify(place / "cache", find, as_json=False, echo=lines.append), lines
+    lines, find = list[str](), partial(problems, workspace / "cache", workspace / "corpus", **options)
+    return run_verify(workspace / "cache", find, as_json=False, echo=lines.append), lines
 
 
-def test_changed_added_and_removed_clips_are_named(place):
-    wavs, metadata = place / "corpus" / "wavs", place / "corpus" / "metadata.csv"
+def test_changed_added_and_removed_clips_are_named(workspace):
+    wavs, metadata = workspace / "corpus" / "wavs", workspace / "corpus" / "metadata.csv"
     samples, rate = soundfile.read(wavs / "tone-0003.wav")
     soundfile.write(wavs / "tone-0003.wav", samples * 0.5, rate)
     (wavs / "tone-0004.wav").unlink()
@@ -42,36 +42,36 @@ def test_changed_added_and_removed_clips_are_named(place):
     lines[5] = "tone-0005|something else"
     del lines[6]
     metadata.write_text("\n".join([*lines, "newcomer|hello there"]) + "\n")
-    code, found = check(place)
+    code, findings = check(workspace)
     assert code == 1
-    assert [line.split("; ")[0] for line in found[:-1]] == [
+    assert [line.split("; ")[0] for line in findings[:-1]] == [
         "wavs/tone-0003.wav (tone-0003): audio changed, expected the audio of the cache",
         "wavs/tone-0004.wav (tone-0004): audio missing, expected the audio of the cache",
-        found[2].split("; ")[0],
+        findings[2].split("; ")[0],
         "wavs/newcomer.wav (newcomer): added to the corpus, expected a clip of the cache",
         "wavs/tone-0006.wav (tone-0006): in the cache, expected removed from the corpus",
     ]
-    assert found[2].startswith("wavs/tone-0005.wav (tone-0005): transcript changed, expected '")
-    fix = f"run xtts-precompute build --cache {place / 'cache'} --data <its corpus> --config <its own>"
-    assert all(line.endswith(fix) for line in found[:-1])
+    assert findings[2].startswith("wavs/tone-0005.wav (tone-0005): transcript changed, expected '")
+    fix = f"run xtts-precompute build --cache {workspace / 'cache'} --data <its corpus> --config <its own>"
+    assert all(line.endswith(fix) for line in findings[:-1])
 
 
-def test_deep_compares_with_a_second_computation(place):
-    for path in (place / "corpus" / "wavs").iterdir():
+def test_deep_compares_with_a_second_computation(workspace):
+    for path in (workspace / "corpus" / "wavs").iterdir():
         os.utime(path, ns=(1, 1))
-    assert check(place, deep=0) == (0, [f"{place / 'cache'}: sound"])
-    path = place / "corpus" / "wavs" / "tone-0003.wav"
+    assert check(workspace, deep=0) == (0, [f"{workspace / 'cache'}: sound"])
+    path = workspace / "corpus" / "wavs" / "tone-0003.wav"
     samples, rate = soundfile.read(path)
     soundfile.write(path, samples * 0.5, rate)
-    forge_index(place / "cache", "tone-0003", path)
-    code, found = check(place, deep=0)
+    forge_index(workspace / "cache", "tone-0003", path)
+    code, findings = check(workspace, deep=0)
     assert code == 1
-    assert len(found) == 2
+    assert len(findings) == 2
     assert re.search(
-        r"record \d+ \(tone-0003\): mel differs by 0\.[67]\d\d at frame .*, expected at most 0\.02", found[0]
+        r"record \d+ \(tone-0003\): mel differs by 0\.[67]\d\d at frame .*, expected at most 0\.02", findings[0]
     )
-    assert found[0].endswith(
-        f"; run xtts-precompute build --fresh --cache {place / 'cache'} --data <its corpus> --config <its own>"
+    assert findings[0].endswith(
+        f"; run xtts-precompute build --fresh --cache {workspace / 'cache'} --data <its corpus> --config <its own>"
     )
 
 
@@ -97,12 +97,12 @@ def first_shard(cache: Path, bucket: int = 1) -> Path:
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES)
-def test_repair_makes_a_shard_again_and_nothing_else(place, breakage):
-    cache, whole, path = place / "cache", tree(place / "cache"), first_shard(place / "cache")
+def test_repair_makes_a_shard_again_and_nothing_else(workspace, breakage):
+    cache, whole, path = workspace / "cache", tree(workspace / "cache"), first_shard(workspace / "cache")
     others = {p: p.stat().st_ino for p in cache.rglob("*.tfrecord") if p != path}
     BREAKAGES[breakage](path)
-    assert check(place)[0] == 1
-    assert check(place, repair=True) == (0, [f"{cache}: sound"])
+    assert check(workspace)[0] == 1
+    assert check(workspace, repair=True) == (0, [f"{cache}: sound"])
     assert tree(cache) == whole
     assert not path.is_symlink()
     assert {p: p.stat().st_ino for p in others} == others
@@ -110,49 +110,49 @@ def test_repair_makes_a_shard_again_and_nothing_else(place, breakage):
 
 @pytest.mark.parametrize("files", [(index_path,), (tokenizer_path,), (index_path, first_shard)])
 @pytest.mark.parametrize("breakage", ["flipped", "missing"])
-def test_repair_makes_small_files_again_and_a_shard_with_them(place, files, breakage):
-    whole = tree(place / "cache")
+def test_repair_makes_small_files_again_and_a_shard_with_them(workspace, files, breakage):
+    whole = tree(workspace / "cache")
     for file in files:
-        BREAKAGES[breakage](file(place / "cache"))
-    assert check(place, repair=True)[0] == 0
-    assert tree(place / "cache") == whole
+        BREAKAGES[breakage](file(workspace / "cache"))
+    assert check(workspace, repair=True)[0] == 0
+    assert tree(workspace / "cache") == whole
 
 
-def test_repair_removes_extra_shards(place):
-    whole = tree(place / "cache")
-    path = first_shard(place / "cache", bucket=0)
+def test_repair_removes_extra_shards(workspace):
+    whole = tree(workspace / "cache")
+    path = first_shard(workspace / "cache", bucket=0)
     shutil.copy(path, path.with_name("shard-00007-of-00009.tfrecord"))
-    assert check(place, repair=True)[0] == 0
-    assert tree(place / "cache") == whole
+    assert check(workspace, repair=True)[0] == 0
+    assert tree(workspace / "cache") == whole
 
 
-def test_repair_refuses_a_corpus_that_changed(place):
-    path = first_shard(place / "cache")
+def test_repair_refuses_a_corpus_that_changed(workspace):
+    path = first_shard(workspace / "cache")
     path.unlink()
-    samples, rate = soundfile.read(place / "corpus" / "wavs" / "tone-0003.wav")
-    soundfile.write(place / "corpus" / "wavs" / "tone-0003.wav", samples * 0.5, rate)
+    samples, rate = soundfile.read(workspace / "corpus" / "wavs" / "tone-0003.wav")
+    soundfile.write(workspace / "corpus" / "wavs" / "tone-0003.wav", samples * 0.5, rate)
     with pytest.raises(LockstepError, match=r"1 clips changed since .* first is wavs/tone-0003\.wav"):
-        check(place, repair=True)
+        check(workspace, repair=True)
     assert not path.exists()
 
 
-def test_repair_refuses_another_corpus_where_no_index_tells(place):
-    index_path(place / "cache").unlink()
-    first_shard(place / "cache").unlink()
-    metadata = place / "corpus" / "metadata.csv"
+def test_repair_refuses_another_corpus_where_no_index_tells(workspace):
+    index_path(workspace / "cache").unlink()
+    first_shard(workspace / "cache").unlink()
+    metadata = workspace / "corpus" / "metadata.csv"
     metadata.write_text(metadata.read_text().replace("tone-", "other-"))
-    for path in (place / "corpus" / "wavs").iterdir():
+    for path in (workspace / "corpus" / "wavs").iterdir():
         path.rename(path.with_name(path.name.replace("tone-", "other-")))
     with pytest.raises(LockstepError, match=r"no clip tone-\d+, which .* holds, expected the corpus that the"):
-        check(place, repair=True)
+        check(workspace, repair=True)
 
 
 def verify(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["verify", *map(str, arguments), "--workers", "0"])
 
 
-def test_json_for_machines(place):
-    cache = place / "cache"
+def test_json_for_machines(workspace):
+    cache = workspace / "cache"
     done = verify("--cache", cache, "--json")
     assert (done.exit_code, json.loads(done.stdout)) == (0, {"cache": str(cache), "sound": True, "findings": []})
     first_shard(cache).unlink()
@@ -167,14 +167,14 @@ def test_json_for_machines(place):
     assert json.loads(done.stdout)["findings"][0]["found"] == "no finished cache here"
 
 
-def test_repair_as_a_command(place):
-    cache = place / "cache"
+def test_repair_as_a_command(workspace):
+    cache = workspace / "cache"
     first_shard(cache).unlink()
     done = verify("--cache", cache, "--repair")
     assert done.exit_code == 2
     assert "error: --repair: no corpus to work from, expected --repair --against DATA" in done.stderr
     finding = verify("--cache", cache).stdout.splitlines()[0]
-    fix = finding.partition("; run xtts-precompute verify ")[2].replace("<its corpus>", str(place / "corpus"))
+    fix = finding.partition("; run xtts-precompute verify ")[2].replace("<its corpus>", str(workspace / "corpus"))
     done = verify(*shlex.split(fix), "--deep")
     assert done.exit_code == 0, done.stderr
     assert "missing, expected" in done.stderr
@@ -183,8 +183,8 @@ def test_repair_as_a_command(place):
 
 
 @pytest.mark.long
-def test_200_flipped_bits_and_50_truncations_are_all_found(place):
-    generator, cache = random.Random(fresh_seed()), place / "cache"
+def test_200_flipped_bits_and_50_truncations_are_all_found(workspace):
+    generator, cache = random.Random(fresh_seed()), workspace / "cache"
     files = sorted(p for p in cache.rglob("*") if p.is_file() and p.name not in LOCK_FILES)
     sizes = [p.stat().st_size for p in files]
     for number in range(250):
@@ -196,10 +196,10 @@ def test_200_flipped_bits_and_50_truncations_are_all_found(place):
         else:
             path.write_bytes(data[: generator.randrange(len(data))])
         try:
-            found = [finding.file for finding in verify_cache(cache, threads=2)]
+            findings = [finding.file for finding in verify_cache(cache, threads=2)]
         except LockstepError as error:
             assert path.name == "cache.json"
-            found = [str(Path(error.where.split(" ")[0]).relative_to(cache))]
-        assert str(path.relative_to(cache)) in found
+            findings = [str(Path(error.where.split(" ")[0]).relative_to(cache))]
+        assert str(path.relative_to(cache)) in findings
         path.write_bytes(data)
     assert verify_cache(cache, threads=2) == []

@@ -41,9 +41,9 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def update(place: Path, config: Config, **options: object) -> tuple[BuildReport, list[str]]:
+def update(workspace: Path, config: Config, **options: object) -> tuple[BuildReport, list[str]]:
     said = Listener()
-    return build(place / "corpus", place / "cache", config, workers=1, progress=said, **options), said.lines
+    return build(workspace / "corpus", workspace / "cache", config, workers=1, progress=said, **options), said.lines
 
 
 def record_again(corpus: Path) -> None:
@@ -54,10 +54,10 @@ def record_again(corpus: Path) -> None:
 
 
 def test_a_worker_with_another_mel_check_computes_nothing():
-    known = RecordRecipe(roots={}, config=load_config("tiny"), tokenizer=None)
-    check_mel(replace(known, mel_check=compute_mel_check(known)))
+    recipe = RecordRecipe(roots={}, config=load_config("tiny"), tokenizer=None)
+    check_mel(replace(recipe, mel_check=compute_mel_check(recipe)))
     with pytest.raises(LockstepError, match="expected 000000000000; build where the cache was built") as caught:
-        check_mel(replace(known, mel_check="0" * 64))
+        check_mel(replace(recipe, mel_check="0" * 64))
     assert caught.value.exit_code == 1
 
 
@@ -74,40 +74,48 @@ def test_the_shell_does_not_choose_the_bytes(tiny_corpus, tiny_cache, tmp_path, 
 
 
 @needs_openblas
-def test_a_repair_without_workers_computes_the_same_bytes(place):
-    before, damaged = tree(place / "cache"), next((place / "cache").rglob("*.tfrecord"))
+def test_a_repair_without_workers_computes_the_same_bytes(workspace):
+    before, damaged = tree(workspace / "cache"), next((workspace / "cache").rglob("*.tfrecord"))
     damaged.unlink()
-    options = ["--cache", str(place / "cache"), "--against", str(place / "corpus"), "--repair", "--workers", "0"]
+    options = [
+        "--cache",
+        str(workspace / "cache"),
+        "--against",
+        str(workspace / "corpus"),
+        "--repair",
+        "--workers",
+        "0",
+    ]
     environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
     done = subprocess.run([*COMMAND, "verify", *options], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert tree(place / "cache") == before
+    assert tree(workspace / "cache") == before
 
 
 @needs_openblas
-def test_a_cache_of_another_machine_is_not_continued(place, tiny_config, other_machine):
-    before, mel_check = tree(place / "cache"), load_spec(place / "cache").mel_check
-    record_again(place / "corpus")
+def test_a_cache_of_another_machine_is_not_continued(workspace, tiny_config, other_machine):
+    before, mel_check = tree(workspace / "cache"), load_spec(workspace / "cache").mel_check
+    record_again(workspace / "corpus")
     with pytest.raises(LockstepError) as caught:
-        update(place, tiny_config)
+        update(workspace, tiny_config)
     assert "computes mels with other last digits than the rest of the cache: mel check " in str(caught.value)
     assert caught.value.expected == mel_check[:12]
     assert "or all of it here: --fresh" in caught.value.fix
-    assert tree(place / "cache").items() >= before.items()
-    report, _ = update(place, tiny_config, fresh=True)
+    assert tree(workspace / "cache").items() >= before.items()
+    report, _ = update(workspace, tiny_config, fresh=True)
     assert report.spec.mel_check != mel_check
     other_machine.undo()
-    record_again(place / "corpus")
+    record_again(workspace / "corpus")
     with pytest.raises(LockstepError, match="computes mels with other last digits"):
-        update(place, tiny_config)
+        update(workspace, tiny_config)
 
 
 @needs_openblas
-def test_what_needs_no_new_mel_is_done_on_any_machine(place, tiny_config, other_machine):
-    mel_check = load_spec(place / "cache").mel_check
-    assert update(place, tiny_config)[0].changed is False
+def test_what_needs_no_new_mel_is_done_on_any_machine(workspace, tiny_config, other_machine):
+    mel_check = load_spec(workspace / "cache").mel_check
+    assert update(workspace, tiny_config)[0].changed is False
     no_blanks = tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": False})})
-    report, lines = update(place, no_blanks)
+    report, lines = update(workspace, no_blanks)
     assert report.written_shards > 0
     assert any(", 0 of them from audio" in line for line in lines)
     assert report.spec.mel_check == mel_check
@@ -131,12 +139,12 @@ def test_what_another_machine_left_half_done_is_not_used(tiny_corpus, tiny_cache
     assert tree(tmp_path / "cache") == tree(tiny_cache)
 
 
-def test_another_front_end_computes_all_mels_again(place, tiny_config):
-    new, spec = tree(place / "cache"), load_spec(place / "cache")
+def test_another_front_end_computes_all_mels_again(workspace, tiny_config):
+    new, spec = tree(workspace / "cache"), load_spec(workspace / "cache")
     fields = spec.model_dump(mode="json")
     fields["feature_version"] = 1
-    (place / "cache" / "cache.json").write_bytes(spec_bytes(type(spec).model_validate(fields)))
-    report, lines = update(place, tiny_config)
+    (workspace / "cache" / "cache.json").write_bytes(spec_bytes(type(spec).model_validate(fields)))
+    report, lines = update(workspace, tiny_config)
     assert f"feature extractor: version 1 -> {FEATURE_VERSION}: all mels are computed again" in lines
     assert report.kept_shards == 0
-    assert tree(place / "cache") == new
+    assert tree(workspace / "cache") == new

@@ -23,11 +23,11 @@ from xtts.shared.system.folder_lock import exclusive
 
 
 def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
-    spec, found, index = load_spec(tiny_cache), records(tiny_cache), rows_of(tiny_cache)
-    assert len(found) == len(index) == 24
+    spec, stored, index = load_spec(tiny_cache), records(tiny_cache), rows_of(tiny_cache)
+    assert len(stored) == len(index) == 24
     assert len(spec.buckets) == 2
     silence = np.float16(math.log(1e-5))
-    for clip_id, (record, bucket, split) in found.items():
+    for clip_id, (record, bucket, split) in stored.items():
         row = index[clip_id]
         samples, _ = soundfile.read(tiny_corpus / row.clip.source, dtype="float32")
         assert record.mel.shape == (bucket.frames, 80)
@@ -43,15 +43,15 @@ def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
 
 
 def test_statistics_are_those_of_the_stored_mels(tiny_cache):
-    spec, found = load_spec(tiny_cache), records(tiny_cache)
-    train = [r.mel[: r.mel_length].astype(np.float64) for r, _, split in found.values() if split == "train"]
+    spec, stored = load_spec(tiny_cache), records(tiny_cache)
+    train = [r.mel[: r.mel_length].astype(np.float64) for r, _, split in stored.values() if split == "train"]
     assert spec.statistics.mel_mean == pytest.approx(np.concatenate(train).mean(), rel=1e-12)
     assert spec.statistics.mel_deviation == pytest.approx(np.concatenate(train).std(), rel=1e-9)
-    stored = sum(bucket.frames for _, bucket, _ in found.values())
-    assert spec.statistics.fill == pytest.approx(sum(r.mel_length for r, _, _ in found.values()) / stored)
+    frames = sum(bucket.frames for _, bucket, _ in stored.values())
+    assert spec.statistics.fill == pytest.approx(sum(r.mel_length for r, _, _ in stored.values()) / frames)
 
 
-def test_workers_0_starts_no_process_and_gives_the_bytes_of_real_workers(tiny_corpus, tiny_config, tmp_path):
+def test_workers_0_starts_no_process_and_gives_the_same_bytes(tiny_corpus, tiny_config, tmp_path):
     class Watch(Progress):
         def __init__(self):
             self.processes = set()
@@ -67,26 +67,26 @@ def test_workers_0_starts_no_process_and_gives_the_bytes_of_real_workers(tiny_co
     assert tree(tmp_path / "here") == tree(tmp_path / "elsewhere")
 
 
-def test_nothing_to_do_the_second_time(place, tiny_config):
-    before = {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*")}
-    report = build(place / "corpus", place / "cache", tiny_config)
+def test_nothing_to_do_the_second_time(workspace, tiny_config):
+    before = {path: path.stat().st_mtime_ns for path in (workspace / "cache").rglob("*")}
+    report = build(workspace / "corpus", workspace / "cache", tiny_config)
     assert not report.changed
     assert report.written_shards == 0
-    assert before == {path: path.stat().st_mtime_ns for path in (place / "cache").rglob("*")}
+    assert before == {path: path.stat().st_mtime_ns for path in (workspace / "cache").rglob("*")}
 
 
 @pytest.mark.parametrize("fresh", [True, False])
-def test_fresh_and_another_format_write_everything_again(place, tiny_config, fresh):
-    cache, before = place / "cache", tree(place / "cache")
+def test_fresh_and_another_format_write_everything_again(workspace, tiny_config, fresh):
+    cache, before = workspace / "cache", tree(workspace / "cache")
     if not fresh:
         spec = json.loads((cache / "cache.json").read_text())
         (cache / "cache.json").write_text(json.dumps({**spec, "format_version": 99}))
-    assert build(place / "corpus", cache, tiny_config, fresh=fresh).kept_shards == 0
+    assert build(workspace / "corpus", cache, tiny_config, fresh=fresh).kept_shards == 0
     assert tree(cache) == before
 
 
-def test_index_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
-    wavs, text = place / "corpus" / "wavs", (place / "corpus" / "metadata.csv").read_text().splitlines()
+def test_index_has_a_row_and_a_reason_for_every_clip(workspace, tmp_path):
+    wavs, text = workspace / "corpus" / "wavs", (workspace / "corpus" / "metadata.csv").read_text().splitlines()
     noise = 0.1 * np.random.default_rng(0).standard_normal(22_050)
     (wavs / "tone-0001.wav").unlink()
     (wavs / "tone-0002.wav").write_bytes(b"")
@@ -98,9 +98,9 @@ def test_index_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
     soundfile.write(wavs / "tone-0008.wav", np.stack([noise, noise], axis=1), 22_050)
     text[9], text[10], text[11] = "tone-0009||", "tone-0010|\u4f60\u597d|", "tone-0011|caf\u00e9 \u2603|"
     text[13] = "tone-0013|?! ...|"
-    (place / "corpus" / "metadata.csv").write_text("\n".join([*text, text[12]]) + "\n")
+    (workspace / "corpus" / "metadata.csv").write_text("\n".join([*text, text[12]]) + "\n")
     flags = {"shapes.buckets": 2, "shapes.max_reject_fraction": 0.9, "text.max_unknown_share": 0.5}
-    report = build(place / "corpus", tmp_path / "new", load_config("tiny", flags=flags))
+    report = build(workspace / "corpus", tmp_path / "new", load_config("tiny", flags=flags))
     index = read_index(index_path(tmp_path / "new"))
     reasons = {row.clip.id: row.reason for row in index if not row.is_kept}
     assert len(index) == 25
@@ -117,23 +117,23 @@ def test_index_has_a_row_and_a_reason_for_every_clip(place, tmp_path):
     assert by_id["tone-0006"].shard_id is not None
     assert sum(report.rejected.values()) == 10
     assert len(records(tmp_path / "new")) == report.spec.statistics.clips == 15
-    assert build(place / "corpus", tmp_path / "new", load_config("tiny", flags=flags)).changed is False
+    assert build(workspace / "corpus", tmp_path / "new", load_config("tiny", flags=flags)).changed is False
 
 
-def test_too_many_rejections_stop_before_a_good_cache_is_touched(place, tiny_config):
-    before = tree(place / "cache")
+def test_too_many_rejections_stop_before_a_good_cache_is_touched(workspace, tiny_config):
+    before = tree(workspace / "cache")
     for number in (3, 5, 8, 13):
-        (place / "corpus" / "wavs" / f"tone-{number:04d}.wav").unlink()
-    (place / "corpus" / "wavs" / "tone-0014.wav").write_bytes(b"")
+        (workspace / "corpus" / "wavs" / f"tone-{number:04d}.wav").unlink()
+    (workspace / "corpus" / "wavs" / "tone-0014.wav").write_bytes(b"")
     message = (
         r"5 of 24 clips are rejected: 4 missing audio \(tone-0003, tone-0005, tone-0008, \.\.\.\); "
         r"1 empty audio \(tone-0014\); wavs/tone-0003\.wav is not there, but 20 \.wav in wavs, 1 \.csv in \., "
         r"expected at most 5"
     )
     with pytest.raises(LockstepError, match=message) as caught:
-        build(place / "corpus", place / "cache", tiny_config)
+        build(workspace / "corpus", workspace / "cache", tiny_config)
     assert caught.value.exit_code == 1
-    assert {name: data for name, data in tree(place / "cache").items() if ".building" not in name} == before
+    assert {name: data for name, data in tree(workspace / "cache").items() if ".building" not in name} == before
 
 
 def test_a_folder_of_other_things_is_left_alone(tiny_corpus, tiny_config, tmp_path):
@@ -143,20 +143,23 @@ def test_a_folder_of_other_things_is_left_alone(tiny_corpus, tiny_config, tmp_pa
     assert tree(tmp_path) == {"chapter.tex": b"dear"}
 
 
-def test_a_second_builder_is_refused(place, tiny_config):
-    with exclusive(place / "cache"), pytest.raises(LockstepError, match="another process is at work in this folder"):
-        build(place / "corpus", place / "cache", tiny_config)
-    build(place / "corpus", place / "cache", tiny_config)
+def test_a_second_builder_is_refused(workspace, tiny_config):
+    with (
+        exclusive(workspace / "cache"),
+        pytest.raises(LockstepError, match="another process is at work in this folder"),
+    ):
+        build(workspace / "corpus", workspace / "cache", tiny_config)
+    build(workspace / "corpus", workspace / "cache", tiny_config)
 
 
-def test_a_clip_that_changes_meanwhile_is_noticed(place, tiny_config, tmp_path, monkeypatch):
+def test_a_clip_that_changes_meanwhile_is_noticed(workspace, tiny_config, tmp_path, monkeypatch):
     def plan_and_touch(columns, config, previous):
-        os.utime(place / "corpus" / "wavs" / "tone-0003.wav", ns=(1, 1))
+        os.utime(workspace / "corpus" / "wavs" / "tone-0003.wav", ns=(1, 1))
         return plan_cache(columns, config, previous)
 
     monkeypatch.setattr("xtts.precompute.pipeline.build_cache.plan_cache", plan_and_touch)
     with pytest.raises(LockstepError, match=r"tone-0003\.wav: changed while the cache was being built"):
-        build(place / "corpus", tmp_path / "new", tiny_config)
+        build(workspace / "corpus", tmp_path / "new", tiny_config)
 
 
 def test_dynamic_baseline_stores_own_lengths(tiny_corpus, tmp_path):
@@ -176,24 +179,22 @@ def test_limit_takes_the_first_clips(tiny_corpus, tiny_config, tmp_path):
     assert sorted(rows_of(tmp_path / "cache")) == [f"tone-{i:04d}" for i in range(5)]
 
 
-def test_a_build_that_may_be_killed_has_no_file_in_the_temporary_folder(
-    tiny_corpus, tiny_config, tmp_path, monkeypatch
-):
+def test_a_build_has_no_file_in_the_temporary_folder(tiny_corpus, tiny_config, tmp_path, monkeypatch):
     """From the moment on at which its clips are listed."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    found = []
+    files = []
 
     class Watcher(Listener):
         def start(self, stage, clips, seconds):
-            found.append(list((tmp_path / "temporary").iterdir()))
+            files.append(list((tmp_path / "temporary").iterdir()))
 
     build(tiny_corpus, tmp_path / "cache", tiny_config, progress=Watcher())
-    assert found
-    assert not any(found)
+    assert files
+    assert not any(files)
 
 
-def test_clips_that_were_upsampled_and_one_that_widens_the_largest_shape_are_told(tmp_path):
+def test_upsampled_clips_and_a_much_longer_one_are_reported(tmp_path):
     lengths, said = {"a": 1.0, "b": 1.0, "c": 1.2, "long": 5.0}, Listener()
     files = {f"wavs/{name}.wav": sound(seconds, rate=8000) for name, seconds in lengths.items()}
     data = write_files(tmp_path / "data", files | {"metadata.csv": "".join(f"{name}|words\n" for name in lengths)})

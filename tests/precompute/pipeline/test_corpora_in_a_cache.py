@@ -32,51 +32,51 @@ def sources(tone_corpus, tmp_path_factory):
 
 
 @pytest.fixture
-def place(sources, tmp_path, monkeypatch):
+def workspace(sources, tmp_path, monkeypatch):
     """A copy that a test may change; commands run in it."""
-    shutil.copytree(sources, tmp_path / "place")
-    monkeypatch.chdir(tmp_path / "place")
-    return tmp_path / "place"
+    shutil.copytree(sources, tmp_path / "workspace")
+    monkeypatch.chdir(tmp_path / "workspace")
+    return tmp_path / "workspace"
 
 
 def update(*data, cache="cache", **options):
     return build(data, Path(cache).absolute(), CONFIG, **options)
 
 
-def of(corpus, found):
-    return {file: data for file, data in found.items() if shard_corpus(file) == corpus}
+def of(corpus, files):
+    return {file: data for file, data in files.items() if shard_corpus(file) == corpus}
 
 
-def test_a_corpus_that_comes_or_goes_leaves_the_shards_of_the_others_alone(place):
-    before = shards(place / "cache")
+def test_adding_or_removing_a_corpus_keeps_the_other_shards(workspace):
+    before = shards(workspace / "cache")
     assert set(map(shard_corpus, before)) == {"a", "b"}
     added = update(A, B, C)
-    with_c, spec = shards(place / "cache"), (place / "cache" / "cache.json").read_bytes()
-    assert added.spec.buckets[0].frames == load_spec(place / "cache").buckets[0].frames
+    with_c, spec = shards(workspace / "cache"), (workspace / "cache" / "cache.json").read_bytes()
+    assert added.spec.buckets[0].frames == load_spec(workspace / "cache").buckets[0].frames
     assert {**of("a", with_c), **of("b", with_c)} == before
     assert added.written_shards == len(of("c", with_c)) > 1
     assert added.kept_shards == len(before)
     removed = update(A, C)
-    assert shards(place / "cache") == {**of("a", with_c), **of("c", with_c)}
+    assert shards(workspace / "cache") == {**of("a", with_c), **of("c", with_c)}
     assert (removed.written_shards, removed.kept_shards) == (0, len(of("a", with_c)) + len(of("c", with_c)))
     assert removed.spec.speakers == ["a", "b", "c"]  # nobody is renumbered
-    assert not problems(place / "cache", (A, C), deep=0)
+    assert not problems(workspace / "cache", (A, C), deep=0)
     back = update(C, A, B)  # in whatever order
     assert back.written_shards == len(of("b", before))
-    assert shards(place / "cache") == with_c
-    assert (place / "cache" / "cache.json").read_bytes() == spec
+    assert shards(workspace / "cache") == with_c
+    assert (workspace / "cache" / "cache.json").read_bytes() == spec
 
 
-def test_a_corpus_without_a_name_keeps_the_shards_that_it_had_alone(place):
+def test_a_corpus_without_a_name_keeps_its_shards(workspace):
     update("a", cache="alone")
-    before = shards(place / "alone")
-    assert b'"corpus"' not in index_path(place / "alone").read_bytes()
+    before = shards(workspace / "alone")
+    assert b'"corpus"' not in index_path(workspace / "alone").read_bytes()
     update("a", "b=b", cache="alone")  # b is a speaker, and so a becomes one, which its records hold
-    assert before.keys() == of("", shards(place / "alone")).keys()
+    assert before.keys() == of("", shards(workspace / "alone")).keys()
 
 
-def test_every_clip_is_in_a_shard_of_its_corpus_and_each_corpus_has_some_held_out(place):
-    rows = read_index(index_path(place / "cache"))
+def test_shards_are_of_one_corpus_and_each_holds_out_clips(workspace):
+    rows = read_index(index_path(workspace / "cache"))
     assert len(rows) == 80
     assert {row.clip.corpus for row in rows if row.split == "validation"} == {"a", "b"}
     for row in rows:
@@ -84,43 +84,43 @@ def test_every_clip_is_in_a_shard_of_its_corpus_and_each_corpus_has_some_held_ou
         assert row.clip.corpus == row.clip.corpus == row.clip.speaker
 
 
-def test_a_weight_changes_no_shard(place):
-    before = shards(place / "cache")
-    (place / "corpora.yaml").write_text("- {data: a, name: a}\n- {data: b, name: b, weight: 0.5}\n")
+def test_a_weight_changes_no_shard(workspace):
+    before = shards(workspace / "cache")
+    (workspace / "corpora.yaml").write_text("- {data: a, name: a}\n- {data: b, name: b, weight: 0.5}\n")
     report = update("corpora.yaml")
     assert report.written_shards == 0
     assert report.changed
-    assert shards(place / "cache") == before
-    spec = load_spec(place / "cache")
+    assert shards(workspace / "cache") == before
+    spec = load_spec(workspace / "cache")
     assert spec.weights == {"b": 0.5}
     for bucket in spec.buckets:
         sizes = {name: sum(bucket.train[n].records for n in places) for name, places in bucket.corpora().items()}
         assert spec.epoch_clips(bucket) == sizes["a"] + round(sizes["b"] / 2)
-    assert not problems(place / "cache", (A, B))  # weights are not the corpus'
+    assert not problems(workspace / "cache", (A, B))  # weights are not the corpus'
     update(A, B)
-    assert load_spec(place / "cache").weights == {}
+    assert load_spec(workspace / "cache").weights == {}
 
 
-def test_verify_finds_what_changed_and_repair_mends(place):
-    before = shards(place / "cache")
-    assert not problems(place / "cache", (A, B), deep=0)
-    assert {finding.expected for finding in problems(place / "cache", (A,))} == {"removed from the corpus"}
-    assert len(problems(place / "cache", (A, B, C))) == 40
+def test_verify_finds_what_changed_and_repair_mends(workspace):
+    before = shards(workspace / "cache")
+    assert not problems(workspace / "cache", (A, B), deep=0)
+    assert {finding.expected for finding in problems(workspace / "cache", (A,))} == {"removed from the corpus"}
+    assert len(problems(workspace / "cache", (A, B, C))) == 40
     victim = sorted(of("b", before))[0]
-    (place / "cache" / victim).write_bytes(b"broken")
-    index_path(place / "cache").unlink()
-    spec = (place / "cache" / "cache.json").read_bytes()
+    (workspace / "cache" / victim).write_bytes(b"broken")
+    index_path(workspace / "cache").unlink()
+    spec = (workspace / "cache" / "cache.json").read_bytes()
     with pytest.raises(LockstepError):
-        problems(place / "cache", (A,), repair=True)
-    (place / "cache" / victim).write_bytes(before[victim])
-    assert not problems(place / "cache", (A, B), repair=True)
-    (place / "cache" / victim).write_bytes(b"broken")
-    assert not problems(place / "cache", (B, A), repair=True, deep=10)
-    assert shards(place / "cache") == before
-    assert (place / "cache" / "cache.json").read_bytes() == spec
+        problems(workspace / "cache", (A,), repair=True)
+    (workspace / "cache" / victim).write_bytes(before[victim])
+    assert not problems(workspace / "cache", (A, B), repair=True)
+    (workspace / "cache" / victim).write_bytes(b"broken")
+    assert not problems(workspace / "cache", (B, A), repair=True, deep=10)
+    assert shards(workspace / "cache") == before
+    assert (workspace / "cache" / "cache.json").read_bytes() == spec
 
 
-def test_the_commands_take_several_corpora(place):
+def test_the_commands_take_several_corpora(workspace):
     run = CliRunner()
     options = ["--cache", "cache", "--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.2"]
     done = run.invoke(

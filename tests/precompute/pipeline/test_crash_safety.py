@@ -147,7 +147,7 @@ def start(program: str, corpus: Path, cache: Path, workers: int) -> subprocess.P
     return subprocess.Popen([*map(str, line)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def test_a_disk_that_takes_no_more_is_one_line_and_a_rerun_continues(tiny_corpus, tmp_path):
+def test_a_full_disk_is_one_line_and_a_rerun_continues(tiny_corpus, tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
     try:

@@ -34,18 +34,18 @@ def built(tone_corpus, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def place(built, tmp_path) -> Path:
+def workspace(built, tmp_path) -> Path:
     """A copy that a test may change."""
-    return Path(shutil.copytree(built, tmp_path / "place"))
+    return Path(shutil.copytree(built, tmp_path / "workspace"))
 
 
 def config(**flags: object) -> Config:
     return load_config("tiny", flags={**FLAGS, **{key.replace("__", "."): value for key, value in flags.items()}})
 
 
-def update(place: Path, settings: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
+def update(workspace: Path, settings: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
     progress = Listener()
-    return build(place / "corpus", place / cache, settings, progress=progress, **options), progress
+    return build(workspace / "corpus", workspace / cache, settings, progress=progress, **options), progress
 
 
 def changed_shards(before: dict[str, bytes], cache: Path) -> set[str]:
@@ -53,63 +53,63 @@ def changed_shards(before: dict[str, bytes], cache: Path) -> set[str]:
     return {without_digest(name) for name in before.keys() ^ shards(cache).keys()}
 
 
-def replace_line(corpus: Path, number: int, line: str | None) -> None:
+def replace_line(corpus: Path, position: int, line: str | None) -> None:
     lines = (corpus / "metadata.csv").read_text().splitlines()
-    lines[number : number + 1] = [] if line is None else [line]
+    lines[position : position + 1] = [] if line is None else [line]
     (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
 
 
-def test_a_small_rerun_without_a_change_starts_no_workers(place):
+def test_a_small_rerun_without_a_change_starts_no_workers(workspace):
     """Looking at a few rows takes less time than their start."""
     pool = WorkerPool(1)
-    report, _ = update(place, config(), pool=pool)
+    report, _ = update(workspace, config(), pool=pool)
     assert (report.written_shards, pool._executor) == (0, None)
 
 
-@pytest.mark.parametrize(("part", "decoded"), [("other audio", 1), ("another transcript", 0)])
-def test_one_changed_clip_rewrites_one_shard_and_is_decoded_where_it_sounds_other(place, part, decoded):
-    before = shards(place / "cache")
+@pytest.mark.parametrize(("change", "decoded"), [("other audio", 1), ("another transcript", 0)])
+def test_one_changed_clip_rewrites_its_shard_alone(workspace, change, decoded):
+    before = shards(workspace / "cache")
     if decoded:
-        path = place / "corpus" / "wavs" / "tone-0007.wav"
+        path = workspace / "corpus" / "wavs" / "tone-0007.wav"
         samples, rate = soundfile.read(path)
         soundfile.write(path, samples[::-1], rate)
     else:
-        replace_line(place / "corpus", 7, "tone-0007|these words")  # held out, as the text before
-    report, progress = update(place, config())
-    assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
-    assert f"1 clip with {part} (tone-0007)" in progress.lines
+        replace_line(workspace / "corpus", 7, "tone-0007|these words")  # held out, as the text before
+    report, progress = update(workspace, config())
+    assert len(changed_shards(before, workspace / "cache")) == report.written_shards == 1
+    assert f"1 clip with {change} (tone-0007)" in progress.lines
     assert any(f" {decoded} of them from audio and" in line for line in progress.lines)
-    assert verify_cache(place / "cache", threads=1) == []
-    fresh, _ = update(place, config(), "fresh")
-    assert shards(place / "cache") == shards(place / "fresh")
+    assert verify_cache(workspace / "cache", threads=1) == []
+    fresh, _ = update(workspace, config(), "fresh")
+    assert shards(workspace / "cache") == shards(workspace / "fresh")
     assert fresh.spec == report.spec
 
 
-def test_one_added_and_one_removed_clip_rewrite_their_shards_alone(place):
-    before = shards(place / "cache")
-    replace_line(place / "corpus", 30, None)
-    report, progress = update(place, config())
-    assert len(changed_shards(before, place / "cache")) == report.written_shards == 1
+def test_added_and_removed_clips_rewrite_their_shards_alone(workspace):
+    before = shards(workspace / "cache")
+    replace_line(workspace / "corpus", 30, None)
+    report, progress = update(workspace, config())
+    assert len(changed_shards(before, workspace / "cache")) == report.written_shards == 1
     assert "1 clip removed (tone-0030)" in progress.lines
-    before = shards(place / "cache")
-    shutil.copy(place / "corpus" / "wavs" / "tone-0030.wav", place / "corpus" / "wavs" / "new.wav")
-    replace_line(place / "corpus", 3, "tone-0003|some words\nnew|a new clip")
-    report, progress = update(place, config())
+    before = shards(workspace / "cache")
+    shutil.copy(workspace / "corpus" / "wavs" / "tone-0030.wav", workspace / "corpus" / "wavs" / "new.wav")
+    replace_line(workspace / "corpus", 3, "tone-0003|some words\nnew|a new clip")
+    report, progress = update(workspace, config())
     assert "1 clip added (new)" in progress.lines
-    assert len(changed_shards(before, place / "cache")) == report.written_shards <= 2
-    assert verify_cache(place / "cache", threads=1) == []
+    assert len(changed_shards(before, workspace / "cache")) == report.written_shards <= 2
+    assert verify_cache(workspace / "cache", threads=1) == []
 
 
-def test_touched_files_are_known_by_their_digest(place):
-    before, identity = shards(place / "cache"), load_spec(place / "cache").identity
-    for path in (place / "corpus" / "wavs").iterdir():
+def test_touched_files_are_known_by_their_digest(workspace):
+    before, identity = shards(workspace / "cache"), load_spec(workspace / "cache").identity
+    for path in (workspace / "corpus" / "wavs").iterdir():
         os.utime(path, ns=(10**18, 10**18))
-    report, _ = update(place, config())
+    report, _ = update(workspace, config())
     assert report.written_shards == 0
     assert report.spec.identity == identity  # runs go on with it
-    assert shards(place / "cache") == before
-    assert {row.source_mtime_ns for row in read_index(index_path(place / "cache"))} == {10**18}
-    assert update(place, config())[1].stages == {"scan": 150, "features": 0}
+    assert shards(workspace / "cache") == before
+    assert {row.source_mtime_ns for row in read_index(index_path(workspace / "cache"))} == {10**18}
+    assert update(workspace, config())[1].stages == {"scan": 150, "features": 0}
 
 
 @pytest.mark.parametrize(
@@ -120,72 +120,72 @@ def test_touched_files_are_known_by_their_digest(place):
         ({"split__seed": 1}, "split.seed: 0 -> 1: the clips are divided again"),
     ],
 )
-def test_other_settings_reuse_the_stored_mels(place, flags, line):
-    wavs = place / "corpus" / "wavs"
-    update(place, config(**flags), "fresh")
+def test_other_settings_reuse_the_stored_mels(workspace, flags, line):
+    wavs = workspace / "corpus" / "wavs"
+    update(workspace, config(**flags), "fresh")
     for path in wavs.iterdir():  # the audio cannot be decoded any more, and looks unchanged
         stat = path.stat()
         path.write_bytes(b"\0" * stat.st_size)
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    report, progress = update(place, config(**flags))
+    report, progress = update(workspace, config(**flags))
     assert any(said.startswith(line) for said in progress.lines)
     assert report.spec.statistics.clips == 150
-    assert shards(place / "cache") == shards(place / "fresh")
-    assert (place / "cache" / "cache.json").read_bytes() == (place / "fresh" / "cache.json").read_bytes()
+    assert shards(workspace / "cache") == shards(workspace / "fresh")
+    assert (workspace / "cache" / "cache.json").read_bytes() == (workspace / "fresh" / "cache.json").read_bytes()
 
 
-def test_another_profile_computes_all_mels_again(place):
-    report, progress = update(place, config(audio__profile="tacotron2"))
+def test_another_profile_computes_all_mels_again(workspace):
+    report, progress = update(workspace, config(audio__profile="tacotron2"))
     assert "audio.profile: hifigan -> tacotron2: all mels are computed again" in progress.lines
     assert progress.stages == {"scan": 150, "features": 150}
     assert report.kept_shards == 0
-    update(place, config(audio__profile="tacotron2"), "fresh")
-    assert shards(place / "cache") == shards(place / "fresh")
+    update(workspace, config(audio__profile="tacotron2"), "fresh")
+    assert shards(workspace / "cache") == shards(workspace / "fresh")
 
 
-def test_heights_are_pinned_while_they_fit(place):
-    heights = [bucket.frames for bucket in load_spec(place / "cache").buckets]
+def test_heights_are_pinned_while_they_fit(workspace):
+    heights = [bucket.frames for bucket in load_spec(workspace / "cache").buckets]
     for _ in range(6):
-        replace_line(place / "corpus", 20, None)
-    assert [bucket.frames for bucket in update(place, config())[0].spec.buckets] == heights
-    soundfile.write(place / "corpus" / "wavs" / "tone-0001.wav", np.sin(np.arange(22_050 * 3)), 22_050)
-    assert update(place, config())[0].spec.buckets[-1].frames == 272
-    assert verify_cache(place / "cache", threads=1) == []
+        replace_line(workspace / "corpus", 20, None)
+    assert [bucket.frames for bucket in update(workspace, config())[0].spec.buckets] == heights
+    soundfile.write(workspace / "corpus" / "wavs" / "tone-0001.wav", np.sin(np.arange(22_050 * 3)), 22_050)
+    assert update(workspace, config())[0].spec.buckets[-1].frames == 272
+    assert verify_cache(workspace / "cache", threads=1) == []
 
 
-def test_a_broken_stored_mel_is_not_used(place):
-    spec = load_spec(place / "cache")
-    path = place / "cache" / spec.buckets[0].train[0].file
+def test_a_broken_stored_mel_is_not_used(workspace):
+    spec = load_spec(workspace / "cache")
+    path = workspace / "cache" / spec.buckets[0].train[0].file
     data = bytearray(path.read_bytes())
     data[3000] ^= 1
     path.write_bytes(data)
     with pytest.raises(LockstepError, match=r"shard-00000.* record 0 \(tone-.*cannot be used again: data checksum"):
-        update(place, config(text__add_blank=False))
-    report, _ = update(place, config(text__add_blank=False), fresh=True)
+        update(workspace, config(text__add_blank=False))
+    report, _ = update(workspace, config(text__add_blank=False), fresh=True)
     assert report.kept_shards == 0
-    assert verify_cache(place / "cache", threads=1) == []
+    assert verify_cache(workspace / "cache", threads=1) == []
 
 
-def test_dry_run_explains_and_writes_nothing(place):
-    before = {p: p.stat().st_mtime_ns for p in place.rglob("*")}
-    replace_line(place / "corpus", 4, "tone-0004|other words")
-    before[place / "corpus" / "metadata.csv"] = (place / "corpus" / "metadata.csv").stat().st_mtime_ns
+def test_dry_run_explains_and_writes_nothing(workspace):
+    before = {p: p.stat().st_mtime_ns for p in workspace.rglob("*")}
+    replace_line(workspace / "corpus", 4, "tone-0004|other words")
+    before[workspace / "corpus" / "metadata.csv"] = (workspace / "corpus" / "metadata.csv").stat().st_mtime_ns
     progress = Listener()
     for cache in ("cache", "nowhere"):
-        explain_build(make_request(place / "corpus", place / cache, config()), ThisProcess(), progress)
+        explain_build(make_request(workspace / "corpus", workspace / cache, config()), ThisProcess(), progress)
     assert "1 clip with another transcript (tone-0004)" in progress.lines
     assert progress.lines[-1].endswith("0 from stored mels), 0 are kept")
-    assert {p: p.stat().st_mtime_ns for p in place.rglob("*")} == before
+    assert {p: p.stat().st_mtime_ns for p in workspace.rglob("*")} == before
 
 
-def test_a_clip_rejected_while_its_shard_was_written_does_not_unsettle_it(place):
-    path = place / "corpus" / "wavs" / "tone-0005.wav"
+def test_a_shard_that_rejected_a_clip_is_not_written_again(workspace):
+    path = workspace / "corpus" / "wavs" / "tone-0005.wav"
     samples, rate = soundfile.read(path)
     samples[5] = np.nan
     soundfile.write(path, samples, rate, subtype="FLOAT")
-    report, _ = update(place, config())
+    report, _ = update(workspace, config())
     assert report.rejected == {"non-finite mel": 1}
     assert report.written_shards == 1
-    assert update(place, config())[0].changed is False
-    update(place, config(), "fresh")
-    assert shards(place / "cache") == shards(place / "fresh")
+    assert update(workspace, config())[0].changed is False
+    update(workspace, config(), "fresh")
+    assert shards(workspace / "cache") == shards(workspace / "fresh")

@@ -27,7 +27,7 @@ def indexed(tmp_path_factory, tiny_corpus, tiny_config):
     return cache
 
 
-def test_plan_statistics_and_order_are_those_of_the_cache_with_mels(indexed, tiny_cache):
+def test_plan_statistics_and_order_equal_those_with_mels(indexed, tiny_cache):
     ours, with_mels = load_spec(indexed), load_spec(tiny_cache)
     assert ours.names_audio
     assert not with_mels.names_audio
@@ -68,9 +68,9 @@ def test_statistics_of_many_clips_are_those_of_a_sample(indexed, tiny_corpus, ti
     assert len(measured) == 4
     assert all(row.audio_sha256 for row in measured)
     values = sum(row.mel_length for row in measured) * 80
-    found = load_spec(tmp_path / "features").statistics
-    assert found.mel_mean == pytest.approx(sum(row.mel_sum for row in measured) / values)
-    assert 0 < abs(found.mel_mean - load_spec(indexed).statistics.mel_mean) < 0.5
+    statistics = load_spec(tmp_path / "features").statistics
+    assert statistics.mel_mean == pytest.approx(sum(row.mel_sum for row in measured) / values)
+    assert 0 < abs(statistics.mel_mean - load_spec(indexed).statistics.mel_mean) < 0.5
 
 
 def test_verify_knows_the_kind_and_finds_other_audio(tiny_corpus, tiny_config, tmp_path):
@@ -82,8 +82,8 @@ def test_verify_knows_the_kind_and_finds_other_audio(tiny_corpus, tiny_config, t
     samples, rate = soundfile.read(wav, dtype="int16")
     soundfile.write(wav, samples[:-400], rate)
     (corpus / "wavs" / "tone-0004.wav").unlink()
-    found = {finding.where: finding.found for finding in problems(cache, corpus)}
-    assert found == {
+    findings = {finding.where: finding.found for finding in problems(cache, corpus)}
+    assert findings == {
         "wavs/tone-0003.wav (tone-0003)": "audio changed",
         "wavs/tone-0004.wav (tone-0004)": "audio missing",
     }
@@ -104,7 +104,7 @@ def test_settings_that_change_the_audio_are_refused(tiny_corpus, tmp_path, setti
 
 
 @pytest.mark.parametrize(
-    ("name", "rate", "channels", "options", "found"),
+    ("name", "rate", "channels", "options", "kind"),
     [
         ("stereo", 22_050, 2, {"subtype": "PCM_16"}, "2 channels at 22050 Hz"),
         ("float", 22_050, 1, {"subtype": "FLOAT"}, "wav of format 3 (unknown format: 3)"),
@@ -113,7 +113,7 @@ def test_settings_that_change_the_audio_are_refused(tiny_corpus, tmp_path, setti
     ],
 )
 def test_other_formats_are_refused_with_the_command_that_converts(
-    tone_corpus, tiny_config, tmp_path, name, rate, channels, options, found
+    tone_corpus, tiny_config, tmp_path, name, rate, channels, options, kind
 ):
     corpus = tone_corpus(tmp_path / "corpus", 4)
     wav = corpus / "wavs" / "tone-0002.wav"
@@ -121,16 +121,16 @@ def test_other_formats_are_refused_with_the_command_that_converts(
     with pytest.raises(LockstepError) as error:
         build(corpus, tmp_path / "features", tiny_config, index_only=True)
     assert error.value.where == str(wav)
-    assert error.value.found == found
+    assert error.value.found == kind
     assert "ffmpeg -i tone-0002.wav -ac 1 -ar 22050 -c:a pcm_s16le tone-0002.new.wav" in error.value.fix
     assert "without --index-only" in error.value.fix
 
 
 def test_segments_and_archives_are_refused(tiny_corpus, tiny_config, tmp_path):
     clips = list(clips_of(make_request(tiny_corpus, tmp_path / "x", tiny_config).corpora.clips))
-    for part, found in (({"start": 0.0, "duration": 1.0}, "segment"), ({"source": "a.tar/0+10"}, "archive")):
-        with pytest.raises(LockstepError, match=found):
-            refuse_unsuited(clip_table([*clips, replace(clips[0], **part)]), tiny_config)
+    for fields, kind in (({"start": 0.0, "duration": 1.0}, "segment"), ({"source": "a.tar/0+10"}, "archive")):
+        with pytest.raises(LockstepError, match=kind):
+            refuse_unsuited(clip_table([*clips, replace(clips[0], **fields)]), tiny_config)
 
 
 def test_a_wav_that_is_cut_off_goes_into_the_index(tone_corpus, tmp_path):

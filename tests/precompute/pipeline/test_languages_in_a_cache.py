@@ -43,7 +43,7 @@ def update(root, cache, *settings):
         (GERMAN, "de", r"of the letters are not English and would lose their accents .*--set text.language=CODE"),
     ],
 )
-def test_another_language_stops_the_build_and_is_kept_whole_in_its_own(corpus, tmp_path, text, language, message):
+def test_another_language_stops_the_build_unless_it_is_set(corpus, tmp_path, text, language, message):
     root = corpus(text)
     with pytest.raises(LockstepError, match=message) as stopped:
         update(root, tmp_path / "features")
@@ -60,7 +60,7 @@ def test_another_language_stops_the_build_and_is_kept_whole_in_its_own(corpus, t
     assert all(record.tokens[: record.token_length].tolist() == ids for record in stored)
 
 
-def test_a_changed_lexicon_tokenises_again_and_is_kept_with_the_tokenizer(corpus, tmp_path):
+def test_a_changed_lexicon_tokenises_again_and_is_stored(corpus, tmp_path):
     root, cache, listener = corpus("one colonel", "another Äsel"), tmp_path / "features", Listener()
     words = tmp_path / "words.tsv"
     settings = ("text.language=de", f"text.lexicon={words}")
@@ -94,7 +94,7 @@ def test_the_share_that_may_be_lost_is_a_setting(corpus, tmp_path):
     assert update(root, tmp_path / "features", "text.max_unknown_share=0.05").written_shards == 0
 
 
-def test_what_is_lost_is_printed_by_build_and_stats_and_stands_in_the_report(corpus, tmp_path, monkeypatch):
+def test_lost_letters_are_in_build_stats_and_report(corpus, tmp_path, monkeypatch):
     root, cache = corpus("one \u2603 two", "nothing else"), ["--cache", str(tmp_path / "features")]
     built = ["build", "--data", str(root), *cache, "--set", "shapes.buckets=1", "--workers", "0"]
     for line in (built, ["stats", *cache]):
@@ -148,7 +148,7 @@ def test_every_clip_is_read_in_its_own_language(corpus, tmp_path):
     assert not update(path, cache, "text.max_unknown_share=0.1").changed
 
 
-def test_clips_without_a_language_are_in_that_of_the_configuration_whoever_came_first(corpus, tmp_path):
+def test_clips_without_a_language_have_the_configured_one(corpus, tmp_path):
     root, cache = corpus("x"), tmp_path / "features"
     update(manifest(root, [("de", GERMAN)] * 6), cache)
     assert load_spec(cache).languages == ["de"]

@@ -38,70 +38,70 @@ def built(rows, tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def place(built, tmp_path) -> Path:
+def workspace(built, tmp_path) -> Path:
     """A copy that a test may change."""
     return Path(shutil.copytree(built, tmp_path, dirs_exist_ok=True))
 
 
-def write(place: Path, rows: list[dict[str, object]], row_group: int = 20) -> None:
-    (place / "corpus").mkdir(exist_ok=True)
+def write(workspace: Path, rows: list[dict[str, object]], row_group: int = 20) -> None:
+    (workspace / "corpus").mkdir(exist_ok=True)
     for number, part in enumerate((rows[:100], rows[100:])):
-        pq.write_table(pa.Table.from_pylist(part), place / "corpus" / f"{number}.parquet", row_group_size=row_group)
+        pq.write_table(pa.Table.from_pylist(part), workspace / "corpus" / f"{number}.parquet", row_group_size=row_group)
 
 
-def update(place: Path, **options: object) -> BuildReport:
-    return build(place / "corpus", place / "cache", CONFIG, **options)
+def update(workspace: Path, **options: object) -> BuildReport:
+    return build(workspace / "corpus", workspace / "cache", CONFIG, **options)
 
 
-def test_a_row_that_changed_rewrites_its_shard_alone(place, rows):
-    before = shards(place / "cache")
+def test_a_row_that_changed_rewrites_its_shard_alone(workspace, rows):
+    before = shards(workspace / "cache")
     changed = dict(rows[33])
     samples = np.frombuffer(changed["audio"]["bytes"], np.uint8).copy()
     samples[44:] = np.roll(samples[44:], 2)
     changed["audio"] = {"bytes": samples.tobytes(), "path": None}
-    write(place, [*rows[:33], changed, *rows[34:]])
-    report = update(place)
-    after = shards(place / "cache")
-    (row,) = [row for row in read_index(index_path(place / "cache")) if row.clip.id == rows[33]["id"]]
+    write(workspace, [*rows[:33], changed, *rows[34:]])
+    report = update(workspace)
+    after = shards(workspace / "cache")
+    (row,) = [row for row in read_index(index_path(workspace / "cache")) if row.clip.id == rows[33]["id"]]
     where = f"{row.split}/bucket-{row.bucket:02d}/"
     (different,) = [name for name in after if after[name] != before.get(name)]
     assert different.startswith(where)
     assert len(before) > 3
     assert report.written_shards == 1
-    again = update(place)
+    again = update(workspace)
     assert (again.changed, again.written_shards) == (False, 0)
-    assert shards(place / "cache") == after
+    assert shards(workspace / "cache") == after
 
 
-def test_rows_may_move(place, rows):
-    before = shards(place / "cache")
-    write(place, rows[::-1])
-    assert update(place).written_shards == 0
-    assert shards(place / "cache") == before
-    sources = {row.clip.id: row.clip.source for row in read_index(index_path(place / "cache"))}
+def test_rows_may_move(workspace, rows):
+    before = shards(workspace / "cache")
+    write(workspace, rows[::-1])
+    assert update(workspace).written_shards == 0
+    assert shards(workspace / "cache") == before
+    sources = {row.clip.id: row.clip.source for row in read_index(index_path(workspace / "cache"))}
     assert sources[rows[-1]["id"]] == "0.parquet/0"
 
 
-def test_the_same_bytes_for_any_workers_and_row_groups(place, rows):
-    before = shards(place / "cache")
-    write(place, rows, row_group=1000)
-    update(place, workers=2, fresh=True)
-    assert shards(place / "cache") == before
-    assert not (place / "cache" / ".building").exists()
+def test_the_same_bytes_for_any_workers_and_row_groups(workspace, rows):
+    before = shards(workspace / "cache")
+    write(workspace, rows, row_group=1000)
+    update(workspace, workers=2, fresh=True)
+    assert shards(workspace / "cache") == before
+    assert not (workspace / "cache" / ".building").exists()
 
 
-def test_a_lost_shard_is_written_again_and_the_cache_is_verified_against_its_corpus(place):
-    before = shards(place / "cache")
-    lost = sorted((place / "cache").rglob("*.tfrecord"))[1]
+def test_a_lost_shard_is_written_again_and_the_cache_is_sound(workspace):
+    before = shards(workspace / "cache")
+    lost = sorted((workspace / "cache").rglob("*.tfrecord"))[1]
     lost.write_bytes(b"broken")
-    assert problems(place / "cache", place / "corpus", repair=True) == []
-    index_path(place / "cache").write_bytes(b"broken")
-    assert problems(place / "cache", place / "corpus", repair=True) == []
-    assert shards(place / "cache") == before
-    os.utime(place / "corpus" / "0.parquet", ns=(1, 1))
-    assert problems(place / "cache", place / "corpus", deep=20) == []
+    assert problems(workspace / "cache", workspace / "corpus", repair=True) == []
+    index_path(workspace / "cache").write_bytes(b"broken")
+    assert problems(workspace / "cache", workspace / "corpus", repair=True) == []
+    assert shards(workspace / "cache") == before
+    os.utime(workspace / "corpus" / "0.parquet", ns=(1, 1))
+    assert problems(workspace / "cache", workspace / "corpus", deep=20) == []
 
 
-def test_nothing_is_unpacked_again_while_the_files_are_the_same(place, monkeypatch):
+def test_nothing_is_unpacked_again_while_the_files_are_the_same(workspace, monkeypatch):
     monkeypatch.setattr(parquet_files, "_audio", None)
-    assert not update(place).changed
+    assert not update(workspace).changed

@@ -36,7 +36,7 @@ def plan_clips(clips: Sequence[IndexRow], settings: Config, previous: PreviousPl
 
 def members(plan: Plan, clips: Sequence[IndexRow]) -> dict[str, list[str]]:
     """File of each shard to the ids of its clips in order."""
-    return {shard.file: [clips[number].clip.id for number in shard.clips] for shard in plan.shards}
+    return {shard.file: [clips[i].clip.id for i in shard.clips] for shard in plan.shards}
 
 
 def digests(count: int) -> np.ndarray:
@@ -64,10 +64,10 @@ def test_at_least_one_and_never_all_are_held_out(count):
         ({"shapes.pad_to_fixed_length": False}, "ebaa5cfe39e32e5c"),
     ],
 )
-def test_plans_stay_what_they_are_in_whatever_order_the_clips_come(flags, golden):
+def test_plans_do_not_depend_on_the_order_of_the_clips(flags, golden):
     """Of three corpora, without and with what an earlier build decided; a plain loop over the clips gave the same."""
     settings, draw, shown = load_config("normal", flags=flags), random.Random(1), list[object]()
-    clips = [random_row(number, draw) for number in range(3000)]
+    clips = [random_row(i, draw) for i in range(3000)]
     for order in (clips, clips[::-1]):
         columns, previous, plans = plan_columns(table_of(order), settings.split.seed), None, list[object]()
         for _ in range(2):
@@ -80,11 +80,11 @@ def test_plans_stay_what_they_are_in_whatever_order_the_clips_come(flags, golden
     assert hashlib.sha256(shown[0].encode()).hexdigest()[:16] == golden
 
 
-def random_row(number: int, draw: random.Random) -> IndexRow:
+def random_row(i: int, draw: random.Random) -> IndexRow:
     frames = draw.randint(60, 900)
     corpus = draw.choice(["", "b", "a"])
     speaker, text = draw.choice(["", "zoe", "ann"]) if corpus else "", f"text {draw.randrange(1500)}"
-    clip = Clip(f"{corpus}-{number}", speaker, text, "x.wav", corpus=corpus)
+    clip = Clip(f"{corpus}-{i}", speaker, text, "x.wav", corpus=corpus)
     if draw.random() < 0.02:
         return IndexRow(clip=clip).rejected("missing audio")
     return IndexRow(clip=clip, token_length=draw.randint(5, 60), mel_length=frames)
@@ -92,7 +92,7 @@ def random_row(number: int, draw: random.Random) -> IndexRow:
 
 def test_a_text_is_on_one_side_of_the_split_whoever_reads_it():
     draw = random.Random(2)
-    clips = [row for row in (random_row(number, draw) for number in range(3000)) if not row.reason]
+    clips = [row for row in (random_row(i, draw) for i in range(3000)) if not row.reason]
     plan = plan_clips(clips, load_config("tiny", flags={"split.validation_fraction": 0.2}), None)
     sides = dict[str, set[str]](train=set(), validation=set())
     for shard in plan.shards:
@@ -129,14 +129,14 @@ def test_lengths_are_judged(tokens, frames, reason, detail):
 def test_a_shard_knows_the_ids_of_its_own_speakers_among_100000():
     """Looking each clip's speaker up in a list of them all took hours."""
     clips = [row(f"clip-{i}", speaker=f"speaker-{i:06d}") for i in range(2000)]
-    known = [f"speaker-{i:06d}" for i in range(-98_000, 2000)]
-    previous = PreviousPlan(shapes=[BucketShape(tokens=24, frames=104)], speakers=known, shard_counts={})
+    speakers = [f"speaker-{i:06d}" for i in range(-98_000, 2000)]
+    previous = PreviousPlan(shapes=[BucketShape(tokens=24, frames=104)], speakers=speakers, shard_counts={})
     plan = plan_clips([*clips, row("nobody")], config(pad_to_fixed_length=False), previous)
     began = time.process_time()
-    found = [plan.speakers_of(shard) for shard in plan.shards for _ in range(10)]
+    ids = [plan.speakers_of(shard) for shard in plan.shards for _ in range(10)]
     assert time.process_time() - began < 3
-    assert sum(map(len, found)) == 10 * len(clips)
-    assert all(known[number] == name for shard in found for name, number in shard.items())
+    assert sum(map(len, ids)) == 10 * len(clips)
+    assert all(speakers[i] == name for shard in ids for name, i in shard.items())
 
 
 def test_a_bucket_may_have_more_than_99999_shards():

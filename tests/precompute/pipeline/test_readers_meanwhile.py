@@ -50,16 +50,16 @@ def no_blanks(tiny_config: Config) -> Config:
     return tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": False})})
 
 
-def change(place: Path, config: Config) -> tuple[BuildReport, list[str]]:
+def change(workspace: Path, config: Config) -> tuple[BuildReport, list[str]]:
     said = Listener()
-    return build(place / "corpus", place / "cache", config, progress=said), said.lines
+    return build(workspace / "corpus", workspace / "cache", config, progress=said), said.lines
 
 
-def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, no_blanks):
-    cache = place / "cache"
+def test_a_reader_keeps_its_files_until_it_has_done(workspace, tiny_config, no_blanks):
+    cache = workspace / "cache"
     old, there = load_spec(cache), tree(cache).keys()
     lock = ReadLock(cache)
-    report, lines = change(place, no_blanks)
+    report, lines = change(workspace, no_blanks)
     assert report.changed
     assert tree(cache).keys() > there - {"cache.json"}
     assert load_spec(cache) == report.spec != old
@@ -69,9 +69,9 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, no_blank
     replaced = len(there) - 3  # all but cache.json and the lock files
     said = f"{replaced} replaced files stay while another process reads the cache; a later build goes on"
     assert said in lines
-    assert said in change(place, no_blanks)[1]
+    assert said in change(workspace, no_blanks)[1]
     lock.release()
-    report, lines = change(place, no_blanks)
+    report, lines = change(workspace, no_blanks)
     assert report.changed is False
     assert said not in lines
     assert not tree(cache).keys() & (there - {"cache.json", ".lock", ".readers"})
@@ -79,32 +79,32 @@ def test_a_reader_keeps_its_files_until_it_has_done(place, tiny_config, no_blank
         full_check(cache, old)
 
 
-def test_a_clip_is_read_from_the_cache_that_was_opened(place, no_blanks):
-    clips = CachedClips(place / "cache")
-    change(place, no_blanks)
+def test_a_clip_is_read_from_the_cache_that_was_opened(workspace, no_blanks):
+    clips = CachedClips(workspace / "cache")
+    change(workspace, no_blanks)
     for row in (row for row in clips.rows if row.is_kept):
         assert clips.read(row).record.clip_id == row.clip.id
-    assert clips.rows == read_index(place / "cache" / clips.spec.index_file)
+    assert clips.rows == read_index(workspace / "cache" / clips.spec.index_file)
 
 
-def test_what_is_verified_is_kept(place, monkeypatch):
+def test_what_is_verified_is_kept(workspace, monkeypatch):
     def read(path):
-        with without_readers(place / "cache") as free:
+        with without_readers(workspace / "cache") as free:
             assert not free
         return read_index(path)
 
     monkeypatch.setattr("xtts.precompute.check.verify.read_index", read)
-    assert verify_cache(place / "cache", threads=1) == []
+    assert verify_cache(workspace / "cache", threads=1) == []
 
 
 @pytest.mark.long
-def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, no_blanks):
-    generator, cache, there = random.Random(fresh_seed()), place / "cache", tree(place / "cache").keys()
-    read = [sys.executable, "-c", READER, str(cache), str(place / "stop")]
+def test_a_reader_in_a_loop_while_builders_are_killed(workspace, tiny_config, no_blanks):
+    generator, cache, there = random.Random(fresh_seed()), workspace / "cache", tree(workspace / "cache").keys()
+    read = [sys.executable, "-c", READER, str(cache), str(workspace / "stop")]
     watching, kills = subprocess.Popen(read, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), 0
     settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "1"]
     settings += ["--set", "text.tokenizer=characters"]
-    command = [*BUILD, "--data", str(place / "corpus"), "--cache", str(cache), *settings]
+    command = [*BUILD, "--data", str(workspace / "corpus"), "--cache", str(cache), *settings]
     for number in range(24):
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         process = subprocess.Popen([*command, "--set", f"text.add_blank={number // 2 % 2 == 0}"], **silent)
@@ -116,12 +116,12 @@ def test_a_reader_in_a_loop_while_builders_are_killed(place, tiny_config, no_bla
             process.kill()
             process.wait()
             kills += 1
-    (place / "stop").touch()
+    (workspace / "stop").touch()
     output, errors = watching.communicate(timeout=60)
     assert watching.returncode == 0, errors
     assert kills > 5
     assert int(output.split()[0]) > 5
     assert output.split()[1] == "2"
-    change(place, tiny_config)
+    change(workspace, tiny_config)
     assert verify_cache(cache, threads=1) == []
     assert tree(cache).keys() == there

@@ -37,7 +37,7 @@ def test_stock_tensorflow_and_our_reader_read_what_is_written(tmp_path):
     assert (int(parsed["token_length"][0]), int(parsed["mel_length"][0]), int(parsed["speaker"][0])) == (3, 4, -1)
 
 
-def test_every_flipped_bit_and_every_truncation_of_a_framed_record_is_noticed():
+def test_any_flipped_bit_or_truncation_of_a_record_is_noticed():
     data = bytearray(frame(RECORD.to_example()))
     for bit in range(8 * len(data)):
         data[bit // 8] ^= 1 << bit % 8
