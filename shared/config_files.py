@@ -150,7 +150,7 @@ def _explain(error: ValidationError, layers: list[Layer]) -> LockstepError:
     key = ".".join(names)
     section, field = names[0], names[1] if len(names) > 1 else None
     sources = [
-        source for source, sections in layers if section in sections and (field is None or field in sections[section])
+        name for name, sections in layers if section in sections and (field is None or field in sections[section])
     ]
     source = sources[-1] if sources else layers[0][0]
     if first["type"] == "extra_forbidden":

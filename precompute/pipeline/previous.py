@@ -17,11 +17,9 @@ from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import (
     SPEC_FILE,
-    SPLITS,
     CacheSpec,
     Shard,
     load_spec,
-    shard_corpus,
     shard_count,
     shard_id_of,
     without_digest,
@@ -70,10 +68,6 @@ class PreviousCache:
             return False
         return not feature_differences(self.spec.features, {name: features[name] for name in sections})
 
-    def has_tokenizer(self, tokenizer: Tokenizer) -> bool:
-        """Whether its texts were encoded by this tokenizer."""
-        return self.spec is not None and self.spec.tokenizer_sha256 == tokenizer.sha256
-
     def find_rows(self, clips: "pa.Table") -> None:
         """Fill `row_of_clip` by the ids of clips; a clip with the id of an earlier one has no row."""
         import pyarrow as pa
@@ -107,12 +101,8 @@ class PreviousCache:
         spec = self.spec
         if spec is None or not self.has_settings(features, *features):
             return None
-        counts: dict[tuple[str, int, str], int] = {
-            (split, i, shard_corpus(shard.file)): shard_count(shard.file)
-            for i, bucket in enumerate(spec.buckets)
-            for split in SPLITS
-            for shard in bucket.shards(split)
-        }
+        ids = {shard.file: shard_id_of(shard.file) for shard in spec.shards()}
+        counts = {(shard.split, shard.bucket, shard.corpus): shard_count(file) for file, shard in ids.items()}
         shapes = [BucketShape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets]
         return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
 

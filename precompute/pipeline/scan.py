@@ -204,7 +204,8 @@ def scan_clips(
 
     A `LockstepError` if too many letters would be left out, or a machine does not see the audio.
     """
-    config, same_tokenizer = recipe.config, previous.has_tokenizer(recipe.tokenizer)
+    config, spec = recipe.config, previous.spec
+    same_tokenizer = spec is not None and spec.tokenizer_sha256 == recipe.tokenizer.sha256
     scanner = Scanner(
         recipe=recipe,
         same_audio=previous.has_settings(recipe.features, "audio"),

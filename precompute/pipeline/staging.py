@@ -70,9 +70,9 @@ def rows_beside(shard: Path) -> Path:
     return shard.with_suffix(".arrow")
 
 
-def write_rows(shard: Path, done: Finished, rows: Sequence[IndexRow]) -> None:
+def write_rows(shard: Path, finished: Finished, rows: Sequence[IndexRow]) -> None:
     """Write the rows of a shard beside it: its clips in order, with those that were rejected while it was written."""
-    fields = {"shard": done.shard.model_dump(), "settings": done.settings, "clips": done.clips}
+    fields = {"shard": finished.shard.model_dump(), "settings": finished.settings, "clips": finished.clips}
     metadata = {_METADATA_KEY: json.dumps(fields).encode()}
     rows_beside(shard).write_bytes(pack(table_of(rows).replace_schema_metadata(metadata)))
 

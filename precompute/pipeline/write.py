@@ -27,7 +27,7 @@ from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import Shard, with_digest, without_digest
-from xtts.shared.cache.clip_index import KEPT, IndexRow, ShardId, rows_of
+from xtts.shared.cache.clip_index import KEPT, IndexRow, rows_of
 from xtts.shared.cache.records import FRAME_BYTES, CropAudio, Record, frame
 from xtts.shared.system import atomic_files
 
@@ -36,23 +36,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShardTask:
-    """Write these clips, padded to this shape, to this file."""
+class MissingShard:
+    """A shard that has to be written."""
 
-    file: str
-    """The shard's path inside the cache."""
-    path: Path
-    """Path beside which to write, each attempt under a name of its own."""
-    settings: str
-    """Digest of all that decides the shard's bytes but the clips."""
-    shard_id: ShardId
+    plan: ShardPlan
     shape: BucketShape
-    rows: bytes
-    """Rows of its clips in order, from the scan: a packed table."""
     speakers: Mapping[str, int]
-    """Named speakers of the clips, and their ids; a clip without one has id 0."""
+    """Named speakers of its clips, and their ids; a clip without one has id 0."""
+    settings: str
+    """Digest of all that decides its bytes but the clips."""
     stored: StoredClips
     """Its clips whose mels the previous cache holds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardTask:
+    """Write a shard."""
+
+    shard: MissingShard
+    path: Path
+    """Path beside which to write, each attempt under a name of its own."""
+    rows: bytes
+    """Rows of its clips in order, from the scan: a packed table."""
     sync: bool
     """Sync what is written: nobody else can if workers are on other machines."""
 
@@ -64,16 +69,16 @@ def write_shard(recipe: RecordRecipe, task: ShardTask) -> Path:
     `task.path`.
     """
     path, digest, records, rows, bytes_with_mels = attempt_path(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
-    clips, stored = rows_of(unpack(task.rows)), task.stored.by_position()
+    clips, shard, stored = rows_of(unpack(task.rows)), task.shard, task.shard.stored.by_position()
     if len(stored) < len(clips) and not recipe.index_only:
         check_mel(recipe)
     mels = StoredMels(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
     frame_bytes = mels.mel_channels * np.dtype(mels.mel_dtype).itemsize
     with path.open("wb") as out:
         for i, row in enumerate(clips):
-            row = replace(row, split=task.shard_id.split, bucket=task.shard_id.bucket, shard=task.shard_id.shard)
+            row = replace(row, split=shard.plan.id.split, bucket=shard.plan.id.bucket, shard=shard.plan.id.shard)
             try:
-                record, audio_sha256, sums, quality = _features(row, task, mels, recipe, stored.get(i))
+                record, audio_sha256, sums, quality = _features(row, shard, mels, recipe, stored.get(i))
             except AudioProblem as problem:
                 rows.append(replace(row, quality=None).rejected(problem.reason, problem.detail))
                 continue
@@ -89,21 +94,21 @@ def write_shard(recipe: RecordRecipe, task: ShardTask) -> Path:
             )  # fmt: skip
             records += 1
             if record.audio is not None:
-                bytes_with_mels += FRAME_BYTES + record.bytes_with_mel(task.shape.frames * frame_bytes)
+                bytes_with_mels += FRAME_BYTES + record.bytes_with_mel(shard.shape.frames * frame_bytes)
         size = out.tell()
-    shard = Shard(
-        file=with_digest(task.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
+    written = Shard(
+        file=with_digest(shard.plan.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
         bytes_with_mels=bytes_with_mels or size,
     )  # fmt: skip
-    done = Finished(shard=shard, settings=task.settings, clips=hashlib.sha256(task.rows).hexdigest())
-    write_rows(path, done, rows)
+    finished = Finished(shard=written, settings=shard.settings, clips=hashlib.sha256(task.rows).hexdigest())
+    write_rows(path, finished, rows)
     for file in (path, rows_beside(path)) if task.sync else ():
         atomic_files.sync_file(file)
     return path
 
 
 def _features(
-    row: IndexRow, task: ShardTask, mels: StoredMels, recipe: RecordRecipe, stored: StoredMel | None
+    row: IndexRow, shard: MissingShard, mels: StoredMels, recipe: RecordRecipe, stored: StoredMel | None
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
     """Return a clip's record, the digest of its audio, the sums of its mel, and its quality if audio was decoded.
 
@@ -112,24 +117,24 @@ def _features(
     if recipe.index_only:
         name = audio_name(row, recipe)
         none = np.empty((0, recipe.profile.mel_channels), recipe.config.shards.mel_dtype)
-        record = replace(_record(row, none, task, recipe), mel=none, mel_length=row.mel_length, audio=name)
+        record = replace(_record(row, none, shard, recipe), mel=none, mel_length=row.mel_length, audio=name)
         return record, "", (0.0, 0.0), None
     if stored is not None:
         record = mels.read_record(stored.path, stored.position, row.clip.id)
         mel = record.mel[: record.mel_length]
-        return _record(row, mel, task, recipe, record.crop), stored.audio_sha256, stored.sums, None
+        return _record(row, mel, shard, recipe, record.crop), stored.audio_sha256, stored.sums, None
     mel, samples, audio = read_mel(row, recipe)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):
         raise AudioProblem("non-finite mel", "the audio holds samples that are not numbers")
-    crop = crop_audio(samples, task.shape.frames, recipe.profile) if recipe.config.audio.crop_frames else None
-    return _record(row, mel, task, recipe, crop), audio.sha256, sums, audio.quality
+    crop = crop_audio(samples, shard.shape.frames, recipe.profile) if recipe.config.audio.crop_frames else None
+    return _record(row, mel, shard, recipe, crop), audio.sha256, sums, audio.quality
 
 
 def _record(
-    row: IndexRow, mel: np.ndarray, task: ShardTask, recipe: RecordRecipe, crop: CropAudio | None = None
+    row: IndexRow, mel: np.ndarray, shard: MissingShard, recipe: RecordRecipe, crop: CropAudio | None = None
 ) -> Record:
-    profile, shape = recipe.profile, task.shape
+    profile, shape = recipe.profile, shard.shape
     padded_frames, padded_tokens = (
         (shape.frames, shape.tokens) if recipe.config.shapes.pad_to_fixed_length else (len(mel), row.token_length)
     )
@@ -143,23 +148,10 @@ def _record(
         mel=padded,
         token_length=row.token_length,
         mel_length=len(mel),
-        speaker=task.speakers.get(row.clip.speaker, 0),
+        speaker=shard.speakers.get(row.clip.speaker, 0),
         language=recipe.language_id(row.clip.language),
         crop=crop,
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MissingShard:
-    """A shard that has to be written."""
-
-    plan: ShardPlan
-    speakers: dict[str, int]
-    """Named speakers of its clips, and their ids."""
-    settings: str
-    """Digest of all that decides its bytes but the clips."""
-    stored: StoredClips
-    """Its clips whose mels the previous cache holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,9 +172,9 @@ def find_missing(
     mel_files = {} if recipe.index_only else previous.mel_files(recipe.features)
     left, reused, missing = dict[str, Shard](), dict[str, Shard](), list[MissingShard]()
     for shard in plan.shards:
-        speakers = plan.speakers_of(shard)
+        shape, speakers = plan.shapes[shard.id.bucket], plan.speakers_of(shard)
         settings = shard_settings(
-            recipe.features, plan.shapes[shard.id.bucket], speakers, tokenizer=recipe.tokenizer.sha256,
+            recipe.features, shape, speakers, tokenizer=recipe.tokenizer.sha256,
             feature_version=FEATURE_VERSION, mel_check=recipe.mel_check, index_only=recipe.index_only,
         )  # fmt: skip
         if shard.file in staged:
@@ -193,7 +185,7 @@ def find_missing(
             group[shard.file] = done
         else:
             stored = previous.stored_mels(shard, mel_files)
-            missing.append(MissingShard(plan=shard, speakers=speakers, settings=settings, stored=stored))
+            missing.append(MissingShard(plan=shard, shape=shape, speakers=speakers, settings=settings, stored=stored))
     return ShardWork(staged=left, reused=reused, missing=missing)
 
 
@@ -212,14 +204,9 @@ def write_missing(
     progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
     tasks = (
         ShardTask(
-            file=shard.plan.file,
+            shard=shard,
             path=staging.unfinished(shard.plan.file),
-            settings=shard.settings,
-            shard_id=shard.plan.id,
-            shape=plan.shapes[shard.plan.id.bucket],
             rows=pack(clips.take(shard.plan.clips)),
-            speakers=shard.speakers,
-            stored=shard.stored,
             sync=pool.spans_machines,
         )
         for shard in sorted(missing, key=lambda shard: (-sizes[shard.plan.file], shard.plan.file))
