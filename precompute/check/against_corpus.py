@@ -33,7 +33,7 @@ from xtts.shared.errors import LockstepError, build_command
 
 _DEEP_CHUNK = 16
 _TOLERANCE = {"float32": MEL_TOLERANCE, "float16": 0.02}
-"""In log-mel, by stored type: for float16 two steps at the quiet end, which another FFT library may cause."""
+"""Largest difference in log-mel, by stored type: for float16 two steps at the quiet end, as of another FFT library."""
 
 
 def cache_request(cache: Path, data: Data, *, limit: int | None = None, exclude: Collection[str] = ()) -> BuildRequest:

@@ -48,7 +48,7 @@ class AudioFiles:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordRecipe(AudioFiles):
-    """How a clip becomes a record."""
+    """Settings, tokenizer and audio files that make a record of a clip."""
 
     config: Config
     tokenizer: Tokenizer

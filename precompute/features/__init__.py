@@ -1,1 +1,1 @@
-"""What workers do with a clip: compute its mel, filter it, reuse stored mels."""
+"""Work on a single clip: compute its mel, filter it, reuse its stored mel."""

@@ -19,12 +19,12 @@ class StoredMel:
     """A mel of the previous cache."""
 
     path: Path
-    """Its shard."""
+    """File of its shard."""
     position: int
-    """Of its record in the shard."""
+    """Position of its record in the shard."""
     audio_sha256: str
     sums: tuple[float, float]
-    """Of the mel, and of its squares."""
+    """Sum of the mel, and of its squares."""
 
 
 STORED_COLUMNS = ["split", "bucket", "shard", "corpus", "position", "audio_sha256", "mel_sum", "mel_square_sum"]
@@ -36,11 +36,11 @@ class StoredClips:
     """The clips of a task whose mels the previous cache holds."""
 
     positions: np.ndarray
-    """Of the clips in the task."""
+    """Positions of the clips in the task."""
     rows: bytes
-    """Their rows in that cache: a packed table with `STORED_COLUMNS`."""
+    """Rows of the clips in that cache: a packed table with `STORED_COLUMNS`."""
     files: Mapping[ShardId, Path]
-    """Its shards that hold them."""
+    """Shards of that cache with the mels."""
 
     def by_position(self) -> dict[int, StoredMel]:
         """Position in the task to the mel."""

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class BuildReport:
-    """What a build did."""
+    """Result of a build."""
 
     spec: CacheSpec
     rejected: Mapping[str, int]
     """Reason to clips."""
     letters: list[LetterCounts]
-    """Of each language."""
+    """Letter counts of each language."""
     unnormalised: int
     """Count of clips whose text is not normalised."""
     speakers: Mapping[str, int]
@@ -69,14 +69,14 @@ class BuildReport:
 
 @dataclass(frozen=True, kw_only=True)
 class _Work:
-    """What scan and plan show: the clips, the cache to be, and what is missing of it."""
+    """Results of scan and plan: the clips, the cache to be, and its missing shards."""
 
     recipe: RecordRecipe
     previous: PreviousCache
     clips: "pa.Table"
     """All clips after the scan, with the columns of an index."""
     letters: list[LetterCounts]
-    """Of each language."""
+    """Letter counts of each language."""
     plan: Plan
     shards: ShardWork
 
@@ -132,7 +132,7 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
 
 
 def explain_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> None:
-    """Say what `run_build` would do, and do nothing."""
+    """Say what `run_build` would do, and write nothing."""
     with ExitStack() as stack:
         stack.enter_context(disk_errors_explained(request.cache))
         if request.cache.is_dir():

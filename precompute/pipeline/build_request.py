@@ -35,7 +35,7 @@ TOKENISED_AGAIN = "all texts are tokenised again, the mels are taken from the ca
 
 @dataclass(frozen=True, kw_only=True)
 class BuildRequest:
-    """What to build from what, and how."""
+    """A cache to build, its corpora and settings."""
 
     corpora: Corpora
     cache: Path

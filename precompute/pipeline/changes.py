@@ -94,7 +94,7 @@ def _longest_clip(clips: "pa.Table", plan: Plan, profile: MelProfile) -> list[st
 
 
 def _work_ahead(work: ShardWork) -> str:
-    """What the build will do."""
+    """A line about the shards that will be written."""
     finished = len(work.staged) + len(work.reused)
     if not work.missing:
         return f"{finished} shards are finished, none is written"

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TOLERATED_LOSS = 0.02
-"""Of padding efficiency: if the previous padded lengths lose more, they are chosen again."""
+"""Loss of padding efficiency above which the previous padded lengths are chosen again."""
 _RECORD_OVERHEAD_BYTES = 256
 _BATCH = 2**12
 _SMALLEST_TARGET_BYTES = 2**22
 _ENOUGH_SHARDS = 64
-"""So many of a corpus keep all workers busy."""
+"""Shards of a corpus that keep all workers busy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class PlanColumns:
     corpus: np.ndarray
     """int32[N]: position in `corpora`."""
     speakers: list[str]
-    """With an empty name if clips have no speaker."""
+    """Names; an empty one if clips have no speaker."""
     corpora: list[str]
 
 
@@ -118,7 +118,7 @@ class Plan:
     speakers: list[str]
     shards: list[ShardPlan]
     columns: PlanColumns
-    """Of all clips."""
+    """Columns of all clips."""
 
     @cached_property
     def speaker_ids(self) -> dict[str, int]:

@@ -49,11 +49,11 @@ class PreviousCache:
 
     spec: CacheSpec | None = None
     tokenizer: Tokenizer | None = None
-    """None if its file is damaged."""
+    """Its tokenizer; None if the file is damaged."""
     rows: "pa.Table" = field(default_factory=lambda: index_schema().empty_table())
-    """Its index without repeated ids; empty if the file is damaged."""
+    """Rows of its index without repeated ids; empty if the file is damaged."""
     problem: str = ""
-    """What is damaged, as a line for the user."""
+    """A line about a damaged file, for the user."""
     folder: Path = Path()
     shards: Mapping[str, Shard] = field(default_factory=dict)
     """Reusable shards in the folder, by file without digest."""
@@ -79,7 +79,7 @@ class PreviousCache:
         self.unchanged = np.zeros(len(self.row_of_clip), np.uint8)
 
     def rows_between(self, start: int, end: int) -> tuple[np.ndarray, bytes]:
-        """Of the clips [start, end) those with rows, as offsets from `start`, and these rows, packed."""
+        """Return offsets from `start` of the clips in [start, end) with rows, and these rows, packed."""
         offsets = np.flatnonzero(self.row_of_clip[start:end] >= 0)
         return offsets, pack(self.rows.take(self.row_of_clip[start:end][offsets]))
 

@@ -16,7 +16,7 @@ from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectInfo, Objec
 from xtts.shared.storage.urls import StoreUrl
 
 _KEPT_SECONDS = 86_400.0
-"""How long replaced objects stay, for readers and builders that began earlier."""
+"""Time that replaced objects stay, for readers and builders that began earlier."""
 
 
 class RemoteCache:

@@ -55,14 +55,14 @@ if TYPE_CHECKING:
 
 _FEW_ROWS = 2**10
 _LEAST_CLIPS, _MOST_CLIPS = 64, 4096
-"""Of a task."""
+"""Limits of a task."""
 _ENOUGH_TASKS = 512
-"""So many keep all workers busy to the end."""
+"""Tasks that keep all workers busy to the end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scanner:
-    """What all tasks of a scan have in common."""
+    """Arguments of all tasks of a scan."""
 
     recipe: RecordRecipe
     same_audio: bool
@@ -95,7 +95,7 @@ class ScanResult:
     previous: np.ndarray
     """int64: rows of the clips that the previous cache has, in the table of all clips."""
     unchanged: np.ndarray
-    """uint8: of each of these flags such as `SAME_AUDIO`."""
+    """uint8: flags such as `SAME_AUDIO` of each of these."""
     letters: list[LetterCounts]
 
 

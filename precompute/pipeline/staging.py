@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 WORK_FOLDER = ".building"
 _METADATA_KEY = b"shard"
-"""Of the Arrow file with a shard's rows."""
+"""Key in the metadata of the Arrow file with a shard's rows."""
 
 
 def shard_settings(
@@ -53,14 +53,14 @@ class Finished:
     """A shard that was written, and digests of what decided its bytes."""
 
     shard: Shard
-    """As `cache.json` will list it."""
+    """Its entry in the future `cache.json`."""
     settings: str
     """Digest of all that decides the shard's bytes but the clips."""
     clips: str
     """Digest of the packed rows of its clips after the scan."""
 
     def holding(self, clips: "pa.Table", settings: str) -> Shard | None:
-        """The shard if it was written of these clips with these settings."""
+        """Return the shard if it was written from these clips with these settings."""
         same = (self.settings, self.clips) == (settings, hashlib.sha256(pack(clips)).hexdigest())
         return self.shard if same else None
 

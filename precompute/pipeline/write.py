@@ -46,7 +46,7 @@ class MissingShard:
     settings: str
     """Digest of all that decides its bytes but the clips."""
     stored: StoredClips
-    """Its clips whose mels the previous cache holds."""
+    """Those of its clips whose mels the previous cache holds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,12 +156,12 @@ def _record(
 
 @dataclass(frozen=True, kw_only=True)
 class ShardWork:
-    """Which shards of a plan are finished, by file without digest, and which are missing."""
+    """The finished shards of a plan, by file without digest, and the missing ones."""
 
     staged: Mapping[str, Shard]
-    """Those that an interrupted build left."""
+    """Shards that an interrupted build left."""
     reused: Mapping[str, Shard]
-    """Those of the previous cache."""
+    """Shards of the previous cache."""
     missing: list[MissingShard]
 
 

@@ -56,7 +56,7 @@ class Shard(_SpecPart):
     bytes: Count
     sha256: Digest
     bytes_with_mels: Count
-    """If records name audio, bytes of the same shard with mels; else `bytes`. Decides the order of the clips."""
+    """Bytes of the same shard with mels, if records name audio; else `bytes`. Decides the order of the clips."""
 
 
 class Bucket(_SpecPart):
@@ -126,7 +126,7 @@ class CacheSpec(_SpecPart):
     weights: dict[str, Weight]
     """Corpus to its sampling weight, unless that is 1."""
     audio_folders: dict[str, str]
-    """If records name audio: corpus to its absolute folder, an empty name for the corpus without one. Else empty."""
+    """Corpus to its absolute folder, if records name audio; else empty. An empty name for the corpus without one."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
     feature_version: Count

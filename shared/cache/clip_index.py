@@ -46,7 +46,7 @@ class ShardId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """What the corpus says of a clip."""
+    """A clip as its corpus describes it."""
 
     id: str
     speaker: str
@@ -108,20 +108,20 @@ class IndexRow:
     """Frames, from the header of the file; from decoding if silence is trimmed."""
     seconds: float = 0.0
     notes: str = ""
-    """What is done to the audio: resampled, mixed down, trimmed."""
+    """Changes of the audio: resampled, mixed down, trimmed."""
     split: str = ""
-    """With bucket, shard and corpus: the shard that holds the clip, or for which it was rejected."""
+    """Identifies, with bucket, shard and corpus, the shard that holds the clip, or for which it was rejected."""
     bucket: int = UNKNOWN
     shard: int = UNKNOWN
     position: int = UNKNOWN
-    """Of the record in the shard, from 0."""
+    """Position of the record in the shard, from 0."""
     record_sha256: str = ""
     """Digest of the record's payload."""
     mel_sum: float = 0.0
     """Sum of the stored log-mel over the true frames; gives, with the next, statistics without reading shards."""
     mel_square_sum: float = 0.0
     quality: SignalQuality | None = None
-    """None if it was not measured, as in a cache without mels."""
+    """Quality of the samples; None if it was not measured, as in a cache without mels."""
 
     @property
     def is_kept(self) -> bool:
