@@ -27,20 +27,18 @@ from xtts.trainer.model.reference_encoder import (
     warping_matrices,
 )
 
-NOBODY = Conditioning()
+NO_CONDITIONING = Conditioning()
 """For a model of one voice and one language."""
 SIGMA_MIN = 1e-4
 """Standard deviation of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
 
 
 class MelScale(NamedTuple):
-    """What the numbers of a corpus' mels mean: natural-log magnitude, and the units in which the model computes."""
+    """Scale of the corpus' mels, natural-log magnitudes: the model computes in units of mean 0 and deviation 1."""
 
     channels: int
     mean: float
-    """Becomes 0."""
     deviation: float
-    """Becomes 1."""
     silence: float = mel_profile("hifigan").silence
     """Pads generated mels after their end."""
     hertz: Sequence[float] = ()
@@ -48,16 +46,16 @@ class MelScale(NamedTuple):
 
 
 class AlignedClips(NamedTuple):
-    """What is known of a batch before the flow: nothing here depends on the flow's time and noise."""
+    """Everything computed of a batch that does not depend on the flow's time and noise."""
 
     target: tf.Tensor
     """float32[B, T, M], the mel in normalised units."""
     frame_mask: tf.Tensor
     """bool[B, T, 1], true inside a clip."""
     scored: tf.Tensor
-    """bool[B, T, 1], the frames that prior and flow count: frame_mask without the leaked frames."""
+    """bool[B, T, 1], the frames that the prior and flow losses count: frame_mask without the leaked frames."""
     text: tf.Tensor
-    """[B, T, D], the text as the decoder gets it in each frame."""
+    """[B, T, D], input of the decoder."""
     conditioning: Conditioning
     prior: tf.Tensor
     """float32[B], loss per clip."""
@@ -66,11 +64,14 @@ class AlignedClips(NamedTuple):
 
 
 class TimedTokens(NamedTuple):
-    """Texts before their mels are drawn: [B, L, D], float32[B, L, M] in normalised mel units, frames int32[B, L]."""
+    """Encoded texts and their durations, from which mels are generated."""
 
     encodings: tf.Tensor
+    """[B, L, D]."""
     mean: tf.Tensor
+    """float32[B, L, M] in normalised mel units."""
     durations: tf.Tensor
+    """int32[B, L], frames."""
 
 
 class AcousticModel(keras.Model):  # type: ignore[misc]
@@ -80,13 +81,13 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self, config: ModelConfig, vocabularies: Vocabularies, mel: MelScale, *, dtype_policy: str = "float32",
         seed: int = 0,
     ) -> None:  # fmt: skip
-        """dtype_policy: float32 or mixed_bfloat16."""
+        """Create the model; dtype_policy: float32 or mixed_bfloat16."""
         dtype = keras.DTypePolicy(dtype_policy)
         super().__init__(dtype=dtype, name="acoustic_model")
         seeds = itertools.count(seed * 100_003)
         self.config, self.mel_channels = config, mel.channels
         self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
-        if not config.has_speaker_table:  # next to one of all speakers a reference may carry no information
+        if not config.has_speaker_table:  # beside a table of all speakers a reference may carry no information
             vocabularies = vocabularies._replace(speakers=1)
         self.encoder = TextEncoder(config, vocabularies, seeds, dtype=dtype)
         self.mean_projection = keras.layers.Dense(
@@ -116,12 +117,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     def encode(
         self, tokens: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, seed: tf.Tensor | None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """(encodings [B, L, D], mean float32[B, L, M] in normalised mel units) of tokens int32[B, L]."""
+        """Encode tokens int32[B, L]: (encodings [B, L, D], mean float32[B, L, M] in normalised mel units)."""
         encodings = self.encoder(tokens, valid, conditioning, seed)
         return encodings, self.mean_projection(encodings)
 
     def encode_reference(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
-        """Voice latents of recordings: [B, N, D]. `ValueError` for a model without a reference encoder.
+        """Encode recordings as voice latents [B, N, D]; `ValueError` for a model without a reference encoder.
 
         mel: [B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
         """
@@ -133,14 +134,14 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
     def _with_voice(
         self, target: tf.Tensor, mel_length: tf.Tensor, conditioning: Conditioning, seed: tf.Tensor | None
     ) -> tuple[Conditioning, tf.Tensor]:
-        """(conditioning with each clip's voice, leaked frames bool[B, T, 1]); only for a model with latents."""
+        """Add each clip's voice: (conditioning, leaked frames bool[B, T, 1]); only for a model with voice latents."""
         voice, leaked = self.reference.encode_crops(  # type: ignore[union-attr]
             target, mel_length, conditioning.speaker, seed
         )
         return conditioning._replace(voice=voice), leaked
 
     def normalise(self, mel: tf.Tensor, frame_mask: tf.Tensor) -> tf.Tensor:
-        """Natural-log magnitude to the units of the flow, zero outside the clip: float32[B, T, M].
+        """Normalise natural-log magnitudes: float32[B, T, M], zero outside the clip.
 
         mel: [B, T, M] as stored. All mels enter the model here, so that it never computes in float16.
         """
@@ -148,9 +149,9 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
     def align(
         self, tokens: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor, *,
-        conditioning: Conditioning = NOBODY,
+        conditioning: Conditioning = NO_CONDITIONING,
     ) -> tf.Tensor:  # fmt: skip
-        """Duration of each token of a recording in frames: int32[B, L]; arguments as in `align_clips`."""
+        """Align recordings with their texts: frames of each token, int32[B, L]; arguments as in `align_clips`."""
         target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
         if self.reference is not None:
             conditioning, _ = self._with_voice(target, mel_length, conditioning, None)
@@ -161,10 +162,10 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self, token_length: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None = None, *,
         micro_batches: int = 1, least: float = 1.0,
     ) -> dict[str, tf.Tensor]:  # fmt: skip
-        """Number of values in each sum of `loss_sums` over a batch: float32[] each.
+        """Count the values in each sum of `loss_sums` over a batch: float32[] each.
 
-        token_length, mel_length and speaker: int32[B], micro_batches: how many equal parts `loss_sums` gets the batch
-        in, least: 1 to divide by, 0 to add up those of several batches.
+        token_length, mel_length and speaker: int32[B], micro_batches: number of equal parts in which `loss_sums` gets
+        the batch, least: lower limit of the counts, 1 to divide by them, 0 to add up those of several batches.
         """
         frames = tf.reduce_sum(mel_length)
         if self.reference is not None:
@@ -173,7 +174,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return self.counts_of(tf.maximum(tf.cast(frames, tf.float32), least), tf.maximum(tokens, least))
 
     def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> dict[str, tf.Tensor]:
-        """Number of values in each sum of `loss_sums` over so many frames and tokens."""
+        """Count the values in each sum of `loss_sums` over `frames` frames and `tokens` tokens."""
         values = frames * self.mel_channels
         return {"prior": values, "flow": values, "duration": tokens}
 
@@ -185,11 +186,11 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         mel_length: tf.Tensor,
         *,
         random: RandomInputs,
-        conditioning: Conditioning = NOBODY,
+        conditioning: Conditioning = NO_CONDITIONING,
     ) -> dict[str, tf.Tensor]:
-        """Losses per clip, summed over its frames and channels or its tokens: float32[B] each.
+        """Compute the losses of each clip, summed over its frames and channels or its tokens: float32[B] each.
 
-        The arguments are those of `align_clips` and `flow_loss`, in which the random numbers have their uses.
+        The arguments are those of `align_clips` and `flow_loss`, which use the random numbers.
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
         constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
         """
@@ -207,16 +208,16 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         mel_length: tf.Tensor,
         *,
         dropout_seed: tf.Tensor | None,
-        conditioning: Conditioning = NOBODY,
+        conditioning: Conditioning = NO_CONDITIONING,
     ) -> AlignedClips:
         """Compute what does not depend on the flow: voice, alignment, `prior` and `duration` losses.
 
         tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
         dropout_seed: int32[2] | None.
-        The dropout seed also draws which clips get the null condition, which crop gives a clip its voice, and where it
-        is cut; without a seed it is the middle of the speaker's next clip in the batch. Frames inside a clip's own crop
-        leak through the latents, so prior and flow, which train the latents, exclude them. Durations count for all
-        tokens: their gradient never reaches the latents.
+        The dropout seed also draws which speakers get another voice, and the reference of each clip: another clip of
+        the speaker and the position of the crop (without a seed, the middle of the speaker's next clip in the batch).
+        Frames inside a clip's own crop leak through the latents, so prior and flow, which train the latents, exclude
+        them. Durations count for all tokens: their gradient never reaches the latents.
         """
         valid = length_mask(token_length, tokens.shape[1])
         frame_mask = length_mask(mel_length, mel.shape[1])
@@ -239,29 +240,29 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         )  # fmt: skip
 
     def flow_loss(self, clips: AlignedClips, noise: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
-        """Squared error of the vector field at one flow time per clip, summed over the clip: float32[B].
+        """Sum the squared error of the vector field over each clip, at one flow time per clip: float32[B].
 
         noise: float32[B, T, M], standard normal, time: float32[B] in 0..1.
         """
         noise = apply_mask(noise, clips.frame_mask)
         # Optimal-transport path (Matcha-TTS, eq. 3): noise at time 0, the mel (nearly) at time 1.
-        moment = time[:, tf.newaxis, tf.newaxis]
-        noisy = (1.0 - (1.0 - SIGMA_MIN) * moment) * noise + moment * clips.target
+        t = time[:, tf.newaxis, tf.newaxis]
+        noisy = (1.0 - (1.0 - SIGMA_MIN) * t) * noise + t * clips.target
         condition = self.decoder.condition(time, clips.conditioning)
         field = self.decoder(noisy, clips.text, clips.frame_mask, condition)
         return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
 
     def generate(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, schedule: tf.Tensor,
-        temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NOBODY,
+        temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NO_CONDITIONING,
         wanted_frames: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
-        schedule: float32[N, 3], of `sampling_schedule`, temperature: float32[], scale of the noise,
-        speed: float32[], 2.0 speaks twice as fast, wanted_frames: int32[B], frames of the whole clip instead of a
-        speed, at least its tokens; 0 or no tensor: what the durations sum up to.
+        schedule: float32[N, 3], see `sampling_schedule`, temperature: float32[], scale of the noise,
+        speed: float32[], 2.0 speaks twice as fast, wanted_frames: int32[B], length of the clip instead of a speed, at
+        least one frame per token; 0 or no tensor for what the durations sum up to.
         The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
@@ -280,12 +281,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         """Encode the text and predict its durations; longest: most frames of one token, the others as in `generate`."""
         valid = length_mask(token_length, axis_size(tokens, 1))
         encodings, mean = self.encode(tokens, valid, conditioning, None)
-        log_frames, inside = self.duration_predictor(encodings, valid, None), valid[..., 0]
-        # No token lasts longer than the whole shape: an untrained predictor must not overflow the exponential.
+        log_frames, token_mask = self.duration_predictor(encodings, valid, None), valid[..., 0]
+        # No token is longer than the bucket's frames: an untrained predictor must not overflow the exponential.
         predicted = tf.exp(tf.minimum(log_frames, math.log(longest))) / speed
-        exact = apply_mask(tf.maximum(predicted, 1.0), inside)
+        exact = apply_mask(tf.maximum(predicted, 1.0), token_mask)
         if wanted_frames is not None:
-            fitted = fit_durations(predicted, wanted_frames, inside)
+            fitted = fit_durations(predicted, wanted_frames, token_mask)
             exact = tf.where(wanted_frames[:, tf.newaxis] > 0, fitted, exact)
         return TimedTokens(encodings, mean, round_durations(exact))
 
@@ -293,9 +294,10 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, schedule: tf.Tensor,
         conditioning: Conditioning,
     ) -> tf.Tensor:  # fmt: skip
-        """Mel of timed tokens: float32[B, T, M], T the frames of the noise, which is already scaled by the temperature.
+        """Generate the mel of timed tokens: float32[B, T, M], natural-log magnitude.
 
-        mel_length: int32[B], sums of the durations; schedule: float32[N, 3], of `sampling_schedule`.
+        mel_length: int32[B], sums of the durations; noise: float32[B, T, M], already scaled by the temperature;
+        schedule: float32[N, 3], see `sampling_schedule`.
         """
         frames = axis_size(noise, 1)
         frame_mask = length_mask(mel_length, frames)
@@ -305,7 +307,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
 
 def duration_deviance(log_frames: tf.Tensor, durations: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Gamma deviance of the durations, close to the squared error of their logarithms: -> float32[B].
+    """Sum the gamma deviance of the durations of each clip, close to the squared error of their logs: float32[B].
 
     log_frames: float32[B, L], predicted, durations: int32[B, L], valid: bool[B, L, 1]. A token without a frame (in a
     clip with fewer frames than tokens) counts as one frame.
@@ -319,5 +321,5 @@ def duration_deviance(log_frames: tf.Tensor, durations: tf.Tensor, valid: tf.Ten
 
 
 def sum_of_squares(error: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """error: float32[B, N, D], valid: bool[B, N, 1] -> float32[B]; padding counts as 0, even NaN."""
+    """Sum error: float32[B, N, D] squared over each clip, float32[B]; padding counts as 0, even NaN."""
     return tf.reduce_sum(tf.square(apply_mask(error, valid)), axis=[1, 2])

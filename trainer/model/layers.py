@@ -1,11 +1,13 @@
 """Layers of the acoustic model: masked convolutions, rotary self-attention, ConvNeXt blocks with adaptive norms.
 
-Letters: B batch, L tokens, T frames, N either of the two, D width, C width of the condition, K kernel. `valid` is
+Letters: B batch, L tokens, T frames, N tokens or frames, D width, C width of the condition, K kernel. `valid` is
 bool[B, N, 1], true inside a clip's length. Weights are the only variables: dropout is keyed by a seed passed in.
 """
 
 import math
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TypeVar
 
 import keras
 import tensorflow as tf
@@ -16,34 +18,27 @@ Seeds = Iterator[int]
 """One seed per weight, in construction order, so that initial weights are a function of one seed."""
 
 
+_Layer = TypeVar("_Layer", bound=keras.layers.Layer)
+
+
 def glorot(seeds: Seeds) -> keras.initializers.Initializer:
-    """Initializer of a matrix."""
+    """Return the initializer of a matrix."""
     return keras.initializers.GlorotUniform(seed=next(seeds))
 
 
-def embedding_table(
-    rows: int, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
-) -> keras.layers.Embedding | None:
-    """An embedding [rows, width]; None for fewer than two rows."""
-    if rows < 2:
-        return None
-    initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
-    return keras.layers.Embedding(rows, width, initial, dtype=dtype, name=name)
-
-
 def axis_size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
-    """Size of an axis: a number where the shape is locked, as in training; int32[] in an exported graph of any size."""
+    """Size of an axis: int where the shape is static, as in training; int32[] in an exported graph of any size."""
     size: int | None = x.shape[axis]
     return tf.shape(x)[axis] if size is None else size
 
 
 def length_mask(length: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
-    """length: int32[B] -> bool[B, size, 1], true inside the length."""
+    """Mask of sequences, true inside their length: int32[B] -> bool[B, size, 1]."""
     return (tf.range(size) < length[:, tf.newaxis])[..., tf.newaxis]
 
 
 def apply_mask(x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """`x` with zeros outside the clip: a select, not a product, so that it also masks NaN."""
+    """Set `x` to zero outside the clip: by a select, not a product, so that NaN is masked too."""
     return tf.where(valid, x, tf.zeros([], x.dtype))
 
 
@@ -56,7 +51,7 @@ def sinusoids(position: tf.Tensor, width: int) -> tf.Tensor:
 
 
 def rotate(x: tf.Tensor) -> tf.Tensor:
-    """Rotary positions (RoFormer, 2104.09864, eq. 34): [B, heads, L, D] turned by angles that grow with L."""
+    """Apply rotary positions (RoFormer, 2104.09864, eq. 34): rotate [B, heads, L, D] by angles that grow along L."""
     position = tf.cast(tf.range(axis_size(x, -2)), tf.float32)
     sine, cosine = tf.split(sinusoids(position, x.shape[-1]), 2, -1)
     first, second = tf.split(tf.cast(x, tf.float32), 2, axis=-1)
@@ -74,18 +69,18 @@ def attention_logits(query: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
 
 @tf.custom_gradient  # type: ignore[untyped-decorator]
 def normalise(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
-    """Mean 0 and variance 1 over the last axis, without learnt scale and shift: float32[..., D] -> float32[..., D].
+    """Normalise to mean 0 and variance 1 over the last axis, without scale and shift: float32[..., D] -> same shape.
 
-    Differentiated as in "Layer normalization", 1607.06450, with the statistics put in: the rules for mean and variance
-    one by one take twice as many sums, and sums are what a device starts kernels for.
+    The gradient is that of "Layer normalization", 1607.06450, with mean and variance substituted: differentiating them
+    separately takes twice as many reductions, and each reduction is a kernel on the device.
     """
     centred = x - tf.reduce_mean(x, axis=-1, keepdims=True)
     scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centred), axis=-1, keepdims=True) + 1e-5)
     normed = centred * scale
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
-        along = tf.reduce_mean(upstream * normed, axis=-1, keepdims=True)
-        return scale * (upstream - tf.reduce_mean(upstream, axis=-1, keepdims=True) - normed * along)
+        projection = tf.reduce_mean(upstream * normed, axis=-1, keepdims=True)
+        return scale * (upstream - tf.reduce_mean(upstream, axis=-1, keepdims=True) - normed * projection)
 
     return normed, gradient
 
@@ -99,23 +94,52 @@ class LayerNorm(keras.layers.LayerNormalization):  # type: ignore[misc]
         return tf.cast(normalise(tf.cast(x, tf.float32)) * scale + shift, x.dtype)
 
 
-class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
+class Block(keras.layers.Layer):  # type: ignore[misc]
+    """A layer made of layers. `build` creates the weights of all that were added, under the path of the block."""
+
+    def __init__(self, *, dtype: keras.DTypePolicy, name: str, autocast: bool = True) -> None:
+        super().__init__(dtype=dtype, name=name, autocast=autocast)
+        self._builds: list[Callable[[], None]] = []
+
+    def add_layer(self, layer: _Layer, *shape: tuple[int | None, ...] | None) -> _Layer:
+        """Return `layer`, to be built for inputs of `shape`; without one if it is a `Block`, which knows its own."""
+        self._builds.append(partial(layer.build, *shape))
+        return layer
+
+    def add_dense(
+        self, inputs: int, outputs: int, initializer: keras.initializers.Initializer | str, name: str, **options: object
+    ) -> keras.layers.Dense:
+        """Add a projection from `inputs` to `outputs` channels."""
+        options = {"dtype": self.dtype_policy, **options}
+        return self.add_layer(
+            keras.layers.Dense(outputs, kernel_initializer=initializer, name=name, **options), (None, inputs)
+        )
+
+    def add_norm(self, width: int, name: str) -> LayerNorm:
+        """Add a layer norm of `width` channels."""
+        return self.add_layer(LayerNorm(dtype=self.dtype_policy, name=name), (None, width))
+
+    def add_table(self, rows: int, width: int, seeds: Seeds, name: str) -> keras.layers.Embedding | None:
+        """Add an embedding [rows, width]; None for fewer than two rows, from which there is nothing to choose."""
+        if rows < 2:
+            return None
+        initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
+        return self.add_layer(keras.layers.Embedding(rows, width, initial, dtype=self.dtype_policy, name=name), None)
+
+    def build(self) -> None:
+        """Create the weights."""
+        for build in self._builds:
+            build()
+
+
+class SelfAttention(Block):
     """Multi-head self-attention with rotary positions among the valid tokens of a clip."""
 
     def __init__(self, width: int, heads: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
         super().__init__(dtype=dtype, name=name)
         self.width, self.heads = width, heads
-        self.qkv = keras.layers.Dense(
-            3 * width, use_bias=False, kernel_initializer=glorot(seeds), dtype=dtype, name="qkv"
-        )
-        self.output_projection = keras.layers.Dense(
-            width, kernel_initializer=glorot(seeds), dtype=dtype, name="output_projection"
-        )
-
-    def build(self) -> None:
-        """Create the weights."""
-        self.qkv.build((None, self.width))
-        self.output_projection.build((None, self.width))
+        self.qkv = self.add_dense(width, 3 * width, glorot(seeds), "qkv", use_bias=False)
+        self.output_projection = self.add_dense(width, width, glorot(seeds), "output_projection")
 
     def call(self, x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1] -> [B, L, D]."""
@@ -123,33 +147,26 @@ class SelfAttention(keras.layers.Layer):  # type: ignore[misc]
         head_width = width // self.heads
         heads = tf.reshape(self.qkv(x), [batch, tokens, 3, self.heads, head_width])
         query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
-        # Finite, so that a padding row, with all keys masked, gets a uniform softmax and not NaN.
+        # Finite, so that a padding row, whose keys are all masked, gets a uniform softmax instead of NaN.
         bias = tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
         weights = tf.nn.softmax(attention_logits(rotate(query), rotate(key)) + bias)
         mixed = tf.matmul(tf.cast(weights, value.dtype), value)
         return self.output_projection(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [batch, tokens, width]))
 
 
-class TransformerBlock(keras.layers.Layer):  # type: ignore[misc]
+class TransformerBlock(Block):
     """Pre-norm Transformer block: self-attention, then a two-layer perceptron."""
 
     def __init__(
         self, width: int, heads: int, expansion: int, rate: float, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
     ) -> None:
         super().__init__(dtype=dtype, name=name)
-        self.width, self.hidden, self.rate = width, expansion * width, rate
-        self.attention_norm = LayerNorm(dtype=dtype, name="attention_norm")
-        self.attention = SelfAttention(width, heads, seeds, dtype=dtype, name="attention")
-        self.ffn_norm = LayerNorm(dtype=dtype, name="ffn_norm")
-        self.ffn_in = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_in")
-        self.ffn_out = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="ffn_out")
-
-    def build(self) -> None:
-        """Create the weights."""
-        for layer in (self.attention_norm, self.ffn_norm, self.ffn_in):
-            layer.build((None, self.width))
-        self.attention.build()
-        self.ffn_out.build((None, self.hidden))
+        self.rate, hidden = rate, expansion * width
+        self.attention_norm = self.add_norm(width, "attention_norm")
+        self.attention = self.add_layer(SelfAttention(width, heads, seeds, dtype=dtype, name="attention"))
+        self.ffn_norm = self.add_norm(width, "ffn_norm")
+        self.ffn_in = self.add_dense(width, hidden, glorot(seeds), "ffn_in")
+        self.ffn_out = self.add_dense(hidden, width, glorot(seeds), "ffn_out")
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, D]."""
@@ -158,8 +175,8 @@ class TransformerBlock(keras.layers.Layer):  # type: ignore[misc]
         return x + dropout(self.ffn_out(hidden), self.rate, fold_seed(seed, 1))
 
 
-class ConvolutionBlock(keras.layers.Layer):  # type: ignore[misc]
-    """Masked convolution along the sequence, activation, layer norm, dropout; residual where the width stays."""
+class ConvolutionBlock(Block):
+    """Masked convolution along the sequence, activation, layer norm, dropout; residual if the width stays the same."""
 
     def __init__(
         self, width: int, out: int, kernel: int, rate: float, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
@@ -169,15 +186,11 @@ class ConvolutionBlock(keras.layers.Layer):  # type: ignore[misc]
         # Measured inside XLA on 2 cores, forward | with gradient, ms: [8, 80, 128] K=5 the op 1.0 | 1.9, K slices
         # side by side and one matmul 0.9 | 2.2, a sum of K matmuls 1.0 | 2.2; [8, 312, 128] K=3 the op 1.7 | 4.8,
         # slices 1.7 | 3.7. No clear winner here; GPUs have kernels for the op.
-        self.convolution = keras.layers.Conv1D(
+        convolution = keras.layers.Conv1D(
             out, kernel, padding="same", kernel_initializer=glorot(seeds), dtype=dtype, name="convolution"
         )
-        self.norm = LayerNorm(dtype=dtype, name="norm")
-
-    def build(self) -> None:
-        """Create the weights."""
-        self.convolution.build((None, None, self.width))
-        self.norm.build((None, self.out))
+        self.convolution = self.add_layer(convolution, (None, None, width))
+        self.norm = self.add_norm(out, "norm")
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, out]."""
@@ -186,20 +199,15 @@ class ConvolutionBlock(keras.layers.Layer):  # type: ignore[misc]
         return x + hidden if self.width == self.out else hidden
 
 
-class TimeEmbedding(keras.layers.Layer):  # type: ignore[misc]
-    """Flow time as a condition: sinusoids and a two-layer perceptron (DiT, 2212.09748)."""
+class TimeEmbedding(Block):
+    """Embedding of the flow time: sinusoids and a two-layer perceptron (DiT, 2212.09748)."""
 
     def __init__(self, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
         # bfloat16 would round times to 256 values.
         super().__init__(dtype=dtype, autocast=False, name=name)
         self.width = width
-        self.first = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="first")
-        self.second = keras.layers.Dense(width, kernel_initializer=glorot(seeds), dtype=dtype, name="second")
-
-    def build(self) -> None:
-        """Create the weights."""
-        self.first.build((None, self.width))
-        self.second.build((None, self.width))
+        self.first = self.add_dense(width, width, glorot(seeds), "first")
+        self.second = self.add_dense(width, width, glorot(seeds), "second")
 
     def call(self, time: tf.Tensor) -> tf.Tensor:
         """time: float32[B] in 0..1 -> [B, D]."""

@@ -7,7 +7,7 @@ from four_clips import CHANNELS, EULER, KEYS, VOCABULARY, clips, evaluate, losse
 from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
 from xtts.trainer.engine.train_state import decays
-from xtts.trainer.model.acoustic_model import NOBODY, AcousticModel, MelScale, duration_deviance
+from xtts.trainer.model.acoustic_model import NO_CONDITIONING, AcousticModel, MelScale, duration_deviance
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 
 
@@ -111,7 +111,7 @@ def test_a_clip_has_the_frames_that_are_asked_for_and_another_keeps_its_own():
 
     def durations(wanted_frames=None):
         timed = model.time_tokens(
-            tokens, tf.constant([8, 5]), longest=99, speed=tf.constant(1.0), conditioning=NOBODY,
+            tokens, tf.constant([8, 5]), longest=99, speed=tf.constant(1.0), conditioning=NO_CONDITIONING,
             wanted_frames=wanted_frames,
         )  # fmt: skip
         return timed.durations.numpy()

@@ -72,10 +72,10 @@ def decoder(request):
     return built
 
 
-def test_frame_places_are_exact_beyond_the_bits_of_tf32(decoder, monkeypatch):
+def test_token_spans_are_exact_beyond_the_bits_of_tf32(decoder, monkeypatch):
     features = []
     made = module.position_features
-    monkeypatch.setattr(module, "position_features", lambda *place: features.append(made(*place)) or features[0])
+    monkeypatch.setattr(module, "position_features", lambda *spans: features.append(made(*spans)) or features[0])
     monkeypatch.setattr(tf, "matmul", tf32_matmul)
     durations = np.full([1, 1_500], 5)
     durations[0, 7], frames = 2_049, 1_499 * 5 + 2_049

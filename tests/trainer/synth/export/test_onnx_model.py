@@ -16,7 +16,7 @@ from onnx_graphs import hifigan
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.model.acoustic_model import NOBODY
+from xtts.trainer.model.acoustic_model import NO_CONDITIONING
 from xtts.trainer.synth.export import onnx_graph, onnx_model
 from xtts.trainer.synth.export.export_command import ONNX, export
 from xtts.trainer.synth.export.model_card import CardOptions
@@ -84,7 +84,7 @@ def test_sentences_are_tensorflows(tensorflow_synthesizer, onnx_folder, speed):
         tokens[0, :length] = random.integers(2, 30, length)
         mel, frames, _ = tensorflow_synthesizer.model.generate(
             tf.constant(tokens), tf.constant([length]), noise=noise, temperature=0.667,
-            schedule=tf.constant(OPTIONS.schedule), speed=speed, conditioning=NOBODY,
+            schedule=tf.constant(OPTIONS.schedule), speed=speed, conditioning=NO_CONDITIONING,
         )  # fmt: skip
         asked = inputs(tokens[0, :length], noise=noise, length_scale=1.0 / speed)
         expected = mel[0, : int(frames[0])].numpy().T
