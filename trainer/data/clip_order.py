@@ -1,18 +1,17 @@
-"""The order of the clips: a pure function of (seed, epoch), with a position of a few integers.
+"""The order of the clips: a pure function of (seed, epoch), whose position is a few integers.
 
 Each bucket is an endless stream of its N clips, epoch after epoch. An epoch shuffles the bucket's shards and cuts them
 into groups. The shards of a group are read round-robin, one record at a time. Each starts at a record drawn for the
 epoch and wraps around, so that other clips meet in every epoch. That stream is cut into blocks, and each block is
-shuffled as a whole. Blocks draw evenly from all shards of their group, and are of even size, so that none is tiny.
-Where a block begins in each shard has a closed form: resuming skips the earlier records of one group and reads at most
-one block. Batches ignore the ends of epochs: nothing is dropped, and the clips left over open the next epoch. The next
-bucket is drawn with probability proportional to the batches each has left in the epoch.
+shuffled. Blocks draw evenly from all shards of their group and have nearly the same size, so that none is tiny. The
+first record of a block in each shard has a closed form: resuming skips the earlier records of one group and reads at
+most one block. Batches ignore the ends of epochs: nothing is dropped, and the clips left over open the next epoch. The
+next bucket is drawn with probability proportional to the batches each has left in the epoch.
 
-A bucket mixes a stream of each corpus that it holds, clip by clip, which know nothing of the others. An epoch takes a
-fixed number of clips of each, spread evenly over it: a corpus of N clips with weight w gives round(w N) of them. Its
-own stream goes on in the next epoch, so that 0.5 takes every clip once in two epochs, and 2 takes it twice in one. A
-batch therefore holds every corpus in its proportion, and a position of the mixture is a position in each stream, in
-closed form.
+A bucket mixes, clip by clip, one independent stream for each of its corpora. An epoch takes a fixed number of clips of
+each, spread evenly over it: a corpus of N clips with weight w gives round(w N) of them. Its own stream goes on in the
+next epoch, so that weight 0.5 takes every clip once in two epochs, and 2 takes it twice in one. A batch therefore holds
+every corpus in proportion, and a position of the mixture is a position in each stream, in closed form.
 """
 
 from bisect import bisect_right
@@ -23,11 +22,11 @@ import numpy as np
 import tensorflow as tf
 
 _BUCKET_DRAW, _SHARDS, _RECORDS = 0, 1, 2
-"""First constant folded into a key, so that no two uses share random numbers."""
+"""First value folded into a key, so that no two uses share random numbers."""
 
 
 def fold(seed: tf.Tensor | int, *values: tf.Tensor | int) -> tf.Tensor:
-    """A stateless key int64[2] from the seed and the values that identify its use."""
+    """Derive a stateless key int64[2] from the seed and the values that identify its use."""
     key = tf.stack([tf.cast(seed, tf.int64), tf.constant(0, tf.int64)])
     for value in values:
         key = tf.random.experimental.stateless_fold_in(key, tf.cast(value, tf.int64), alg="philox")
@@ -35,54 +34,54 @@ def fold(seed: tf.Tensor | int, *values: tf.Tensor | int) -> tf.Tensor:
 
 
 def permutation(key: tf.Tensor, size: tf.Tensor | int) -> tf.Tensor:
-    """int64[size]: range(size), shuffled by `key`."""
+    """Shuffle range(size) by `key`: int64[size]."""
     draws = tf.random.stateless_uniform([size], key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
     return tf.argsort(draws, stable=True)
 
 
 def part_size(total: int, most: int) -> int:
-    """Split `total` into the fewest even parts of at most `most`: the size of each; the last may be smaller."""
+    """Size of the parts if `total` is split evenly into the fewest of at most `most`; the last may be smaller."""
     return -(-total // -(-total // most))
 
 
-def interleaved(counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """(shard, round) of each record when shards are read round-robin, int64[sum(counts)] each."""
+def round_robin(counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """(shard, round) of each record when shards of `counts` records are read in turn, int64[sum(counts)] each."""
     shards = np.repeat(np.arange(len(counts)), counts)
     rounds = np.concatenate([np.arange(count) for count in counts])
-    turns = np.lexsort((shards, rounds))
-    return shards[turns], rounds[turns]
+    order = np.lexsort((shards, rounds))
+    return shards[order], rounds[order]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockPlace:
-    """Where a position of the stream is stored."""
+class BlockPosition:
+    """A position of the stream, by group and block."""
 
     group: int
-    """Group number, counted over all epochs."""
+    """Number of the group, counted over all epochs."""
     shards: tuple[int, ...]
     """Shards of the group, in reading order."""
-    begins: tuple[int, ...]
+    first_records: tuple[int, ...]
     """First record read in each of them."""
     block: int
-    """Block number, counted from the start of the group."""
+    """Number of the block, counted from the start of the group."""
     start: int
     """Clips of the group before the block."""
-    visited: int
+    consumed: int
     """Clips of the block before the position."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BucketOrder:
-    """The stream of one bucket: which shard and record hold its n-th clip."""
+    """The stream of one bucket: the shard and record of its n-th clip."""
 
     seed: int
     bucket: int
     shard_records: tuple[int, ...]
     """Records in each shard."""
     open_shards: int
-    """Most shards read round-robin."""
+    """Largest number of shards read round-robin."""
     block_records: int
-    """Most records shuffled together."""
+    """Largest number of records shuffled together."""
 
     @cached_property
     def clips(self) -> int:
@@ -91,7 +90,7 @@ class BucketOrder:
 
     @cached_property
     def _drawn(self) -> dict[int, "_Epoch"]:
-        """The epochs drawn last, by number: drawing one takes milliseconds."""
+        """The latest epochs, by number: drawing one takes milliseconds."""
         return {}
 
     @cached_property
@@ -105,76 +104,80 @@ class BucketOrder:
         return -(-len(self.shard_records) // self.group_size)
 
     def epoch_shards(self, epoch: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
-        """(shards of an epoch in reading order, first record read in each): int64[shards] each."""
+        """Draw an epoch: (shards in reading order, first record read in each), int64[shards] each."""
         shards = permutation(fold(self.seed, _SHARDS, self.bucket, epoch), len(self.shard_records))
         key, records = fold(self.seed, _SHARDS, self.bucket, epoch, 1), tf.constant(self.shard_records, tf.int64)
         draws = tf.random.stateless_uniform(records.shape, key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
         return tf.cast(shards, tf.int64), tf.gather(draws % records, shards)
 
     def group_shards(self, group: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """`epoch_shards` of one group, whose number counts over all epochs: int64[<= group_size] each."""
-        here = (group % self.groups) * self.group_size
-        shards, begins = self.epoch_shards(group // self.groups)
-        return shards[here : here + self.group_size], begins[here : here + self.group_size]
+        """`epoch_shards` of one group, counted over all epochs: int64[<= group_size] each."""
+        start = (group % self.groups) * self.group_size
+        shards, first_records = self.epoch_shards(group // self.groups)
+        return shards[start : start + self.group_size], first_records[start : start + self.group_size]
 
     def shuffled(
         self, clips: tf.data.Dataset, count: tf.Tensor | int, group: tf.Tensor | int, block: tf.Tensor | int
     ) -> tf.data.Dataset:
-        """The `count` clips of a block, shuffled."""
+        """Shuffle the `count` clips of a block."""
         key = fold(self.seed, _RECORDS, self.bucket, group, block)
         seed = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
         return clips.shuffle(tf.cast(count, tf.int64), seed=seed, reshuffle_each_iteration=False)
 
-    def find(self, consumed: int) -> BlockPlace:
-        """The stream's position `consumed`."""
+    def find(self, consumed: int) -> BlockPosition:
+        """Find the block of the stream's position `consumed`."""
         epoch, rest = divmod(consumed, self.clips)
         drawn = self._epoch(epoch)
-        number = bisect_right(drawn.starts, rest) - 1
-        shards, begins = drawn.groups[number]
-        records, rest = drawn.starts[number + 1] - drawn.starts[number], rest - drawn.starts[number]
-        block, visited = divmod(rest, part_size(records, self.block_records))
-        group = epoch * self.groups + number
-        return BlockPlace(group=group, shards=shards, begins=begins, block=block, start=rest - visited, visited=visited)
+        index = bisect_right(drawn.starts, rest) - 1
+        shards, first_records = drawn.groups[index]
+        records, rest = drawn.starts[index + 1] - drawn.starts[index], rest - drawn.starts[index]
+        block, in_block = divmod(rest, part_size(records, self.block_records))
+        return BlockPosition(
+            group=epoch * self.groups + index, shards=shards, first_records=first_records, block=block,
+            start=rest - in_block, consumed=in_block,
+        )  # fmt: skip
 
-    def turns(self, place: BlockPlace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What to read for the block of a place.
+    def block_reads(self, position: BlockPosition) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What to read from the start of a block on.
 
         (shards in reading order, first record read in each, records of each already read): int64[shards] each.
         """
-        shards, _ = interleaved([self.shard_records[shard] for shard in place.shards])
-        before = np.bincount(shards[: place.start], minlength=len(place.shards))
-        rotated = np.roll(np.arange(len(place.shards)), -shards[place.start])
-        return np.array(place.shards)[rotated], np.array(place.begins)[rotated], before[rotated]
+        shards, _ = round_robin([self.shard_records[shard] for shard in position.shards])
+        already_read = np.bincount(shards[: position.start], minlength=len(position.shards))
+        rotated = np.roll(np.arange(len(position.shards)), -shards[position.start])
+        return np.array(position.shards)[rotated], np.array(position.first_records)[rotated], already_read[rotated]
 
-    def locate(self, consumed: int, count: int) -> list[tuple[int, int]]:
+    def records_from(self, consumed: int, count: int) -> list[tuple[int, int]]:
         """(shard, record) of the `count` clips after the stream's position `consumed`."""
-        located: list[tuple[int, int]] = []
-        while len(located) < count:
-            place = self.find(consumed + len(located))
-            stored = self._group_records(place)
-            stored = stored[place.start :][: part_size(len(stored), self.block_records)]
-            order = self.shuffled(tf.data.Dataset.range(len(stored)), len(stored), place.group, place.block)
-            located += [stored[i] for i in list(order.as_numpy_iterator())[place.visited :]]
-        return located[:count]
+        records: list[tuple[int, int]] = []
+        while len(records) < count:
+            position = self.find(consumed + len(records))
+            group = self._group_records(position)
+            block = group[position.start :][: part_size(len(group), self.block_records)]
+            order = self.shuffled(tf.data.Dataset.range(len(block)), len(block), position.group, position.block)
+            records += [block[i] for i in list(order.as_numpy_iterator())[position.consumed :]]
+        return records[:count]
 
     def _epoch(self, number: int) -> "_Epoch":
-        """An epoch's shards, kept with those of one other epoch."""
+        """Return an epoch's shards, kept with those of one other epoch."""
         if number not in self._drawn:
-            shards, begins = (part.numpy() for part in self.epoch_shards(number))
+            shards, first_records = (drawn.numpy() for drawn in self.epoch_shards(number))
             starts = np.arange(0, len(shards), self.group_size)
             counts = np.add.reduceat(np.array(self.shard_records)[shards], starts)
-            cut = [[tuple(group.tolist()) for group in np.split(part, starts[1:])] for part in (shards, begins)]
-            drawn = _Epoch(groups=list(zip(*cut, strict=True)), starts=[0, *np.cumsum(counts).tolist()])
+            columns = [
+                [tuple(group.tolist()) for group in np.split(column, starts[1:])] for column in (shards, first_records)
+            ]
             while len(self._drawn) > 1:
                 del self._drawn[min(self._drawn)]
-            self._drawn[number] = drawn
+            groups = list(zip(*columns, strict=True))
+            self._drawn[number] = _Epoch(groups=groups, starts=[0, *np.cumsum(counts).tolist()])
         return self._drawn[number]
 
-    def _group_records(self, place: BlockPlace) -> list[tuple[int, int]]:
+    def _group_records(self, position: BlockPosition) -> list[tuple[int, int]]:
         """(shard, record) of all records of a group in reading order."""
-        counts = [self.shard_records[shard] for shard in place.shards]
-        turns = zip(*interleaved(counts), strict=True)
-        return [(place.shards[i], (place.begins[i] + int(turn)) % counts[i]) for i, turn in turns]
+        counts = [self.shard_records[shard] for shard in position.shards]
+        order = zip(*round_robin(counts), strict=True)
+        return [(position.shards[i], (position.first_records[i] + int(n)) % counts[i]) for i, n in order]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,68 +187,68 @@ class _Epoch:
     groups: list[tuple[tuple[int, ...], tuple[int, ...]]]
     """(shards in reading order, first record read in each) of each group."""
     starts: list[int]
-    """Clips of the epoch before each group, and those of all groups."""
+    """Clips of the epoch before each group; the last entry counts all clips."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class CorpusPart:
+class BucketCorpus:
     """One corpus of a bucket."""
 
     order: BucketOrder
     """The stream of its clips."""
     shards: tuple[int, ...]
-    """Places of its shards among all of the bucket."""
+    """Positions of its shards in the bucket's list."""
     clips: int
     """Clips that an epoch takes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusMixture:
-    """The stream of one bucket: which corpus gives its n-th clip, and which of its clips that is."""
+    """The stream of one bucket: the corpus that gives its n-th clip, and the clip within that corpus."""
 
     seed: int
-    """Of the run."""
-    parts: tuple[CorpusPart, ...]
+    """The run's."""
+    corpora: tuple[BucketCorpus, ...]
 
     @property
     def clips(self) -> int:
         """Clips in one epoch."""
-        return sum(part.clips for part in self.parts)
+        return sum(corpus.clips for corpus in self.corpora)
 
     @property
-    def turns(self) -> np.ndarray:
-        """int64[clips]: the part that gives each clip of an epoch."""
-        return _turns(tuple(part.clips for part in self.parts))
+    def corpus_of_clip(self) -> np.ndarray:
+        """int64[clips]: index of the corpus that gives each clip of an epoch."""
+        return _spread_evenly(tuple(corpus.clips for corpus in self.corpora))
 
     def positions(self, consumed: int) -> list[int]:
-        """Clips of each part before the stream's position `consumed`."""
-        if len(self.parts) == 1:
+        """Clips of each corpus before the stream's position `consumed`."""
+        if len(self.corpora) == 1:
             return [consumed]
         epochs, rest = divmod(consumed, self.clips)
-        taken = np.bincount(self.turns[:rest], minlength=len(self.parts))
-        return [epochs * part.clips + int(more) for part, more in zip(self.parts, taken, strict=True)]
+        counts = np.bincount(self.corpus_of_clip[:rest], minlength=len(self.corpora))
+        return [epochs * corpus.clips + int(count) for corpus, count in zip(self.corpora, counts, strict=True)]
 
-    def locate(self, consumed: int, count: int) -> list[tuple[int, int]]:
+    def records_from(self, consumed: int, count: int) -> list[tuple[int, int]]:
         """(shard, record) of the `count` clips after the stream's position `consumed`."""
-        turns = self.turns[np.arange(consumed, consumed + count) % self.clips]
+        order = self.corpus_of_clip[np.arange(consumed, consumed + count) % self.clips]
         streams = []
-        for number, (part, position) in enumerate(zip(self.parts, self.positions(consumed), strict=True)):
-            located = part.order.locate(position, int((turns == number).sum()))
-            streams.append(iter([(part.shards[shard], record) for shard, record in located]))
-        return [next(streams[number]) for number in turns]
+        for i, (corpus, position) in enumerate(zip(self.corpora, self.positions(consumed), strict=True)):
+            records = corpus.order.records_from(position, int((order == i).sum()))
+            streams.append(iter([(corpus.shards[shard], record) for shard, record in records]))
+        return [next(streams[i]) for i in order]
 
 
 @lru_cache(maxsize=128)
-def _turns(clips: tuple[int, ...]) -> np.ndarray:
-    """Numbers of streams, each as often as it gives clips and as evenly spread as that allows."""
-    numbers = np.repeat(np.arange(len(clips)), clips)
-    places = np.concatenate([(np.arange(count) + 0.5) / count for count in clips])
-    return numbers[np.lexsort((numbers, places))]
+def _spread_evenly(counts: tuple[int, ...]) -> np.ndarray:
+    """int64[sum(counts)]: each index i `counts[i]` times, as evenly spread as that allows."""
+    indices = np.repeat(np.arange(len(counts)), counts)
+    fractions = np.concatenate([(np.arange(count) + 0.5) / count for count in counts])
+    return indices[np.lexsort((indices, fractions))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """Which bucket comes next."""
+    """The order of the buckets."""
 
     seed: int
     clips: tuple[int, ...]
@@ -254,12 +257,12 @@ class Schedule:
     """B of each bucket."""
 
     def remaining(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tf.Tensor:
-        """int64[K]: whole batches each bucket has left in the epoch."""
+        """int64[K]: whole batches that each of the K buckets has left in the epoch."""
         clips, batches = tf.constant(self.clips, tf.int64), tf.constant(self.batches, tf.int64)
         return ((epoch + 1) * clips - consumed) // batches
 
     def draw(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """(epoch, bucket) of the next batch; the epoch advances when no bucket has a whole batch left."""
+        """Draw (epoch, bucket) of the next batch; the epoch advances when no bucket has a whole batch left."""
         (epoch,) = tf.while_loop(
             lambda e: tf.reduce_sum(self.remaining(e, consumed)) == 0, lambda e: (e + 1,), (epoch,)
         )

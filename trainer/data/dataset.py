@@ -120,13 +120,13 @@ def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on."""
     order, files, at_once = bucket.order, bucket.files("train"), bucket.read_seconds > SLOW_READ_SECONDS
     streams = [
-        _order_stream(part.order, [files[shard] for shard in part.shards], position, at_once=at_once)
-        for part, position in zip(order.parts, order.positions(consumed), strict=True)
+        _order_stream(corpus.order, [files[shard] for shard in corpus.shards], position, at_once=at_once)
+        for corpus, position in zip(order.corpora, order.positions(consumed), strict=True)
     ]
     if len(streams) == 1:
         return streams[0]
-    turns = tf.data.Dataset.from_tensor_slices(order.turns).repeat().skip(consumed % order.clips)
-    return tf.data.Dataset.choose_from_datasets(streams, turns)
+    choices = tf.data.Dataset.from_tensor_slices(order.corpus_of_clip).repeat().skip(consumed % order.clips)
+    return tf.data.Dataset.choose_from_datasets(streams, choices)
 
 
 def _order_stream(order: BucketOrder, paths: list[str], consumed: int, *, at_once: bool) -> tf.data.Dataset:
@@ -158,12 +158,12 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int, *, at_onc
     @without_autograph
     def visit(group: tf.Tensor, block: tf.Tensor, clips: tf.Tensor) -> tf.data.Dataset:
         again = (group == first.group) & (block == first.block)
-        visited = tf.where(again, tf.constant(first.visited, tf.int64), tf.constant(0, tf.int64))
+        visited = tf.where(again, tf.constant(first.consumed, tf.int64), tf.constant(0, tf.int64))
         # Slices of a block share its memory until they are batched: a clip is copied once, and no function is called
         # for it, which would cost as much as several copies.
         return order.shuffled(tf.data.Dataset.from_tensor_slices(clips), tf.size(clips), group, block).skip(visited)
 
-    turns = tuple(tf.constant(part, tf.int64) for part in (first.group, *order.turns(first)))
+    turns = tuple(tf.constant(part, tf.int64) for part in (first.group, *order.block_reads(first)))
     groups = blocks(*turns).concatenate(tf.data.Dataset.counter(first.group + 1).flat_map(whole))
     return groups.prefetch(1).flat_map(visit)  # read one block ahead
 

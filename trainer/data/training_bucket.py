@@ -14,7 +14,7 @@ from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import AnyBatch, crop_signature, make_signature
 from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
-from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
+from xtts.trainer.data.clip_order import BucketCorpus, BucketOrder, CorpusMixture
 
 _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""
@@ -102,7 +102,7 @@ class TrainingBucket:
     def reads_in_turn(self) -> float:
         """Reads of 64 KiB that follow one another while an epoch is read, its shards at once."""
         stored = sum(shard.bytes for shard in self.stored.train)
-        return stored / _READ_BYTES / sum(part.order.group_size for part in self.order.parts)
+        return stored / _READ_BYTES / sum(corpus.order.group_size for corpus in self.order.corpora)
 
     def files(self, split: Split) -> list[str]:
         """Paths of the shards of one split, in order."""
@@ -149,8 +149,8 @@ def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> 
             open_shards=max(1, min(_MOST_TURNS, _MOST_OPEN_FILES // (buckets * len(corpora)))),
             block_records=max(1, block_records * own // clips),
         )
-        parts.append(CorpusPart(order=order, shards=tuple(places), clips=own))
-    return CorpusMixture(seed=seed, parts=tuple(parts))
+        parts.append(BucketCorpus(order=order, shards=tuple(places), clips=own))
+    return CorpusMixture(seed=seed, corpora=tuple(parts))
 
 
 def _corpus_seed(seed: int, name: str) -> int:

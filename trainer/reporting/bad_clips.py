@@ -129,4 +129,4 @@ class UnreadClips:
 def _batch(chunk: Chunk, i: int, buckets: Sequence[TrainingBucket]) -> HeldOut:
     """The clips of one step of a call."""
     bucket = buckets[int(chunk.result.buckets[i])]
-    return bucket.number, bucket.order.locate(int(chunk.result.offsets[i]), bucket.batch_size)
+    return bucket.number, bucket.order.records_from(int(chunk.result.offsets[i]), bucket.batch_size)

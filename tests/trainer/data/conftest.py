@@ -28,8 +28,8 @@ def made(tiny_cache):
 
 
 @pytest.fixture
-def assert_streamed_as_located(tmp_path):
-    """`assert_streamed_as_located(spec, order, positions)`: an epoch from each position, read from real shards."""
+def assert_stream_reads_records(tmp_path):
+    """`assert_stream_reads_records(spec, order, positions)`: an epoch from each position, read from real shards."""
 
     def check(spec, order, positions):
         for number, shard in enumerate(spec.buckets[0].train):
@@ -39,6 +39,6 @@ def assert_streamed_as_located(tmp_path):
         for consumed in positions:
             stream = clip_stream(bucket, consumed).take(order.clips + 3)
             found = [tuple(map(int, clip.split())) for clip in stream.as_numpy_iterator()]
-            assert found == order.locate(consumed, order.clips + 3)
+            assert found == order.records_from(consumed, order.clips + 3)
 
     return check

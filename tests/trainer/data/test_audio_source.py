@@ -112,7 +112,7 @@ def test_broken_wavs_are_blank_clips_and_the_others_stay(alone):
     whole = read()
     rows = [row for row in read_index(index_path(cache)) if row.bucket == bucket.number]
     sources = {(row.shard, row.position): row.clip.source for row in rows}
-    wavs = [corpus / sources[place] for place in bucket.order.locate(0, len(BREAK))]
+    wavs = [corpus / sources[place] for place in bucket.order.records_from(0, len(BREAK))]
     before = [wav.read_bytes() for wav in wavs]
     for wav, break_it in zip(wavs, BREAK.values(), strict=True):
         break_it(wav)

@@ -22,21 +22,21 @@ ORDERS = {
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
-def test_every_epoch_visits_every_clip_once_and_goes_on_wherever_it_is_cut(order):
-    clips = {(shard, place) for shard, records in enumerate(order.shard_records) for place in range(records)}
+def test_an_epoch_visits_each_clip_once_wherever_it_is_resumed(order):
+    clips = {(shard, record) for shard, records in enumerate(order.shard_records) for record in range(records)}
     assert order.clips == len(clips)
-    whole = order.locate(0, 3 * order.clips)
+    whole = order.records_from(0, 3 * order.clips)
     for epoch in range(3):
-        places = whole[epoch * order.clips :][: order.clips]
-        assert len(places) == order.clips
-        assert set(places) == clips
+        visited = whole[epoch * order.clips :][: order.clips]
+        assert len(visited) == order.clips
+        assert set(visited) == clips
     for cut in range(order.clips // 2, 3 * order.clips // 2, 3):
-        assert order.locate(cut, 5) == whole[cut : cut + 5]
+        assert order.records_from(cut, 5) == whole[cut : cut + 5]
 
 
 def test_a_block_draws_from_all_shards_of_its_group_evenly():
     order = order_of(*[100] * 8, open_shards=4, block_records=50)
-    shards = [shard for shard, _ in order.locate(0, order.clips)]
+    shards = [shard for shard, _ in order.records_from(0, order.clips)]
     for start in range(0, order.clips, 50):
         drawn = np.bincount(shards[start : start + 50])
         assert sorted(drawn[drawn > 0]) == [12, 12, 13, 13]
@@ -45,11 +45,11 @@ def test_a_block_draws_from_all_shards_of_its_group_evenly():
 def test_epochs_seeds_and_blocks_are_shuffled_differently():
     """Were the shards always read from their start, a block would hold the same clips in every epoch."""
     order = order_of(*[100] * 8, open_shards=8, block_records=50)
-    epochs = order.locate(0, 800), order.locate(800, 800)
-    assert epochs[0] != order_of(*[100] * 8, open_shards=8, block_records=50, seed=4).locate(0, 800)
+    epochs = order.records_from(0, 800), order.records_from(800, 800)
+    assert epochs[0] != order_of(*[100] * 8, open_shards=8, block_records=50, seed=4).records_from(0, 800)
     first, second = ([epoch[start : start + 50] for start in range(0, 800, 50)] for epoch in epochs)
     assert max(len({*a} & {*b}) for a in first for b in second) < 25
-    assert len({tuple(place % 4 for _, place in block) for block in first}) > 4
+    assert len({tuple(record % 4 for _, record in block) for block in first}) > 4
 
 
 def test_positions_among_146000_shards_are_found_at_once():
@@ -59,14 +59,14 @@ def test_positions_among_146000_shards_are_found_at_once():
     positions = range(0, 2 * order.clips, order.clips // 1000)
     order.find(0), order.find(order.clips)
     began = time.process_time()
-    places = [order.find(consumed) for consumed in positions]
+    blocks = [order.find(consumed) for consumed in positions]
     assert time.process_time() - began < 1.5
     shards = order.epoch_shards(1)[0].numpy()
     before = np.cumsum([0, *(records[shard] for shard in shards)])
-    for consumed, place in list(zip(positions, places, strict=True))[1500::100]:
-        group = place.group - order.groups
-        assert place.shards == tuple(shards[16 * group : 16 * group + 16])
-        assert consumed == order.clips + before[16 * group] + place.start + place.visited
+    for consumed, position in list(zip(positions, blocks, strict=True))[1500::100]:
+        group = position.group - order.groups
+        assert position.shards == tuple(shards[16 * group : 16 * group + 16])
+        assert consumed == order.clips + before[16 * group] + position.start + position.consumed
 
 
 def draw_all(schedule, epochs, consumed):
@@ -80,7 +80,7 @@ def draw_all(schedule, epochs, consumed):
         consumed[int(bucket)] += schedule.batches[int(bucket)]
 
 
-def test_schedule_leaves_less_than_a_batch_behind_and_picks_it_up_in_the_next_epoch():
+def test_an_epoch_leaves_less_than_a_batch_to_the_next():
     schedule = Schedule(seed=0, clips=(10, 7, 3), batches=(4, 4, 4))
     for epochs in (1, 3):
         _, consumed = draw_all(schedule, epochs, [0, 0, 0])

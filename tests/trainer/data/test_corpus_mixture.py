@@ -32,12 +32,12 @@ def spec(made, request):
     return made(corpora, **weights)
 
 
-def test_an_epoch_takes_of_each_corpus_what_its_weight_says_and_no_clip_again_before_all_others(spec):
+def test_weights_decide_the_clips_of_an_epoch_without_repeats(spec):
     order, bucket = order_of(spec), spec.buckets[0]
     clips = {name: sum(bucket.train[i].records for i in places) for name, places in bucket.corpora().items()}
     wanted = {name: round(spec.weights.get(name, 1) * count) for name, count in clips.items()}
     assert order.clips == spec.epoch_clips(bucket) == sum(wanted.values())
-    drawn = order.locate(0, 6 * order.clips)
+    drawn = order.records_from(0, 6 * order.clips)
     corpora = corpus_of(spec, drawn)
     for epoch in range(6):
         assert Counter(corpora[epoch * order.clips :][: order.clips]) == wanted
@@ -49,37 +49,37 @@ def test_an_epoch_takes_of_each_corpus_what_its_weight_says_and_no_clip_again_be
 
 def test_a_position_continues_the_mixture_wherever_it_is_cut(spec):
     order = order_of(spec)
-    whole = order.locate(0, 3 * order.clips)
+    whole = order.records_from(0, 3 * order.clips)
     for cut in (1, order.clips // 2, order.clips - 1, order.clips, order.clips + 3):
-        assert order.locate(cut, order.clips) == whole[cut : cut + order.clips]
+        assert order.records_from(cut, order.clips) == whole[cut : cut + order.clips]
 
 
 @pytest.mark.parametrize("mixture", ["one half as often", "odd weights of three"])
-def test_the_stream_is_what_locate_names(made, assert_streamed_as_located, mixture):
+def test_the_stream_reads_what_records_from_names(made, assert_stream_reads_records, mixture):
     corpora, weights = MIXTURES[mixture]
     spec = made(corpora, **weights)
     order = order_of(spec)
-    assert_streamed_as_located(spec, order, [2 * order.clips + 3])
+    assert_stream_reads_records(spec, order, [2 * order.clips + 3])
 
 
 def test_every_batch_holds_every_corpus_in_its_proportion(made):
     spec = made({"a": (100,) * 6, "b": (50,) * 2}, b=2.0)
     order = order_of(spec)
     assert order.clips == 800
-    drawn = corpus_of(spec, order.locate(0, 2400))
+    drawn = corpus_of(spec, order.records_from(0, 2400))
     for start in range(0, 2400, 16):
         assert Counter(drawn[start : start + 16]) == {"a": 12, "b": 4}
 
 
 def test_the_order_of_a_corpus_does_not_depend_on_the_others(made):
     both, alone = (made(corpora) for corpora in ({"a": (3, 4), "b": (6,)}, {"a": (3, 4)}))
-    drawn = order_of(both).locate(0, 39)
+    drawn = order_of(both).records_from(0, 39)
     own = [place for place, corpus in zip(drawn, corpus_of(both, drawn), strict=True) if corpus == "a"]
-    assert own == order_of(alone).locate(0, 21)
-    assert own != order_of(alone, seed=6).locate(0, 21)
+    assert own == order_of(alone).records_from(0, 21)
+    assert own != order_of(alone, seed=6).records_from(0, 21)
 
 
-def test_a_batch_is_at_most_its_share_of_an_epoch_and_all_its_clips(made):
+def test_max_batch_share_limits_the_batch_size(made):
     spec = made({"a": (100,), "b": (60,)})
     for share, micro, expected in ((1.0, 1, 64), (0.1, 1, 16), (0.1, 3, 15), (0.001, 2, 2), (1.0, 7, 154)):
         flags = {
@@ -91,7 +91,7 @@ def test_a_batch_is_at_most_its_share_of_an_epoch_and_all_its_clips(made):
         assert for_corpus(config, spec).training.batch_size == expected
 
 
-def test_an_average_update_has_the_frames_and_tokens_of_an_epoch_over_its_updates(made):
+def test_a_typical_update_has_the_mean_frames_and_tokens(made):
     spec = made({"a": (100,), "b": (60,)})
     frames, tokens = typical_update(spec, {0: 16})
     assert frames == pytest.approx(16 * spec.statistics.frames / spec.statistics.clips)

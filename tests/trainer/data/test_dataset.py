@@ -11,7 +11,7 @@ from one_bucket import one_bucket
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import parse_example, unframe
 from xtts.trainer.data.batch import Batch, blank_batch
-from xtts.trainer.data.clip_order import BucketOrder, CorpusMixture, CorpusPart
+from xtts.trainer.data.clip_order import BucketCorpus, BucketOrder, CorpusMixture
 from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
 
@@ -45,7 +45,7 @@ def test_batches_are_the_stored_clips_in_the_order_that_locate_names(tiny_cache,
         for found, expected in zip(batches.element_spec, bucket.signature, strict=True):
             assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
         seen = [clip for batch in batches.take(order.clips) for clip in zip(*batch, strict=True)]
-        for clip, place in zip(seen, order.locate(consumed, len(seen)), strict=True):
+        for clip, place in zip(seen, order.records_from(consumed, len(seen)), strict=True):
             tokens, mel, token_length, mel_length, *_ = (part.numpy() for part in clip)
             record = records[place]
             assert np.array_equal(tokens, record.tokens)
@@ -79,13 +79,13 @@ def slow_storage(monkeypatch):
 @pytest.mark.parametrize("storage", [None, "slow_storage"])
 @pytest.mark.parametrize(("records", "block_records", "positions"), LAYOUTS.values(), ids=LAYOUTS)
 def test_a_stream_is_what_locate_names(
-    made, assert_streamed_as_located, request, storage, records, block_records, positions
+    made, assert_stream_reads_records, request, storage, records, block_records, positions
 ):
     if storage:
         request.getfixturevalue(storage)
     order = BucketOrder(seed=7, bucket=0, shard_records=records, open_shards=3, block_records=block_records)
-    part = CorpusPart(order=order, shards=tuple(range(len(records))), clips=sum(records))
-    assert_streamed_as_located(made({"": records}), CorpusMixture(seed=7, parts=(part,)), positions)
+    corpus = BucketCorpus(order=order, shards=tuple(range(len(records))), clips=sum(records))
+    assert_stream_reads_records(made({"": records}), CorpusMixture(seed=7, corpora=(corpus,)), positions)
 
 
 def test_slow_storage_is_asked_for_all_shards_of_a_block_at_once(made, slow_storage, tmp_path):
@@ -95,8 +95,8 @@ def test_slow_storage_is_asked_for_all_shards_of_a_block_at_once(made, slow_stor
         (tmp_path / shard.file).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(tmp_path / shard.file)
     bucket = one_bucket(tmp_path, batch_size=2, spec=spec)
-    (part,), files = bucket.order.parts, bucket.files("train")
-    first, *others = (files[shard] for shard in part.order.find(0).shards)
+    (corpus,), files = bucket.order.corpora, bucket.files("train")
+    first, *others = (files[shard] for shard in corpus.order.find(0).shards)
     reading = iter(training_batches(bucket, 0))
     assert len(others) == 3
     try:
@@ -160,7 +160,7 @@ def test_validation_visits_every_clip_once_and_fills_up_with_blanks(tiny_cache, 
 
 def test_blocks_fit_the_memory_they_are_given(spec):
     for number, bucket in enumerate(spec.buckets):
-        (part,) = bucket_order(spec, number, seed=5, memory_mb=1).parts
+        (corpus,) = bucket_order(spec, number, seed=5, memory_mb=1).corpora
         record = max(shard.bytes / shard.records for shard in bucket.train)
         share = (1 << 20) / 2 / len(spec.buckets)
-        assert 0.9 * share - record < part.order.block_records * record <= 1.01 * share
+        assert 0.9 * share - record < corpus.order.block_records * record <= 1.01 * share
