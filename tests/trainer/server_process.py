@@ -42,7 +42,7 @@ def metric(client, name):
 
 
 def app_here(voice, **settings):
-    """(the application, its settings) for a `WarmVoice` that may have others."""
+    """(the application, its settings) for a `ServedVoice` that may have others."""
     settings = settings_of(voice.source.checkpoint, port=0, **settings)
     return make_app(Server(voice, settings)), settings
 

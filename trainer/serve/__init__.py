@@ -1,1 +1,1 @@
-"""`xtts-synth serve`: a warm voice behind HTTP, and a page to try it."""
+"""`xtts-synth serve`: a voice behind HTTP, loaded and compiled once, and a page to try it."""

@@ -38,12 +38,12 @@ _PATH = click.Path(path_type=Path)
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, metavar="SECONDS",
               help="Longest wait for the first sound, and from one to the next.")  # fmt: skip
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
-def serve(**given: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
+def serve(**options: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Serve a voice over HTTP: a page, and OpenAI's speech API."""
     with report_errors():
         from xtts.trainer.serve.settings import ServerSettings, check_settings
 
-        settings = ServerSettings(**given)
+        settings = ServerSettings(**options)
         check_settings(settings)
         try:
             from xtts.trainer.serve.app import serve as run_server

@@ -1,4 +1,4 @@
-"""Counts and times of this process, as Prometheus reads them at `/metrics`."""
+"""Counts and times of this process, for Prometheus at `/metrics`."""
 
 import time
 from collections.abc import Iterator, Sized
@@ -28,14 +28,14 @@ AUDIO_SECONDS = Counter("xtts_audio_seconds_total", "Speech made.", registry=REG
 SYNTHESIS_SECONDS = Counter("xtts_synthesis_seconds_total", "Time of making it.", registry=REGISTRY)
 
 
-class Readings(Collector):
-    """What is counted elsewhere, read when it is asked for."""
+class LiveMetrics(Collector):
+    """Metrics that are read from their sources when Prometheus asks."""
 
     def __init__(self, queue: Sized, synthesizer: Synthesizer) -> None:
         self._queue, self._synthesizer = queue, synthesizer
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics; a counter's name gets its `_total`."""
+        """Yield the metrics; Prometheus appends `_total` to a counter's name."""
         yield GaugeMetricFamily("xtts_queue_length", "Requests that wait or speak.", len(self._queue))
         yield CounterMetricFamily("xtts_compile_seconds", "Time of compiling.", self._synthesizer.compile_seconds)
         yield CounterMetricFamily("process_cpu_seconds", "User and system time.", time.process_time())

@@ -1,4 +1,4 @@
-"""What `xtts-synth serve` is told: the voice, the address and the limits."""
+"""Settings of `xtts-synth serve`: the voice, the address and the limits."""
 
 import ipaddress
 import socket
@@ -17,17 +17,17 @@ _SHORTEST_TOKEN = 16
 
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
-    """The options of the command, which has their defaults and says what they are."""
+    """The options of the command, which documents them and has their defaults."""
 
     checkpoint: Path
     host: str
     port: int
     wyoming: int | None
-    """Port of Home Assistant's protocol, if it is spoken."""
+    """Port of Home Assistant's protocol; None for no such server."""
     token: str | None
     nfe: tuple[int, ...]
     solver: Solver
-    """Of requests that name none."""
+    """Default of requests."""
     engine: Engine | Literal["auto"]
     vocoder: str | None
     speaker_wav: tuple[Path, ...]
@@ -40,28 +40,28 @@ class ServerSettings:
 
     @property
     def body_bytes(self) -> int:
-        """Most bytes of a request: every character may be escaped, and those beyond the first plane twice."""
+        """Most bytes of a request: every character may be escaped, those beyond the first Unicode plane twice."""
         return 12 * self.max_letters + 4096
 
     def synthesis(self, nfe: int) -> SynthesisOptions:
-        """Options for a number of evaluations; `LockstepError` if they do not go together."""
+        """Options for `nfe` evaluations; `LockstepError` if nfe and solver do not fit together."""
         return SynthesisOptions(nfe=nfe, solver=self.solver)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address; `LockstepError` for a name without one."""
+    """Whether only this machine reaches a host; `LockstepError` for a name without an address."""
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         raise LockstepError("--host", found=f"{host!r} has no address", expected="such as 127.0.0.1") from None
-    return all(ipaddress.ip_address(str(address[4][0]).partition("%")[0]).is_loopback for address in found)
+    return all(ipaddress.ip_address(str(address[4][0]).partition("%")[0]).is_loopback for address in addresses)
 
 
 def check_settings(settings: ServerSettings) -> None:
-    """Raise `LockstepError` for what the server must not start with.
+    """Raise `LockstepError` for settings that the server must not start with.
 
-    An address beyond this machine without a token, a token that is easily guessed, an origin that no browser sends,
-    evaluations that the solver cannot make.
+    These are an address beyond this machine without a token, a token that is easily guessed, an origin that no browser
+    sends, and a number of evaluations that the solver cannot make.
     """
     token = settings.token
     if token is not None and (len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable())):
@@ -81,7 +81,7 @@ def check_settings(settings: ServerSettings) -> None:
 
 
 def listening_socket(host: str, port: int, option: str = "--port") -> socket.socket:
-    """A bound socket; `LockstepError` if the port is taken or forbidden. Port 0 takes a free one."""
+    """Bind a socket; `LockstepError` if the port is taken or forbidden. Port 0 takes a free one."""
     family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     bound = socket.socket(family, kind)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

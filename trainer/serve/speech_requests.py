@@ -1,4 +1,4 @@
-"""What a client sends to `/v1/audio/speech`, checked field by field, and how a refusal is told."""
+"""The requests that clients send to `/v1/audio/speech`, checked field by field, and the errors that refuse them."""
 
 import re
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _Choice = TypeVar("_Choice", str, int)
 
 
 class RequestError(Exception):
-    """A request that gets no speech: an HTTP status, and the error object that OpenAI clients expect."""
+    """The refusal of a request: an HTTP status, and the error object that OpenAI clients expect."""
 
     def __init__(self, status: int, message: str, *, param: str | None = None) -> None:
         super().__init__(message)
@@ -22,31 +22,32 @@ class RequestError(Exception):
 
     @property
     def content(self) -> dict[str, dict[str, str | None]]:
-        """The body of the answer, for JSON."""
+        """Body of the response, for JSON."""
         kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
         kind = kinds.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": None}}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Offer:
-    """What a request may choose from; the first of each is its default."""
+class Capabilities:
+    """What a server can do; the first value of each list is the default of a request."""
 
     model: str
     voices: list[str]
     aliases: dict[str, str]
-    """Voices by other names that they are asked for by."""
+    """Voices by their other names."""
     languages: list[str]
     nfe: list[int]
     synthesis: SynthesisOptions
-    """Of a request that asks for nothing else."""
+    """Defaults of a request."""
     formats: list[str]
     sample_rate: int
     letters: int
+    """Most characters of a text, with its numbers in words."""
 
 
 def _voice_name(voice: object) -> object:
-    """The name in OpenAI's object of a voice, {"id": name}."""
+    """Return the name in OpenAI's object of a voice, {"id": name}."""
     return voice["id"] if isinstance(voice, dict) and "id" in voice else voice
 
 
@@ -55,16 +56,16 @@ class SpeechRequest(SynthesisOptions):
 
     input: Annotated[str, Field(min_length=1)]
     model: Any = None
-    """A server has one."""
+    """Ignored: a server has one model."""
     voice: Annotated[str | None, BeforeValidator(_voice_name)] = None
     instructions: str | None = None
-    """How to speak; no voice of ours can be told."""
+    """How to speak: ignored with a warning."""
     language: str | None = None
     response_format: str = "mp3"
     stream_format: Literal["audio", "sse"] | None = None
-    """Sentence by sentence, as bytes or as events; without it the whole file at once, except pcm."""
+    """Send sentence by sentence, as bytes or as events; without it the file is sent at once, except pcm."""
     timestamps: bool = False
-    """Answer with JSON, whole whatever the other fields say: the audio in base64 and the times of its words."""
+    """Respond with JSON, never streamed: the audio in base64 and the times of its words."""
 
     @property
     def streams(self) -> bool:
@@ -72,51 +73,56 @@ class SpeechRequest(SynthesisOptions):
         return not self.timestamps and (self.stream_format is not None or self.response_format == "pcm")
 
 
-def read_request(body: bytes, offer: Offer) -> tuple[SpeechRequest, list[str]]:
-    """The request in a body, its choices made, and warnings; `RequestError` 400 names the first wrong field.
+def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest, list[str]]:
+    """Parse a body: (request with every default filled in, warnings).
 
-    What is missing, or null, has the server's default. So has a voice that is not ours: clients send OpenAI's names,
-    and many let nobody choose another. Fields of other servers are ignored, with a warning.
+    Missing and null fields get the server's default. So does a voice that the server lacks: clients send OpenAI's
+    names, and many let nobody choose another. Fields of other servers are ignored, with a warning.
+
+    Raises:
+        RequestError: 400, which names the first wrong field.
     """
     try:
-        given = from_json(body)
+        fields = from_json(body)
     except ValueError as error:
         raise RequestError(400, f"Invalid JSON: {error}") from None
-    if not isinstance(given, dict):
+    if not isinstance(fields, dict):
         raise RequestError(400, "expected an object")
-    known = {name: given[name] for name in SpeechRequest.model_fields if given.get(name) is not None}
+    given = {name: fields[name] for name in SpeechRequest.model_fields if fields.get(name) is not None}
     try:
-        asked = SpeechRequest(**{**offer.synthesis.model_dump(), **known})
+        request = SpeechRequest(**{**capabilities.synthesis.model_dump(), **given})
     except LockstepError as error:
-        param = _printable(error.where.removeprefix("--"))
+        param = _shortened(error.where.removeprefix("--"))
         expected = f", expected {error.expected}" if error.expected else ""
         raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
-    voice, warnings = offer.aliases.get(asked.voice or "", asked.voice), list[str]()
-    if voice is not None and voice not in offer.voices:
-        warnings.append(f"voice: {_printable(repr(voice))} is not here, {offer.voices[0]} speaks")
+    voice, warnings = capabilities.aliases.get(request.voice or "", request.voice), list[str]()
+    if voice is not None and voice not in capabilities.voices:
+        warnings.append(f"voice: {_shortened(repr(voice))} is not here, {capabilities.voices[0]} speaks")
         voice = None
-    unknown = [name for name in given if name not in SpeechRequest.model_fields]
-    warnings += [f"{_printable(name)}: ignored, unknown field" for name in unknown]
-    if asked.instructions:
+    unknown = [name for name in fields if name not in SpeechRequest.model_fields]
+    warnings += [f"{_shortened(name)}: ignored, unknown field" for name in unknown]
+    if request.instructions:
         warnings.append("instructions: ignored, the voice cannot be told how to speak")
-    chosen = asked.replaced(
-        voice=_chosen("voice", voice, offer.voices),
-        language=_chosen("language", asked.language and re.split("[-_]", asked.language)[0].lower(), offer.languages),
-        nfe=_chosen("nfe", asked.nfe, offer.nfe),
-        response_format=_chosen("response_format", asked.response_format, offer.formats),
+    language = request.language and re.split("[-_]", request.language)[0].lower()
+    request = request.replaced(
+        voice=_choose("voice", voice, capabilities.voices),
+        language=_choose("language", language, capabilities.languages),
+        nfe=_choose("nfe", request.nfe, capabilities.nfe),
+        response_format=_choose("response_format", request.response_format, capabilities.formats),
     )
-    return chosen, warnings
+    return request, warnings
 
 
-def _chosen(param: str, asked: _Choice | None, offered: list[_Choice]) -> _Choice:
-    if asked is None:
-        return offered[0]
-    if asked not in offered:
-        found = _printable(repr(asked))
-        raise RequestError(400, f"{param}: {found} is not one of {', '.join(map(str, offered[:20]))}", param=param)
-    return asked
+def _choose(param: str, value: _Choice | None, choices: list[_Choice]) -> _Choice:
+    """Return `value`, by default the first choice; `RequestError` if it is not among them."""
+    if value is None:
+        return choices[0]
+    if value not in choices:
+        allowed = ", ".join(map(str, choices[:20]))
+        raise RequestError(400, f"{param}: {_shortened(repr(value))} is not one of {allowed}", param=param)
+    return value
 
 
-def _printable(text: str) -> str:
-    """A client's words as an answer may repeat them: short."""
+def _shortened(text: str) -> str:
+    """Shorten a client's words for an error message."""
     return text if len(text) <= 60 else f"{text[:60]}..."

@@ -1,4 +1,4 @@
-"""Wyoming, the protocol of Home Assistant's voices: the same voice and turns as over HTTP, on a port of its own."""
+"""Wyoming, the protocol of Home Assistant's voices: the same voice and queue as over HTTP, on a port of its own."""
 
 import asyncio
 import json
@@ -11,23 +11,24 @@ from wyoming.event import Eventable, async_read_event, async_write_event
 from wyoming.info import Attribution, Describe, Info, TtsProgram, TtsVoice
 from wyoming.tts import Synthesize, SynthesizeVoice
 
-from xtts.trainer.serve.speech_answers import Sound, Turns
-from xtts.trainer.serve.speech_requests import Offer, RequestError, read_request
-from xtts.trainer.serve.warm_voice import Spoken, WarmVoice
+from xtts.trainer.serve.request_queue import RequestQueue
+from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
+from xtts.trainer.serve.speech_requests import Capabilities, RequestError, read_request
+from xtts.trainer.serve.speech_responses import ResponseStream
 from xtts.trainer.synth.encodings import Encoder
 
 
-async def listen(bound: socket.socket, voice: WarmVoice, turns: Turns, seconds: float) -> None:
-    """Answer at a bound socket while the loop runs; seconds: as of `Sound`."""
+async def listen(bound: socket.socket, voice: ServedVoice, queue: RequestQueue, timeout: float) -> None:
+    """Serve a bound socket while the loop runs; timeout: seconds, as of `ResponseStream`."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):  # the client left
             while event := await async_read_event(reader):
                 try:
                     if Describe.is_type(event.type):
-                        await _write(writer, _info(voice.offer))
+                        await _write(writer, _info(voice.capabilities))
                     elif Synthesize.is_type(event.type):
-                        await _speak(Synthesize.from_event(event), voice, turns, seconds, writer)
+                        await _speak(Synthesize.from_event(event), voice, queue, timeout, writer)
                 except RequestError as error:
                     await _write(writer, Error(error.message, str(error.status)))
                     break  # Home Assistant waits for a sound until the connection ends
@@ -36,31 +37,32 @@ async def listen(bound: socket.socket, voice: WarmVoice, turns: Turns, seconds: 
     await asyncio.start_server(converse, sock=bound)
 
 
-async def _write(writer: asyncio.StreamWriter, told: Eventable) -> None:
-    await async_write_event(told.event(), writer)
+async def _write(writer: asyncio.StreamWriter, message: Eventable) -> None:
+    await async_write_event(message.event(), writer)
 
 
 async def _speak(
-    asked: Synthesize, voice: WarmVoice, turns: Turns, seconds: float, writer: asyncio.StreamWriter
+    synthesize: Synthesize, voice: ServedVoice, queue: RequestQueue, timeout: float, writer: asyncio.StreamWriter
 ) -> None:
-    """Send the sound of a text while it is made; `RequestError` as over HTTP."""
-    rate, chosen = voice.offer.sample_rate, asked.voice or SynthesizeVoice()
-    fields = {"input": asked.text, "voice": chosen.speaker or chosen.name, "language": chosen.language}
-    request, _ = read_request(json.dumps(fields).encode(), voice.offer)
-    sound, whole = Sound(turns, voice.speak(request, Spoken()), Encoder("pcm", rate, streams=True), seconds), False
+    """Send the audio of a text while it is made; `RequestError` as over HTTP."""
+    rate, chosen = voice.capabilities.sample_rate, synthesize.voice or SynthesizeVoice()
+    fields = {"input": synthesize.text, "voice": chosen.speaker or chosen.name, "language": chosen.language}
+    request, _ = read_request(json.dumps(fields).encode(), voice.capabilities)
+    encoder, complete = Encoder("pcm", rate, streams=True), False
+    stream = ResponseStream(queue, voice.speak(request, SpeechResult()), encoder, timeout)
     try:
-        data = await sound.next_bytes()
+        data = await stream.next_bytes()
         await _write(writer, AudioStart(rate, 2, 1))
         while data:
             await _write(writer, AudioChunk(rate, 2, 1, data))
-            data = await sound.next_bytes()
+            data = await stream.next_bytes()
         await _write(writer, AudioStop())
-        whole = True
+        complete = True
     finally:
-        sound.close(whole=whole)
+        stream.close(complete=complete)
 
 
-def _info(offer: Offer) -> Info:
+def _info(capabilities: Capabilities) -> Info:
     by = Attribution("Lockstep", "")
-    voices = [TtsVoice(name, by, True, None, None, offer.languages) for name in offer.voices]
-    return Info(tts=[TtsProgram(offer.model, by, True, None, None, voices)])
+    voices = [TtsVoice(name, by, True, None, None, capabilities.languages) for name in capabilities.voices]
+    return Info(tts=[TtsProgram(capabilities.model, by, True, None, None, voices)])

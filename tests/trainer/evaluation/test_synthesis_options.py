@@ -10,11 +10,11 @@ import pytest
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions, accepted
 from xtts.trainer.serve.cli import main
-from xtts.trainer.serve.speech_requests import Offer, RequestError, read_request
+from xtts.trainer.serve.speech_requests import Capabilities, RequestError, read_request
 from xtts.trainer.synth import evaluate_checkpoint, load_voice
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
-OFFER = Offer(
+CAPABILITIES = Capabilities(
     model="a", voices=["default"], aliases={}, languages=["en"], nfe=[4], synthesis=SynthesisOptions(), formats=["wav"],
     sample_rate=22_050, letters=100,
 )  # fmt: skip
@@ -58,7 +58,7 @@ def test_a_bad_value_is_the_same_error_by_every_way_in(call, tmp_path, name, val
     code, _, err = call(main, "--ckpt", tmp_path, f"--{name}", value, "hello")
     assert (code, err) == (2, f"error: --{said}\n")
     with pytest.raises(RequestError) as refused:
-        read_request(json.dumps({"input": "a", name: value}).encode(), OFFER)
+        read_request(json.dumps({"input": "a", name: value}).encode(), CAPABILITIES)
     assert (refused.value.status, refused.value.param, refused.value.message) == (400, name, said)
 
 

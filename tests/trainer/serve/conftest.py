@@ -1,30 +1,30 @@
-"""One warm voice for all tests of this folder, and what the command speaks with it."""
+"""One served voice for all tests of this folder, and what the command speaks with it."""
 
 import pytest
 from server_process import client_here, listening_server, settings_of
 
 from xtts.trainer.serve.cli import main
-from xtts.trainer.serve.warm_voice import WarmVoice
+from xtts.trainer.serve.served_voice import ServedVoice
 
 LIMITS = {"max_letters": 2000, "max_requests": 4}
 
 
 @pytest.fixture(scope="session")
-def warm_voice(onnx_folder):
-    return WarmVoice(settings_of(onnx_folder, max_letters=2000), print, print)
+def served_voice(onnx_folder):
+    return ServedVoice(settings_of(onnx_folder, max_letters=2000), print, print)
 
 
 @pytest.fixture(scope="session")
-def server(warm_voice):
+def server(served_voice):
     """A client of the application that the tests share; it takes four requests at once."""
-    with client_here(warm_voice, **LIMITS) as client:
+    with client_here(served_voice, **LIMITS) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def listening(warm_voice):
+def listening(served_voice):
     """A client of the same behind a socket, for what needs one."""
-    with listening_server(warm_voice, **LIMITS) as client:
+    with listening_server(served_voice, **LIMITS) as client:
         yield client
 
 

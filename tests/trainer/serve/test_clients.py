@@ -22,24 +22,24 @@ def test_a_voice_that_is_not_here_is_the_first_and_that_is_said(listening, spoke
     assert said.isprintable()
 
 
-def test_a_voice_is_a_name_an_object_or_an_alias(warm_voice):
-    offer = replace(warm_voice.offer, voices=["anna", "ben"], aliases={"nova": "ben"})
+def test_a_voice_is_a_name_an_object_or_an_alias(served_voice):
+    capabilities = replace(served_voice.capabilities, voices=["anna", "ben"], aliases={"nova": "ben"})
     for asked, voice in (('"ben"', "ben"), ('{"id": "ben"}', "ben"), ('"nova"', "ben"), ("null", "anna")):
-        request, warnings = read_request(f'{{"input": "a", "voice": {asked}}}'.encode(), offer)
+        request, warnings = read_request(f'{{"input": "a", "voice": {asked}}}'.encode(), capabilities)
         assert (request.voice, warnings) == (voice, []), asked
 
 
-def test_fields_of_other_servers_are_ignored_and_named(warm_voice):
+def test_fields_of_other_servers_are_ignored_and_named(served_voice):
     body = b'{"input": "a", "stream": true, "lang_code": "a", "model": null, "response_format": null}'
-    request, warnings = read_request(body, warm_voice.offer)
+    request, warnings = read_request(body, served_voice.capabilities)
     assert (request.input, request.response_format) == ("a", "mp3")
     assert warnings == ["stream: ignored, unknown field", "lang_code: ignored, unknown field"]
 
 
 @pytest.mark.parametrize("language", ["de", "de-DE", "de_AT"])
-def test_a_language_may_name_its_country(warm_voice, language):
-    offer = replace(warm_voice.offer, languages=["en", "de"])
-    assert read_request(json.dumps({"input": "a", "language": language}).encode(), offer)[0].language == "de"
+def test_a_language_may_name_its_country(served_voice, language):
+    capabilities = replace(served_voice.capabilities, languages=["en", "de"])
+    assert read_request(json.dumps({"input": "a", "language": language}).encode(), capabilities)[0].language == "de"
 
 
 def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):
@@ -65,10 +65,10 @@ def test_the_paths_of_clients(server):
 
 
 @pytest.mark.parametrize("origins", [("https://chat.example",), ("*",), ("https://other.example",)])
-def test_pages_of_allowed_origins_may_ask_with_a_token_after_a_preflight(warm_voice, origins):
+def test_pages_of_allowed_origins_may_ask_with_a_token_after_a_preflight(served_voice, origins):
     preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
     token, allowed = "0123456789abcdef", "other" not in origins[0]
-    with client_here(warm_voice, origins=origins, token=token) as client:
+    with client_here(served_voice, origins=origins, token=token) as client:
         asked = client.options("/v1/audio/speech", headers=PAGE | preflight)
         answers = [client.get("/metrics", headers=PAGE | {"Authorization": f"Bearer {sent}"}) for sent in (token, "no")]
     assert asked.status_code == (200 if allowed else 400)

@@ -80,9 +80,9 @@ def test_only_files_of_the_page_are_sent(listening):
         connection.close()
 
 
-def test_a_failure_of_the_server_is_told_without_its_reason(warm_voice, monkeypatch):
-    monkeypatch.setattr(warm_voice, "offer", None)
-    with client_here(warm_voice) as client:
+def test_a_failure_of_the_server_is_told_without_its_reason(served_voice, monkeypatch):
+    monkeypatch.setattr(served_voice, "capabilities", None)
+    with client_here(served_voice) as client:
         answer = client.get("/v1/audio/voices")
     assert (answer.status_code, answer.json()["error"]["type"]) == (500, "server_error")
     assert "NoneType" not in answer.text
@@ -164,9 +164,9 @@ def test_metrics_are_what_prometheus_reads(server):
     assert metric(server, 'xtts_request_seconds_bucket{le="+Inf"}') == metric(server, "xtts_request_seconds_count") > 0
 
 
-def test_a_token_is_asked_for(warm_voice):
+def test_a_token_is_asked_for(served_voice):
     token = "a long text that nobody guesses"
-    with client_here(warm_voice, token=token) as client:
+    with client_here(served_voice, token=token) as client:
         assert [client.get(path).status_code for path in ("/", "/page.js", "/health")] == [200] * 3
         for path in ("/v1/audio/voices", "/metrics", "/v1/models", "/v1/audio/mel/1", "/docs"):
             assert client.get(path).status_code == 401
@@ -177,8 +177,8 @@ def test_a_token_is_asked_for(warm_voice):
             assert client.get("/v1/audio/voices", headers=right | more).status_code == 200
 
 
-def test_a_request_without_a_sound_in_time_frees_its_place(warm_voice):
-    with client_here(warm_voice, max_requests=1, timeout=1e-4) as client:
+def test_a_request_without_a_sound_in_time_frees_its_place(served_voice):
+    with client_here(served_voice, max_requests=1, timeout=1e-4) as client:
         for _ in range(2):  # the second is not refused with 429
             answer = speak(client, HELLO)
             assert (answer.status_code, answer.json()["error"]["type"]) == (504, "server_error")

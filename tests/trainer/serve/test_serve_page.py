@@ -6,7 +6,7 @@ import pytest
 from server_process import LONG, listening_server, settings_of
 from web_browser import CONTROL, ENTER, ESCAPE, TAB, browser
 
-from xtts.trainer.serve.warm_voice import WarmVoice
+from xtts.trainer.serve.served_voice import ServedVoice
 
 pytestmark = pytest.mark.long
 SAID = "document.getElementById('status').textContent"
@@ -238,7 +238,7 @@ def test_nothing_comes_from_elsewhere_and_the_console_is_empty(page, listening):
 def test_a_voice_is_uploaded_and_another_recorded(imitator, recordings, tmp_path):
     low = (recordings / "low.wav",)
     settings = settings_of(imitator[0], engine="tensorflow", speaker_wav=low)
-    with listening_server(WarmVoice(settings, print, print)) as client, browser(tmp_path) as page:
+    with listening_server(ServedVoice(settings, print, print)) as client, browser(tmp_path) as page:
         page.open(f"{client.base_url}/")
         page.wait_for(f"{SAID} === 'Ready.'")
         page.type("#recording", str(recordings / "high.wav"))

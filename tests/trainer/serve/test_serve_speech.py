@@ -13,9 +13,9 @@ import soundfile
 from server_process import LONG, NFE, settings_of, speak
 
 from xtts.trainer.evaluation.voice_description import Shape
-from xtts.trainer.serve import warm_voice as warm_voice_module
+from xtts.trainer.serve import served_voice
+from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.speech_requests import SpeechRequest
-from xtts.trainer.serve.warm_voice import Spoken, WarmVoice
 
 HELLO, PIECES = "hello there", LONG[:111]
 FAST = {"speed": 4.0, "response_format": "wav"}
@@ -52,15 +52,15 @@ class RecordingSynthesizer:
 
 def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_compiled(onnx_folder, monkeypatch):
     """XLA's cache identifies a function by its trace order: so the next start finds all of them."""
-    source = warm_voice_module.open_source(onnx_folder)
+    source = served_voice.open_source(onnx_folder)
     shapes = [Shape(tokens=10 * size, frames=100 * size) for size in (1, 2)]
     made = RecordingSynthesizer
     of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
-    monkeypatch.setattr(warm_voice_module, "open_source", lambda _: of_two_shapes)
-    monkeypatch.setattr(warm_voice_module, "make_fastest_synthesizer", lambda _, options, tell: made(options))
-    voice = WarmVoice(settings_of(onnx_folder), print, print)
+    monkeypatch.setattr(served_voice, "open_source", lambda _: of_two_shapes)
+    monkeypatch.setattr(served_voice, "make_fastest_synthesizer", lambda _, options, tell: made(options))
+    voice = ServedVoice(settings_of(onnx_folder), print, print)
     asked = SpeechRequest(input="a", voice="default", language="en", nfe=4)
-    speech = voice.speak(asked, Spoken())
+    speech = voice.speak(asked, SpeechResult())
     for _ in range(4):  # the request waits until its number of steps is ready, and for no more
         assert next(speech) is None
     assert len([*voice.prepare()]) == 0
@@ -70,9 +70,9 @@ def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_c
 
 def test_readings_and_vocoder_are_loaded_before_the_first_request(onnx_folder, monkeypatch):
     loaded = []
-    monkeypatch.setattr(warm_voice_module, "make_vocoder", lambda *_, voice: lambda mel: loaded.append(mel.shape))
-    monkeypatch.setattr(warm_voice_module, "encode_text", lambda words, _, language, __: loaded.append(language))
-    next(WarmVoice(settings_of(onnx_folder), print, print).prepare())
+    monkeypatch.setattr(served_voice, "make_vocoder", lambda *_, voice: lambda mel: loaded.append(mel.shape))
+    monkeypatch.setattr(served_voice, "encode_text", lambda words, _, language, __: loaded.append(language))
+    next(ServedVoice(settings_of(onnx_folder), print, print).prepare())
     assert loaded == [(16, 80), "en"]
 
 

@@ -1,4 +1,4 @@
-"""The voice of a server: loaded once, its steps compiled before the first request."""
+"""The voice of a server: loaded once, and compiled before the first request."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
-from xtts.trainer.serve.speech_requests import Offer, SpeechRequest
+from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
 from xtts.trainer.synth.encodings import available_formats
 from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, MelPiece, encode_text
@@ -26,34 +26,34 @@ from xtts.trainer.synth.word_times import times_json
 
 _ONLY_VOICE = "default"
 _LONGEST_NAME, _MOST_VOICES = 60, 100
-"""Of the voices that clients add; the mel of 30 s takes a megabyte."""
+"""Limits on the voices that clients add; the mel of 30 s takes a megabyte."""
 
 
 @dataclass
-class Spoken:
-    """What is known of an answer besides its bytes; the speech thread fills it."""
+class SpeechResult:
+    """The result of a job besides its audio; the speech thread fills it in."""
 
     mels: list[np.ndarray] = field(default_factory=list)
     """float32[T, M] of every piece so far, natural-log magnitude."""
     warnings: list[str] = field(default_factory=list)
     times: dict[str, Any] = field(default_factory=dict)
-    """Of the words, as `times_json` tells them, if they are asked for."""
+    """`times_json` of the words, if the request asks for them."""
 
 
 class Piece(NamedTuple):
-    """A piece of a text whose sound is still to be made."""
+    """A piece of a text that has a mel and no samples yet."""
 
-    sound: Callable[[], np.ndarray]
-    """Makes its samples, float32[S] in -1 to 1; the pieces of a text in any order, and at once."""
+    vocode: Callable[[], np.ndarray]
+    """Makes its samples, float32[S] in -1 to 1. The pieces of a text may be vocoded in any order, and in parallel."""
     last: bool
     """Whether the text ends with it."""
 
 
-Work = Iterator[Piece | None]
-"""A request, step by step: a piece at a time, or None while the model is made ready for it."""
+Job = Iterator[Piece | None]
+"""The steps of a request: each yields a piece, or None while the model is prepared for it."""
 
 
-class WarmVoice:
+class ServedVoice:
     """Speaks requests, several at once: each has a copy of the synthesizer, which shares what is compiled or loaded.
 
     Raises:
@@ -61,14 +61,14 @@ class WarmVoice:
     """
 
     def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
-        """Load the voice; `warn` gets what may be wrong with it, `tell` the engine's choice and long work."""
+        """Load the voice; `warn` gets what may be wrong with it, `tell` the chosen engine and notes on long work."""
         self._settings = settings
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
         options = settings.synthesis(settings.nfe[0])
         self.mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.speaker_wav, self.source)
-        self.offer = Offer(
+        self.capabilities = Capabilities(
             model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
             voices=(voices := list(self._recordings) or self.source.speakers or [_ONLY_VOICE]),
             aliases=_aliases(settings.voice_aliases, voices),
@@ -84,36 +84,36 @@ class WarmVoice:
             self.synthesizer = make_fastest_synthesizer(self.source, options, tell)
         else:
             self.synthesizer = make_synthesizer(self.source, options, settings.engine, tell)
-        self._speaking: dict[str, Synthesizer] = {}
-        for name in self.offer.voices:
+        self._synthesizers: dict[str, Synthesizer] = {}
+        for name in self.capabilities.voices:
             if name in self._recordings:
                 self.synthesizer.encode_reference(self._recordings[name])
-            self._speaking[name] = copy(self.synthesizer)
+            self._synthesizers[name] = copy(self.synthesizer)
         self._prepared: list[int] = []
-        self._preparation, self._preparing = self._prepare_all(), Lock()
+        self._preparation, self._preparation_lock = self._prepare_all(), Lock()
 
-    def prepare(self, nfe: int | None = None) -> Work:
-        """Compile or load every shape for a number of evaluations, by default for all of the offer.
+    def prepare(self, nfe: int | None = None) -> Job:
+        """Compile or load every shape for one number of evaluations, by default for all that clients may ask for.
 
-        Gives None each time. All are traced before the first is run, so that the next start finds every one in XLA's
+        Yields None after each. All are traced before the first is run, so that the next start finds every one in XLA's
         cache.
         """
         while True:
-            with self._preparing:
-                if (len(self._prepared) == len(self.offer.nfe)) if nfe is None else (nfe in self._prepared):
+            with self._preparation_lock:
+                if (len(self._prepared) == len(self.capabilities.nfe)) if nfe is None else (nfe in self._prepared):
                     return
                 next(self._preparation)
             yield None
 
     def _prepare_all(self) -> Iterator[None]:
         self._vocoder(np.zeros((16, self.mel_profile.mel_channels), np.float32))  # loads, as a first text does
-        for language in self.offer.languages:
-            with suppress(LockstepError):  # where no number is read
+        for language in self.capabilities.languages:
+            with suppress(LockstepError):  # in languages whose numbers are not expanded
                 encode_text("1", self.source.voice, language, "input")
-        for nfe in self.offer.nfe:
+        for nfe in self.capabilities.nfe:
             self.synthesizer.options = self._settings.synthesis(nfe)
             self.synthesizer.trace(self.source.voice.shapes[-1])
-        for nfe in self.offer.nfe:
+        for nfe in self.capabilities.nfe:
             for shape in (shapes := self.source.voice.shapes):
                 self.synthesizer.options = self._settings.synthesis(nfe)
                 self.synthesizer.prepare(shape)
@@ -121,71 +121,72 @@ class WarmVoice:
                     self._prepared.append(nfe)
                 yield
 
-    def speak(self, request: SpeechRequest, spoken: Spoken) -> Work:
-        """The pieces of a request's text.
-
-        Raises `LockstepError` if nothing in the text can be spoken.
-        """
+    def speak(self, request: SpeechRequest, result: SpeechResult) -> Job:
+        """Speak the text of a request piece by piece; `LockstepError` if nothing in it can be spoken."""
         assert request.voice is not None
         assert request.language is not None
         yield from self.prepare(request.nfe)
         texts, warnings = encode_text(request.input, self.source.voice, request.language, "input")
-        if (count := sum(len(text.words) for text in texts)) > (most := self.offer.letters):
+        if (count := sum(len(text.words) for text in texts)) > (most := self.capabilities.letters):
             raise LockstepError("input", found=f"characters to speak: {count}", expected=f"at most {most}")
-        spoken.warnings += warnings
-        synthesizer = copy(self._speaking[request.voice])
+        result.warnings += warnings
+        synthesizer = copy(self._synthesizers[request.voice])
         synthesizer.options = request
         row = self.source.speakers.index(request.voice) if request.voice in self.source.speakers else 0
-        whole = LongFormSynthesizer(synthesizer, self._vocoder, speaker=row, language=request.language)
-        pieces, heard, last = whole.mels(texts), list[MelPiece](), False
+        speaker = LongFormSynthesizer(synthesizer, self._vocoder, speaker=row, language=request.language)
+        mels, pieces, last = speaker.mels(texts), list[MelPiece](), False
         while not last:
             began = time.perf_counter()
-            heard.append(piece := next(pieces))
+            pieces.append(piece := next(mels))
             last = piece.last
-            spoken.mels.append(piece.mel)
+            result.mels.append(piece.mel)
             if last and request.timestamps:
-                spoken.times = times_json(whole.time(texts, heard), whole.seconds(heard))
+                result.times = times_json(speaker.time(texts, pieces), speaker.seconds(pieces))
             metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
-            yield Piece(partial(self._sound, whole, piece.mel), last)
+            yield Piece(partial(self._vocode, speaker, piece.mel), last)
 
-    def _sound(self, whole: LongFormSynthesizer, mel: np.ndarray) -> np.ndarray:
+    def _vocode(self, speaker: LongFormSynthesizer, mel: np.ndarray) -> np.ndarray:
         began = time.perf_counter()
-        samples = whole.sound(mel)
+        samples = speaker.sound(mel)
         metrics.PIECES.inc()
-        metrics.AUDIO_SECONDS.inc(len(samples) / self.offer.sample_rate)
+        metrics.AUDIO_SECONDS.inc(len(samples) / self.capabilities.sample_rate)
         metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
         return samples
 
     def imitate(self, voice: str, recording: bytes) -> None:
-        """Offer the voice of a sound file; `LockstepError` if it cannot be imitated."""
+        """Add the voice of a sound file; `LockstepError` if it cannot be imitated."""
         if not self.source.takes_recording:
-            raise LockstepError("recording", found=f"{self.offer.model} imitates none")
-        if voice in self.offer.voices or len(voice) > _LONGEST_NAME or len(self.offer.voices) >= _MOST_VOICES:
+            raise LockstepError("recording", found=f"{self.capabilities.model} imitates none")
+        if (
+            voice in self.capabilities.voices
+            or len(voice) > _LONGEST_NAME
+            or len(self.capabilities.voices) >= _MOST_VOICES
+        ):
             expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
             raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
         synthesizer = copy(self.synthesizer)
         synthesizer.encode_reference(read_recording(recording, "recording", self.source))
-        self._speaking[voice] = synthesizer
-        self.offer.voices.append(voice)
+        self._synthesizers[voice] = synthesizer
+        self.capabilities.voices.append(voice)
 
 
-def _aliases(given: tuple[str, ...], voices: list[str]) -> dict[str, str]:
-    """Voices by other names; given: `NAME=SPEAKER` each."""
-    found: dict[str, str] = {}
-    for text in given:
+def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:
+    """Parse aliases of voices, `NAME=SPEAKER` each: the speaker by alias."""
+    aliases: dict[str, str] = {}
+    for text in assignments:
         name, _, speaker = text.partition("=")
         if speaker not in voices:
             expected = f"NAME=SPEAKER with a speaker of {', '.join(voices[:20])}"
             raise LockstepError("--voice-alias", found=repr(text), expected=expected)
-        found[name] = speaker
-    return found
+        aliases[name] = speaker
+    return aliases
 
 
 def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray]:
-    """The log-mel float32[T, M] of every reference recording by the name of its file."""
-    found: dict[str, np.ndarray] = {}
+    """Read the log-mel float32[T, M] of every reference recording, by its file name without the suffix."""
+    mels: dict[str, np.ndarray] = {}
     for path, mel in zip(paths, read_recordings(paths, source), strict=True):
-        if path.stem in found:
+        if path.stem in mels:
             raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="other names")
-        found[path.stem] = mel
-    return found
+        mels[path.stem] = mel
+    return mels

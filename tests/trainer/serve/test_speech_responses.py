@@ -1,4 +1,4 @@
-"""Turns alone: who speaks when, places, and the end."""
+"""The request queue alone: who speaks when, how many wait, and the end."""
 
 import asyncio
 import io
@@ -10,10 +10,11 @@ from unittest.mock import patch
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.serve import speech_answers
-from xtts.trainer.serve.speech_answers import Sound, Turns
+from xtts.trainer.serve import request_queue
+from xtts.trainer.serve.request_queue import RequestQueue
+from xtts.trainer.serve.served_voice import Piece
 from xtts.trainer.serve.speech_requests import RequestError
-from xtts.trainer.serve.warm_voice import Piece
+from xtts.trainer.serve.speech_responses import ResponseStream
 
 
 class Plain:
@@ -28,7 +29,7 @@ class Plain:
 
 
 def steps(name, count, done, wait=None):
-    """Work whose sounds, `name` and a number each, are made once `wait(seconds)` returns."""
+    """A job whose sounds, `name` and a number each, are made once `wait(seconds)` returns."""
 
     def sound(number):
         if wait:
@@ -48,117 +49,117 @@ def idle_steps(count, done, wait=None):
         yield None
 
 
-def with_turns(places, cores=1):
-    """Makes a test of `async def test(turns)`."""
+def with_queue(most_requests, cores=1):
+    """Makes a test of `async def test(queue)`."""
 
     def as_test(test):
         async def run():
-            with patch.object(speech_answers, "usable_cores", lambda: cores):
-                turns = Turns(places)
+            with patch.object(request_queue, "usable_cores", lambda: cores):
+                queue = RequestQueue(most_requests)
             try:
-                await test(turns)
+                await test(queue)
             finally:
-                turns.end()
+                queue.shut_down()
 
         return lambda: asyncio.run(asyncio.wait_for(run(), 30))
 
     return as_test
 
 
-async def everything(sound):
-    found = []
-    while (data := await sound.next_bytes()) is not None:
-        found.append(data)
-    return found
+async def everything(stream):
+    chunks = []
+    while (data := await stream.next_bytes()) is not None:
+        chunks.append(data)
+    return chunks
 
 
-@with_turns(2)
-async def test_jobs_take_turns_step_by_step(turns):
+@with_queue(2)
+async def test_jobs_take_turns_step_by_step(queue):
     done = []
-    sounds = [Sound(turns, steps(name, 3, done), Plain(), 20) for name in "ab"]
-    assert [await everything(sound) for sound in sounds] == [[b"a0", b"a1", b"a2"], [b"b0", b"b1", b"b2"]]
+    streams = [ResponseStream(queue, steps(name, 3, done), Plain(), 20) for name in "ab"]
+    assert [await everything(stream) for stream in streams] == [[b"a0", b"a1", b"a2"], [b"b0", b"b1", b"b2"]]
     assert done == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
 
-@with_turns(1)
-async def test_a_place_is_free_when_the_work_is_done_though_nobody_has_read_it(turns):
+@with_queue(1)
+async def test_a_finished_job_leaves_the_queue_before_it_is_read(queue):
     done = []
-    Sound(turns, steps("a", 2, done), Plain(), 20)
+    ResponseStream(queue, steps("a", 2, done), Plain(), 20)
     with pytest.raises(RequestError, match="too many requests are waiting already") as refused:
-        Sound(turns, steps("b", 1, done), Plain(), 20)
+        ResponseStream(queue, steps("b", 1, done), Plain(), 20)
     assert refused.value.status == 429
-    while len(turns):
+    while len(queue):
         await asyncio.sleep(0.01)
-    assert await everything(Sound(turns, steps("c", 1, done), Plain(), 20)) == [b"c0"]
+    assert await everything(ResponseStream(queue, steps("c", 1, done), Plain(), 20)) == [b"c0"]
 
 
-@with_turns(4)
-async def test_failures_are_told_to_their_own_client_only(turns):
+@with_queue(4)
+async def test_failures_are_told_to_their_own_client_only(queue):
     def broken(error):
         yield None
         raise error
 
     errors = LockstepError("input", found="no text"), ZeroDivisionError()
-    bad = [Sound(turns, broken(error), Plain(), 20) for error in errors]
-    good = Sound(turns, steps("a", 2, []), Plain(), 20)
+    bad = [ResponseStream(queue, broken(error), Plain(), 20) for error in errors]
+    good = ResponseStream(queue, steps("a", 2, []), Plain(), 20)
     with redirect_stderr(io.StringIO()) as log:
-        for sound, status, words in zip(bad, (400, 500), ("input: no text", "could not be made"), strict=True):
+        for stream, status, words in zip(bad, (400, 500), ("input: no text", "could not be made"), strict=True):
             with pytest.raises(RequestError, match=words) as refused:
-                await sound.next_bytes()
+                await stream.next_bytes()
             assert refused.value.status == status
     assert await everything(good) == [b"a0", b"a1"]
-    while len(turns):
+    while len(queue):
         await asyncio.sleep(0.01)
     assert "ZeroDivisionError" in log.getvalue()
 
 
-@with_turns(4)
-async def test_idle_work_waits_for_requests(turns):
+@with_queue(4)
+async def test_idle_work_waits_for_requests(queue):
     done, go = [], threading.Event()
-    Sound(turns, steps("a", 3, done, go.wait), Plain(), 20)
-    idle = asyncio.create_task(turns.do_while_idle(idle_steps(2, done)))
+    ResponseStream(queue, steps("a", 3, done, go.wait), Plain(), 20)
+    idle = asyncio.create_task(queue.run_while_idle(idle_steps(2, done)))
     await asyncio.sleep(0.1)
     go.set()
     await idle
     assert done == ["a0", "a1", "a2", "idle0", "idle1"]
 
 
-@with_turns(4)
-async def test_requests_let_idle_work_finish_its_step_only(turns):
+@with_queue(4)
+async def test_requests_let_idle_work_finish_its_step_only(queue):
     done, go = [], threading.Event()
-    idle = asyncio.create_task(turns.do_while_idle(idle_steps(3, done, go.wait)))
+    idle = asyncio.create_task(queue.run_while_idle(idle_steps(3, done, go.wait)))
     await asyncio.sleep(0.1)
-    Sound(turns, steps("a", 2, done), Plain(), 20)
+    ResponseStream(queue, steps("a", 2, done), Plain(), 20)
     go.set()
     await idle
     assert done == ["idle0", "a0", "a1", "idle1", "idle2"]
 
 
-@with_turns(4)
-async def test_once_closed_the_step_that_is_being_done_is_the_last(turns):
+@with_queue(4)
+async def test_once_closed_the_running_step_is_the_last(queue):
     done, go = [], threading.Event()
-    sounds = [Sound(turns, steps(name, 2, done, go.wait), Plain(), 20) for name in "ab"]
+    streams = [ResponseStream(queue, steps(name, 2, done, go.wait), Plain(), 20) for name in "ab"]
     await asyncio.sleep(0.1)
-    turns.closed = True
+    queue.closed = True
     go.set()
-    assert await sounds[0].next_bytes() == b"a0"
-    for sound in sounds:
+    assert await streams[0].next_bytes() == b"a0"
+    for stream in streams:
         with pytest.raises(RequestError, match="stopping") as refused:
-            await sound.next_bytes()
+            await stream.next_bytes()
         assert refused.value.status == 503
     with pytest.raises(RequestError, match="stopping"):
-        Sound(turns, steps("c", 1, done), Plain(), 20)
+        ResponseStream(queue, steps("c", 1, done), Plain(), 20)
     assert done == ["a0"]
 
 
-@with_turns(1)
-async def test_who_is_dropped_frees_the_place_at_once_and_the_thread_after_the_step(turns):
+@with_queue(1)
+async def test_a_dropped_job_leaves_at_once_and_ends_after_its_step(queue):
     done, go = [], threading.Event()
-    dropped = Sound(turns, steps("a", 2, done, go.wait), Plain(), 0.1)
+    dropped = ResponseStream(queue, steps("a", 2, done, go.wait), Plain(), 0.1)
     with pytest.raises(RequestError, match=r"no sound for 0\.1 s"):
         await dropped.next_bytes()
-    dropped.close(whole=False)
-    after = Sound(turns, steps("b", 1, done), Plain(), 20)
+    dropped.close(complete=False)
+    after = ResponseStream(queue, steps("b", 1, done), Plain(), 20)
     await asyncio.sleep(0.1)
     assert done == []  # one thread uses the model, and it is in the step of the first
     go.set()
@@ -168,24 +169,26 @@ async def test_who_is_dropped_frees_the_place_at_once_and_the_thread_after_the_s
 
 @pytest.mark.parametrize("requests", [1, 2])
 def test_two_cores_make_two_sounds_at_once_of_one_text_or_of_two(requests):
-    @with_turns(4, cores=2)
-    async def speak(turns):
+    @with_queue(4, cores=2)
+    async def speak(queue):
         both = threading.Barrier(2)
-        sounds = [Sound(turns, steps(name, 4 // requests, [], both.wait), Plain(), 20) for name in "ab"[:requests]]
-        found = [await everything(sound) for sound in sounds]
-        assert found == [[f"{name}{i}".encode() for i in range(4 // requests)] for name in "ab"[:requests]]
+        streams = [
+            ResponseStream(queue, steps(name, 4 // requests, [], both.wait), Plain(), 20) for name in "ab"[:requests]
+        ]
+        heard = [await everything(stream) for stream in streams]
+        assert heard == [[f"{name}{i}".encode() for i in range(4 // requests)] for name in "ab"[:requests]]
 
     speak()
 
 
 @pytest.mark.parametrize("streams", [True, False])
 def test_an_answer_may_take_longer_than_the_time_without_a_sound(streams):
-    @with_turns(1)
-    async def speak(turns):
+    @with_queue(1)
+    async def speak(queue):
         now, go, encoder = [asyncio.get_running_loop().time()], threading.Semaphore(0), Plain(streams=streams)
         asyncio.get_running_loop().time = lambda: now[0]
         wait = lambda seconds: go.acquire(timeout=seconds)  # noqa: E731
-        heard = asyncio.create_task(everything(Sound(turns, steps("a", 4, [], wait), encoder, 8)))
+        heard = asyncio.create_task(everything(ResponseStream(queue, steps("a", 4, [], wait), encoder, 8)))
         for count in range(1, 5):
             await asyncio.sleep(0)  # the clock stands still while the sound is waited for
             now[0] += 5

@@ -1,0 +1,181 @@
+"""Responses to speech requests: streams of encoded audio, which end when the client leaves."""
+
+import asyncio
+import base64
+import json
+import re
+import secrets
+from collections.abc import AsyncIterator, Awaitable
+from typing import TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from xtts.trainer.serve import metrics
+from xtts.trainer.serve.request_queue import AudioChunk, RequestQueue
+from xtts.trainer.serve.served_voice import Job, ServedVoice, SpeechResult
+from xtts.trainer.serve.settings import ServerSettings
+from xtts.trainer.serve.speech_requests import RequestError, SpeechRequest, read_request
+from xtts.trainer.synth.encodings import MEDIA_TYPES, Encoder
+
+_BODY_SECONDS = 10.0
+"""Longest time for a client to send its request."""
+_CLIENT_LEFT = 499
+"""Status that servers log for a client that left; nobody receives it."""
+_MOST_WARNING = 1000
+"""Bytes of a header; clients accept some thousands in all."""
+_T = TypeVar("_T")
+
+
+class ResponseStream:
+    """The encoded audio of a job, as it becomes ready."""
+
+    def __init__(self, queue: RequestQueue, job: Job, encoder: Encoder, timeout: float) -> None:
+        """Begin the job; timeout: most seconds until the first chunk, and from one chunk to the next."""
+        self._queue, self._encoder, self._timeout = queue, encoder, timeout
+        self._began = asyncio.get_running_loop().time()
+        self._chunks: asyncio.Queue[AudioChunk | RequestError] = asyncio.Queue()
+        self._task = queue.begin(job, self._chunks.put_nowait)
+        self._ended = False
+
+    @property
+    def age(self) -> float:
+        """Seconds since the job began."""
+        return asyncio.get_running_loop().time() - self._began
+
+    async def next_bytes(self) -> bytes | None:
+        """Return the next bytes, never empty, or None after the last; `RequestError` after a failure or a timeout."""
+        data = b""
+        while not (data or self._ended):
+            samples, self._ended = await self._next_chunk()
+            data = await asyncio.to_thread(self._encoder.add, samples, last=self._ended)
+        return data or None
+
+    async def _next_chunk(self) -> AudioChunk:
+        try:
+            chunk = await asyncio.wait_for(self._chunks.get(), self._timeout)
+        except TimeoutError:
+            raise RequestError(504, f"no sound for {self._timeout:g} s, the server is busy; try again later") from None
+        if isinstance(chunk, RequestError):
+            raise chunk
+        return chunk
+
+    def close(self, *, complete: bool) -> None:
+        """Leave the queue and count the request; complete: whether the client has all of the audio."""
+        self._queue.drop(self._task)
+        del self._encoder  # the collector of cycles may close its data before its file, which then complains
+        metrics.ABANDONED.inc(not complete)
+        metrics.REQUEST_SECONDS.observe(self.age)
+
+
+async def respond(
+    request: Request, voice: ServedVoice, queue: RequestQueue, settings: ServerSettings
+) -> tuple[Response, SpeechResult]:
+    """Speak a request: (response, whose request id is in `x-request-id`, result of the job).
+
+    Waits for the first bytes, so that most failures have a status of their own; `RequestError` for these.
+    """
+    speech, warnings = read_request(await read_body(request, settings.body_bytes), voice.capabilities)
+    result, sample_rate = SpeechResult(warnings=warnings), voice.capabilities.sample_rate
+    encoder = Encoder(speech.response_format, sample_rate, streams=speech.streams)
+    stream = ResponseStream(queue, voice.speak(speech, result), encoder, settings.timeout)
+    try:
+        first = await _while_connected(request, stream.next_bytes())
+    except BaseException:
+        stream.close(complete=False)
+        raise
+    metrics.FIRST_SOUND_SECONDS.observe(stream.age)
+    headers = {"x-request-id": secrets.token_hex(8)}
+    if result.warnings:
+        headers["x-warning"] = _header_text("; ".join(result.warnings))
+    media_type = _media_type(speech, sample_rate)
+    if speech.streams:
+        return _Stream(stream, first, media_type, headers), result
+    stream.close(complete=True)
+    if speech.timestamps:
+        audio = base64.b64encode(first or b"").decode()
+        return JSONResponse({"audio": audio, **result.times}, headers=headers), result
+    return Response(first, media_type=media_type, headers=headers), result
+
+
+def _header_text(text: str) -> str:
+    """Put a text on one line, as the Latin-1 characters that stand for its UTF-8: starlette then writes UTF-8."""
+    line = re.sub(r"[\0-\x1f\x7f]", " ", text).encode()[:_MOST_WARNING]
+    return line.decode(errors="ignore").strip().encode().decode("latin-1")
+
+
+def _media_type(speech: SpeechRequest, sample_rate: int) -> str:
+    if speech.stream_format == "sse":
+        return "text/event-stream"
+    rate = f";rate={sample_rate};channels=1" if speech.response_format == "pcm" else ""
+    return MEDIA_TYPES[speech.response_format] + rate
+
+
+class _Stream(StreamingResponse):
+    """An HTTP response that sends the bytes of a stream as they become ready."""
+
+    def __init__(self, stream: ResponseStream, first: bytes | None, media_type: str, headers: dict[str, str]) -> None:
+        self._stream, self._first, self._complete = stream, first, False
+        body = self._events() if media_type == "text/event-stream" else self._bytes()
+        super().__init__(body, headers=headers, media_type=media_type)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        except RequestError:
+            pass  # the status has been sent: a response without its end tells the client
+        finally:
+            self._stream.close(complete=self._complete)
+
+    async def _bytes(self) -> AsyncIterator[bytes]:
+        data = self._first
+        while data is not None:
+            yield data
+            data = await self._stream.next_bytes()
+        self._complete = True
+
+    async def _events(self) -> AsyncIterator[bytes]:
+        async for data in self._bytes():
+            yield _event({"type": "speech.audio.delta", "audio": base64.b64encode(data).decode()})
+        yield _event({"type": "speech.audio.done"})
+
+
+def _event(content: dict[str, str]) -> bytes:
+    return f"data: {json.dumps(content)}\n\n".encode()
+
+
+async def read_body(request: Request, most_bytes: int, media_type: str = "application/json") -> bytes:
+    """Read a request's body; `RequestError` for another media type, too many bytes, or a client that is too slow."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
+        raise RequestError(415, f"expected Content-Type: {media_type}")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for data in request.stream():
+                body += data
+                if len(body) > most_bytes:
+                    raise RequestError(413, f"more than {most_bytes} bytes")
+    except TimeoutError:
+        raise RequestError(408, f"the request did not arrive within {_BODY_SECONDS:g} s") from None
+    except ClientDisconnect:
+        raise RequestError(_CLIENT_LEFT, "the client left") from None
+    return bytes(body)
+
+
+async def _while_connected(request: Request, awaitable: Awaitable[_T]) -> _T:
+    """Await a result, unless the client leaves first; then raise `RequestError`, which nobody reads."""
+    result, left = asyncio.ensure_future(awaitable), asyncio.create_task(_until_disconnected(request))
+    try:
+        await asyncio.wait((result, left), return_when=asyncio.FIRST_COMPLETED)
+        if result.done():
+            return result.result()
+        raise RequestError(_CLIENT_LEFT, "the client left")
+    finally:
+        result.cancel()
+        left.cancel()
+
+
+async def _until_disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
