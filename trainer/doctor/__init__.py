@@ -1,1 +1,1 @@
-"""`xtts-doctor`: what would slow training down here, and what to change."""
+"""`xtts-doctor`: the causes of slow training on this machine, and how to fix them."""

@@ -33,15 +33,15 @@ def run_checks(
     setup: Setup, *, count: int, progress: Callable[[str], None], run: Path | None = None, profile: Path | None = None,
     traced: TracedSteps | None = None,
 ) -> Report:  # fmt: skip
-    """Measure everything.
+    """Run all checks.
 
-    count: steps to run, 0 compiles none; run: a folder to look at, too; profile: where a trace of ten more steps goes;
+    count: steps to run, 0 compiles none; run: a run folder to check too; profile: folder for a trace of ten more steps;
     traced: as for `Workload`.
     """
-    card: list[str] = []
-    setup = replace(setup, config=suited_to(weakest_card(), setup.config, card.append))
+    card_notes: list[str] = []
+    setup = replace(setup, config=suited_to(weakest_card(), setup.config, card_notes.append))
     history = [overfitting(run)] if run else []
-    asked, free = count > 0, free_host_bytes()
+    steps_wanted, free = count > 0, free_host_bytes()
     progress("tracing the steps")
     workload = Workload(setup, traced)
     progress("looking at the machine")
@@ -56,16 +56,18 @@ def run_checks(
     progress("reading batches")
     read, (first, loads) = shapes(workload.pipelines()), load_times(workload, count)
     report = Report()
-    report.add("environment", machine, *[([Fact(name="card", value=line, text=line)], []) for line in card])
+    report.add("environment", machine, *[([Fact(name="card", value=note, text=note)], []) for note in card_notes])
     report.add("config", *fit, *check_settings(setup, free))
     report.add("shapes", read)
     step_seconds = times.mean if times else None
-    loaded = loading(first, loads, step_seconds=step_seconds, from_audio=setup.spec.names_audio)
-    answering = storage(workload.loop.buckets, step_seconds=step_seconds)
-    report.add("data", loaded, answering, *([input_wait(times)] if times else []))
+    data = [
+        loading(first, loads, step_seconds=step_seconds, from_audio=setup.spec.names_audio),
+        storage(workload.loop.buckets, step_seconds=step_seconds),
+    ]
+    report.add("data", *data, *([input_wait(times)] if times else []))
     if times:
         report.add("steps", steps(workload, times))
-    elif asked:
+    elif steps_wanted:
         why = "they do not fit into memory" if count else "XLA does not compile here"
         report.add("steps", ([Fact(name="not run", value=True, text=why)], []))
     if history:
@@ -76,7 +78,7 @@ def run_checks(
 def _measure_steps(
     workload: Workload, count: int, progress: Callable[[str], None]
 ) -> tuple[list[Result], StepTimes | None]:
-    """Compile and run `count` steps that fit into memory: (the memory that a step needs, times)."""
+    """Compile and run `count` steps if they fit into memory: (results of the memory check, times)."""
     if not count:
         return [], None
     progress("estimating the memory of a step: XLA compiles it for that")
@@ -92,7 +94,7 @@ _NO_LOSSES = ("split", "step", "loss", "skipped")
 
 
 def overfitting(path: Path) -> Result:
-    """What the validations of a run folder say; `LockstepError` if it has none."""
+    """Check the validations of a run folder for overfitting; `LockstepError` if it has none."""
     rows = list(RunFolder(path).metrics())
     validations = [row for row in rows if row["split"] == "validation"]
     if not validations:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xtts.trainer.engine.engine import TracedSteps
 
 StepsOf = Callable[["Setup"], "TracedSteps | None"]
-"""Gives steps that are compiled already, as for `build_engine`: the object of the command, none for users."""
+"""Gives compiled steps, as for `build_engine`: the object of the click command, None for users."""
 _PATH = click.Path(path_type=Path)
 
 

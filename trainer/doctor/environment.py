@@ -14,19 +14,19 @@ from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.system.device import device_name
 
 _ENOUGH_DISK_BYTES = 1 << 30
-"""Checkpoints and curves of a run need about this much."""
+"""What checkpoints and curves of a run need, roughly."""
 
 
 def environment(cache: Path) -> Result:
-    """Everything about the machine that training depends on."""
+    """Check what training depends on in the machine."""
     versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras")}
-    named = ", ".join(f"{name} {version}" for name, version in versions.items())
+    packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     facts = [Fact(name="versions", value={**versions, "python": platform.python_version()},
-                  text=f"{named}, Python {platform.python_version()}")]  # fmt: skip
+                  text=f"{packages}, Python {platform.python_version()}")]  # fmt: skip
     problems = []
-    for found, some in (_devices(), _xla(), _disk(cache)):
-        facts += found
-        problems += some
+    for more_facts, more_problems in (_devices(), _xla(), _disk(cache)):
+        facts += more_facts
+        problems += more_problems
     return facts, problems
 
 
@@ -35,10 +35,10 @@ def driver() -> dict[str, str] | None:
     fields = ("name", "driver_version", "memory.total")
     command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+        output = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    values = [value.strip() for value in answer.splitlines()[0].split(",")] if answer.strip() else []
+    values = [value.strip() for value in output.splitlines()[0].split(",")] if output.strip() else []
     return dict(zip(fields, values, strict=True)) if len(values) == len(fields) else None
 
 

@@ -17,7 +17,7 @@ from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.system.device import step_device
 
 _USABLE = 0.9
-"""Share of the free memory that a step may take; the rest is for the input pipeline, checkpoints and fragments."""
+"""Share of the free memory that a step may take; the rest is for the input pipeline, checkpoints, fragmentation."""
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _GROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
@@ -40,7 +40,7 @@ def free_host_bytes() -> int:
 
 
 def _group_bytes() -> Iterable[int]:
-    """What the cgroup, if it has a limit, leaves."""
+    """Bytes that the limit of each cgroup version leaves; none without a limit."""
     for names in _GROUP_FILES:
         limit, usage, stat = (_CONTROL_GROUPS / name for name in names[:3])
         if limit.is_file() and (text := limit.read_text(encoding="ascii").strip()).isdigit():
@@ -80,16 +80,16 @@ def largest_step(spec: CacheSpec, sizes: dict[int, int]) -> int:
 
     It need not be the longest of all, which may hold only a few outliers, fewer than a batch.
     """
-    frames = {number: spec.buckets[number].frames for number in trained_buckets(spec)}
-    return max(frames, key=lambda number: (sizes[number] * frames[number], frames[number]))
+    frames = {bucket: spec.buckets[bucket].frames for bucket in trained_buckets(spec)}
+    return max(frames, key=lambda bucket: (sizes[bucket] * frames[bucket], frames[bucket]))
 
 
 def memory(workload: Workload, free: int | None) -> Result:
-    """Check the largest step against `free` bytes, None if unknown: then there is no verdict."""
+    """Check the largest step against `free` bytes; None if unknown, then there is no verdict."""
     setup = workload.setup
-    number = largest_step(setup.spec, setup.sizes)
-    needed = step_bytes(workload.steps, number, workload.buckets[number].signature)
-    shape = f"{setup.sizes[number]} clips x {setup.spec.buckets[number].frames} frames"
+    bucket = largest_step(setup.spec, setup.sizes)
+    needed = step_bytes(workload.steps, bucket, workload.buckets[bucket].signature)
+    shape = f"{setup.sizes[bucket]} clips x {setup.spec.buckets[bucket].frames} frames"
     available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"
     facts = [Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},
@@ -98,7 +98,8 @@ def memory(workload: Workload, free: int | None) -> Result:
     if free is None or needed <= _USABLE * free:
         return facts, []
     what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are available"
-    # Linear in the clips, beyond weights, gradients, moments and averages: what else a step takes makes it less.
+    # Assumes that memory is linear in the clips beyond weights, gradients, moments and averages: any other fixed cost
+    # makes the batch that fits smaller.
     kept, training = 5 * weight_bytes(workload.steps), setup.config.training
     share = max(_USABLE * free - kept, 0) / (needed - kept)
     micro = training.gradient_accumulation_steps

@@ -1,4 +1,4 @@
-"""What the checks found: facts and problems, and the report of them as a page and as JSON."""
+"""Results of the checks: facts and problems, and their report as a page and as JSON."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 HELP = "docs/troubleshooting.md"
-"""Has a section for every problem, by its name."""
+"""The document with a section for every problem, by its name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Something that costs speed or clips, and its fix."""
+    """A loss of speed or clips, and its fix."""
 
     name: str
     """The anchor of its section in `HELP`."""
@@ -35,9 +35,9 @@ class Problem:
     setting: str = ""
     """The `section.key` to change; empty if no setting fixes it."""
     value: Any = None
-    """What to set it to."""
+    """Value to set it to."""
     fix: str = ""
-    """What else to do, or what to do if there is no setting."""
+    """What else to do, or all there is to do without a setting."""
     gain: str = ""
     """Expected benefit, from the measured numbers."""
 
@@ -45,7 +45,7 @@ class Problem:
     def remedy(self) -> str:
         """What to do, in one line."""
         change = f"set {self.setting} to {as_yaml(self.value)}" if self.setting else ""
-        return "; ".join(part for part in (change, self.fix) if part)
+        return "; ".join(filter(None, (change, self.fix)))
 
     @property
     def help(self) -> str:
@@ -58,7 +58,7 @@ Result = tuple[list[Fact], list[Problem]]
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """One part of the page."""
+    """A section of the page."""
 
     name: str
     facts: list[Fact]
@@ -67,14 +67,15 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole page."""
+    """The page: all sections in order."""
 
     sections: list[Section] = field(default_factory=list)
 
     def add(self, name: str, *results: Result) -> None:
         """Add a section with the results of its checks."""
-        facts = [fact for found, _ in results for fact in found]
-        self.sections.append(Section(name=name, facts=facts, problems=[f for _, some in results for f in some]))
+        facts = [fact for facts, _ in results for fact in facts]
+        problems = [problem for _, problems in results for problem in problems]
+        self.sections.append(Section(name=name, facts=facts, problems=problems))
 
     @property
     def problems(self) -> list[Problem]:
@@ -87,7 +88,7 @@ class Report:
         return not self.problems
 
     def as_json(self) -> dict[str, Any]:
-        """The same content for programs."""
+        """The page for programs."""
         sections = {
             section.name: {"healthy": not section.problems, "facts": {fact.name: fact.value for fact in section.facts}}
             for section in self.sections
@@ -106,7 +107,7 @@ def as_yaml(value: object) -> str:
 
 
 def print_report(report: Report, console: Console) -> None:
-    """Sections with their marks, then the advice."""
+    """Print the sections with their marks, then the advice."""
     for section in report.sections:
         _print_section(section, console)
     problems = [(section.name, problem) for section in report.sections for problem in section.problems]

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TOLERATED_REJECTS = 0.01
-"""A cap may reject this share of the clips: it is meant for a few outliers."""
+"""Share of the clips that a cap may reject: it is meant for a few outliers."""
 _WORTHWHILE_FILL = 1.2
-"""More buckets are advised if they raise the useful frames of a step by a fifth: each is another compilation."""
+"""Advise more buckets if they raise the useful frames of a step by a fifth: each is another compilation."""
 _NEAR_BEST_FILL = 0.97
 _MOST_SHUFFLING = 0.5
 """Share of the free memory that shuffled blocks may take."""
@@ -39,18 +39,18 @@ class Setup:
     spec: CacheSpec
     config: Config
     lengths: Any
-    """Of the clips in the index."""
+    """Table of the lengths of the clips in the index."""
     sizes: dict[int, int]
     """B by bucket number."""
     lock: ReadLock
-    """Keeps the files of the cache while it is checked, whatever is built there."""
+    """Keeps the files of the cache while it is checked, even if a build changes it."""
 
 
 def load_setup(
-    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], given: str | Path | None,
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: str | Path | None,
     run: Path | None = None,
 ) -> Setup:  # fmt: skip
-    """Resolve and check everything that must be valid before measuring; all of a remote cache is copied first.
+    """Resolve and check everything that must be valid before measuring; a remote cache is copied completely first.
 
     run: a run folder, whose settings and cache are the defaults.
     """
@@ -58,31 +58,31 @@ def load_setup(
     if folder and not config and folder.config_file.is_file():
         config = (str(folder.config_file),)
     resolved = resolve(config, assignments, flags)
-    recorded = folder.cache_now() if folder and not given else None
-    cache = _local(path_or_url(given) if given else recorded or Path(DEFAULT_CACHE), resolved.data)
-    lock = ReadLock(cache)
-    spec = load_spec(cache)
+    recorded = folder.cache_now() if folder and not cache else None
+    local = _local(path_or_url(cache) if cache else recorded or Path(DEFAULT_CACHE), resolved.data)
+    lock = ReadLock(local)
+    spec = load_spec(local)
     resolved = for_corpus(follow_text(resolved, spec.features), spec)
     if not spec.fixed_length:
         raise LockstepError(
-            str(cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
-            expected="shapes.pad_to_fixed_length: true", fix=build_command(cache),
+            str(local), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
+            expected="shapes.pad_to_fixed_length: true", fix=build_command(local),
         )  # fmt: skip
-    quick_check(cache, spec)
-    sizes, lengths = batch_sizes(spec, resolved.training), read_lengths(cache / spec.index_file)
-    return Setup(cache=cache, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
+    quick_check(local, spec)
+    sizes, lengths = batch_sizes(spec, resolved.training), read_lengths(local / spec.index_file)
+    return Setup(cache=local, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
 
 
-def _local(given: PathOrUrl, data: DataConfig) -> Path:
-    if isinstance(given, Path):
-        return given
-    copy = CacheCopy(given, stage=data.stage)
+def _local(cache: PathOrUrl, data: DataConfig) -> Path:
+    if isinstance(cache, Path):
+        return cache
+    copy = CacheCopy(cache, stage=data.stage)
     copy.fetch(copy.open().shards(*SPLITS))
     return copy.folder
 
 
 def check_settings(setup: Setup, free_memory: int) -> list[Result]:
-    """All checks of the settings; free_memory: bytes of this machine before a step took its part."""
+    """Run all checks of the settings; free_memory: bytes of this machine before a step took its share."""
     config, spec = setup.config, setup.spec
     return [
         disagreements(config, spec, setup.cache),
@@ -94,7 +94,7 @@ def check_settings(setup: Setup, free_memory: int) -> list[Result]:
 
 
 def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
-    """Feature settings that differ from those of the cache."""
+    """Check for feature settings that differ from those of the cache."""
     differences = feature_differences(spec.features, feature_config(config))
     text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
     problems = [
@@ -113,7 +113,7 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
 
 
 def caps(clips: "pa.Table", config: Config) -> Result:
-    """Clips of known lengths that `shapes.max_text_length` and `shapes.max_mel_frames` reject."""
+    """Count the clips that `shapes.max_text_length` and `shapes.max_mel_frames` reject, of those with known lengths."""
     tokens, frames, seconds = (clips[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
     measured, shapes = (tokens > 0) & (frames >= 0), config.shapes
     total, rejected, problems = int(measured.sum()), dict[str, int](), list[Problem]()
@@ -141,7 +141,7 @@ def caps(clips: "pa.Table", config: Config) -> Result:
 
 
 def padding(clips: "pa.Table", spec: CacheSpec) -> Result:
-    """Share of padding, and the number of buckets that reduces it."""
+    """Check the share of padding, and find the number of buckets that reduces it."""
     stats, now, used = corpus_stats(clips), spec.statistics.fill, len(spec.buckets)
     best = max(stats.padding_efficiency.values())
     enough = min(n for n, fill in stats.padding_efficiency.items() if fill >= _NEAR_BEST_FILL * best)
@@ -167,14 +167,14 @@ def padding(clips: "pa.Table", spec: CacheSpec) -> Result:
 
 
 def batches(spec: CacheSpec, sizes: dict[int, int]) -> Result:
-    """Batch sizes of the buckets."""
-    listed = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
-    fact = Fact(name="batches", value={str(n): size for n, size in sizes.items()}, text=f"clips x frames: {listed}")
+    """List the batch sizes of the buckets."""
+    text = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
+    fact = Fact(name="batches", value={str(n): size for n, size in sizes.items()}, text=f"clips x frames: {text}")
     return [fact], []
 
 
 def reading(config: Config, spec: CacheSpec, free_memory: int) -> Result:
-    """The memory of shuffled blocks."""
+    """Check the memory of shuffled blocks."""
     stored = sum(shard.bytes for bucket in spec.buckets for shard in bucket.train)
     shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
     fact = Fact(

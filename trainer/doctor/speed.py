@@ -1,4 +1,4 @@
-"""How fast batches load, and how fast the trainer's own locked steps run in its own loop; nothing is written."""
+"""Speed of loading batches, and of the trainer's own locked steps in its own loop; nothing is written."""
 
 import itertools
 import os
@@ -21,13 +21,13 @@ PROFILED = 10
 _OPENING_STEPS = 8
 """Most steps per bucket until every bucket has been drawn once."""
 _STEADY, _UNEVEN = 0.1, 0.3
-"""Standard deviation / mean of the steps of a bucket."""
+"""Limits of standard deviation / mean of a bucket's step times."""
 _STEADY_LOADS, _UNEVEN_LOADS = 0.25, 1.0
-"""The same of load times; clips load in blocks, so some unevenness is normal."""
+"""Limits of standard deviation / mean of load times; clips load in blocks, so some unevenness is normal."""
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
 _READ = 2
-"""Batches of each data set that are read to see their shapes."""
+"""Batches of each data set that are read to check their shapes."""
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
 _LOADED_BATCHES = 10
 """Batches loaded when no steps are requested."""
@@ -36,7 +36,7 @@ _DRAIN_SECONDS = 0.5
 
 
 class Workload:
-    """The engine, built as in the trainer, so that a run finds the steps compiled here.
+    """The engine, built as in the trainer, so that a run finds its steps in XLA's cache.
 
     traced: what `build_engine` takes as `steps`.
     """
@@ -48,15 +48,15 @@ class Workload:
         self.steps, self.loop = engine.steps, engine.loop
 
     def pipelines(self) -> list[tf.data.Dataset]:
-        """All that training would read."""
+        """Data sets that training would read."""
         buckets = self.buckets.values()
         training = [training_batches(bucket, 0) for bucket in buckets if bucket.trains]
         return training + [validation_batches(bucket) for bucket in buckets if bucket.validates]
 
     def prepare(self) -> float:
-        """Compile every step and open every iterator; returns the seconds of compiling alone.
+        """Compile every step and open every iterator: return the seconds of compiling alone.
 
-        A bucket's first batch waits for a whole block to be read, once per run.
+        A bucket's first batch waits until a block has been read, once per run.
         """
         began = time.perf_counter()
         self.steps.compile()
@@ -71,14 +71,14 @@ class Workload:
 
 
 def shapes(pipelines: Sequence[tf.data.Dataset]) -> Result:
-    """Read batches of each data set, which fail where they have not its locked shapes."""
+    """Read batches of each data set, which fails if they do not have its locked shapes."""
     read = sum(1 for dataset in pipelines for _ in dataset.take(_READ))
     text = f"{read} batches of {len(pipelines)} pipelines read, all of the locked shapes"
     return [Fact(name="batches read", value=read, text=text)], []
 
 
 def load_times(workload: Workload, count: int) -> tuple[float, np.ndarray]:
-    """Load about `count` batches, of every bucket its share of an epoch and at least two, in a mixed order.
+    """Load about `count` batches in a mixed order, from every bucket its share of an epoch and at least two.
 
     All pipelines read ahead, as in training, at their maximum speed. Returns the longest wait for a first batch
     (opening, reading and shuffling a block; earlier checks read the same block, so it does not measure the disk) and
@@ -90,7 +90,7 @@ def load_times(workload: Workload, count: int) -> tuple[float, np.ndarray]:
     batches = np.array([bucket.spec.epoch_clips(bucket.stored) / bucket.batch_size for bucket in buckets])
     shares = np.rint((count or _LOADED_BATCHES) * batches / batches.sum()).astype(int)
     mixed = np.random.default_rng(0).permutation(np.repeat(np.arange(len(buckets)), np.maximum(shares, 2)))
-    order = (iterators[place] for place in itertools.cycle(mixed.tolist()))
+    order = (iterators[bucket] for bucket in itertools.cycle(mixed.tolist()))
     began = time.perf_counter()
     while time.perf_counter() - began < _DRAIN_SECONDS:
         next(next(order))
@@ -98,9 +98,9 @@ def load_times(workload: Workload, count: int) -> tuple[float, np.ndarray]:
 
 
 def storage(buckets: Collection[TrainingBucket], *, step_seconds: float | None) -> Result:
-    """The verdict on how soon the cache's storage answers: reading an epoch must not take longer than its steps.
+    """Check the latency of the cache's storage: reading an epoch must not take longer than its steps.
 
-    It is read again where it left the page cache, which hides that from `load_times`.
+    `load_times` does not see it while the page cache holds the files.
     """
     latency = float(np.median([bucket.read_seconds for bucket in buckets]))
     fact = Fact(name="storage", value=latency, text=f"{1000 * latency:.1f} ms for a read of 64 KiB")
@@ -129,9 +129,9 @@ def _wait(iterator: Iterator[object]) -> float:
 
 
 def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, from_audio: bool = False) -> Result:
-    """The verdict on what `load_times` gives, relative to the mean step time where that is known.
+    """Check the results of `load_times`, relative to the mean step time if known.
 
-    from_audio: whether the batches are read from wavs.
+    first: seconds, seconds: float64[n], from_audio: whether the batches are read from wavs.
     """
     mean, p95 = float(seconds.mean()), float(np.percentile(seconds, 95))
     verdict = "good" if mean < _GOOD_SECONDS else "moderate" if mean < _SLOW_SECONDS else "slow"
@@ -187,7 +187,7 @@ class StepTimes:
     """Compilation of all buckets; those in XLA's cache are only loaded."""
     seconds: np.ndarray
     """float64[N, 3], as in `CallResult`."""
-    places: np.ndarray
+    buckets: np.ndarray
     """int32[N]: index of the step's bucket among the training buckets."""
     useful_frames: float
     """Frames in all N batches, without padding."""
@@ -195,22 +195,22 @@ class StepTimes:
     """Traces of training steps, after all N."""
 
     @property
-    def whole(self) -> np.ndarray:
+    def total(self) -> np.ndarray:
         """float64[N]: seconds from the end of one step to the end of the next."""
         return np.asarray(self.seconds.sum(axis=1))
 
     @property
     def mean(self) -> float:
-        """Seconds of a step without its wait: loading must not take longer."""
-        return float((self.whole - self.seconds[:, 1]).mean())
+        """Mean seconds of a step without its wait: loading must not take longer."""
+        return float((self.total - self.seconds[:, 1]).mean())
 
     @property
     def unevenness(self) -> float:
         """Standard deviation / mean within a bucket, averaged over the steps."""
-        spreads = np.zeros(len(self.places))
-        for place in np.unique(self.places):
-            seconds = self.whole[self.places == place]
-            spreads[self.places == place] = seconds.std() / seconds.mean()
+        spreads = np.zeros(len(self.buckets))
+        for bucket in np.unique(self.buckets):
+            seconds = self.total[self.buckets == bucket]
+            spreads[self.buckets == bucket] = seconds.std() / seconds.mean()
         return float(spreads.mean())
 
 
@@ -223,14 +223,14 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
     return StepTimes(
         compile_seconds=compiled,
         seconds=np.concatenate([call.seconds for call in calls]),
-        places=np.concatenate([call.buckets for call in calls]),
+        buckets=np.concatenate([call.buckets for call in calls]),
         useful_frames=float(metrics[:, workload.steps.metrics.step.index("useful_frames")].sum()),
         traces=workload.steps.guard.count("training"),
     )
 
 
 def profile_steps(workload: Workload, folder: Path) -> None:
-    """Let TensorFlow's profiler write a trace of `PROFILED` steps, which were compiled before, below a folder."""
+    """Write a trace of `PROFILED` steps, which are compiled already, by TensorFlow's profiler into a folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tf.profiler.experimental.Profile(str(folder)):
@@ -240,13 +240,13 @@ def profile_steps(workload: Workload, folder: Path) -> None:
 
 
 def steps(workload: Workload, times: StepTimes) -> Result:
-    """The figures of the steps. A trace beyond the locked set ends the checks, so it is not a problem."""
-    whole, count = times.whole, len(times.seconds)
-    p50, p95 = np.percentile(whole, [50, 95])
+    """Report the step times. A trace beyond the locked set ends the checks, so it is not a problem here."""
+    seconds, count = times.total, len(times.seconds)
+    p50, p95 = np.percentile(seconds, [50, 95])
     spread = times.unevenness
     verdict = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
     load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    rate = times.useful_frames / whole.sum()
+    rate = times.useful_frames / seconds.sum()
     buckets = len(workload.loop.buckets)
     facts = [
         Fact(name="compile time", value=times.compile_seconds,
@@ -262,8 +262,8 @@ def steps(workload: Workload, times: StepTimes) -> Result:
 
 
 def input_wait(times: StepTimes) -> Result:
-    """Share of the steps' time spent waiting for batches."""
-    share = float(times.seconds[:, 1].sum() / times.whole.sum())
+    """Check the share of the steps' time spent waiting for batches."""
+    share = float(times.seconds[:, 1].sum() / times.total.sum())
     fact = Fact(name="input wait", value=share, text=f"{share:.1%} of the steps' time")
     if share <= _TOLERATED_WAIT:
         return [fact], []

@@ -1,4 +1,4 @@
-"""The device that the steps run on: name, memory, utilisation."""
+"""The device that the steps run on: name, capability, memory, utilisation."""
 
 import os
 from collections.abc import Callable, Collection
@@ -10,7 +10,7 @@ from xtts.shared.config import Config
 from xtts.shared.system.machine import peak_resident_bytes
 
 _BFLOAT16_SINCE = (8, 0)
-"""Compute capability of the first cards that multiply in bfloat16."""
+"""Lowest compute capability that multiplies in bfloat16."""
 
 
 class Card(NamedTuple):
@@ -33,28 +33,31 @@ def device_name() -> str:
 
 
 def step_device() -> str:
-    """TensorFlow's name of the device that the steps run on, where it is a single one."""
+    """TensorFlow's name of the device that the steps run on if it is a single one."""
     return "GPU:0" if tf.config.list_logical_devices("GPU") else "CPU:0"
 
 
 def weakest_card() -> Card | None:
-    """The card of the lowest compute capability: what it cannot do, a run on all of them cannot. None without one."""
-    found = [tf.config.experimental.get_device_details(gpu) for gpu in tf.config.list_physical_devices("GPU")]
-    known = [each for each in found if "compute_capability" in each]
-    return min((Card(each["compute_capability"], each.get("device_name", "GPU")) for each in known), default=None)
+    """Return the card of the lowest compute capability, which limits a run on all of them; None without a card."""
+    details = [tf.config.experimental.get_device_details(gpu) for gpu in tf.config.list_physical_devices("GPU")]
+    cards = [
+        Card(card["compute_capability"], card.get("device_name", "GPU"))
+        for card in details if "compute_capability" in card
+    ]  # fmt: skip
+    return min(cards, default=None)
 
 
-def kernels_for(card: Card, built: Collection[str]) -> str:
-    """What is to be said of the kernels for a card; empty where this TensorFlow has them.
+def kernel_warning(card: Card, built: Collection[str]) -> str:
+    """Warn of missing kernels for a card; empty if this TensorFlow has them.
 
     built: `cuda_compute_capabilities` of its build. The code of sm_80 and of compute_80 runs on 8.0 to 8.9, and that of
     compute_80 can be translated for every newer card.
     """
-    parts = [name.partition("_") for name in built]
-    versions = [(kind, divmod(int(number.rstrip("af")), 10)) for kind, _, number in parts]
-    if any(has[0] == card.capability[0] and has <= card.capability for _, has in versions):
+    names = [name.partition("_") for name in built]
+    versions = [(kind, divmod(int(version.rstrip("af")), 10)) for kind, _, version in names]
+    if any(version[0] == card.capability[0] and version <= card.capability for _, version in versions):
         return ""
-    if any(kind == "compute" and has <= card.capability for kind, has in versions):
+    if any(kind == "compute" and version <= card.capability for kind, version in versions):
         return f"{card}: it is newer than TensorFlow's kernels, so the first start translates them, which takes long"
     return (
         f"{card}: this TensorFlow has no kernels for it, only for {', '.join(built)}; train on another card, or on the "
@@ -63,12 +66,12 @@ def kernels_for(card: Card, built: Collection[str]) -> str:
 
 
 def suited_to(card: Card | None, config: Config, say: Callable[[str], None]) -> Config:
-    """The configuration that a card can train with: float32 where it has no bfloat16. `say` gets a line about it."""
+    """Return a configuration that a card can train with: float32 if it lacks bfloat16. `say` gets notes about it."""
     if card is None:
         return config
-    kernels = kernels_for(card, tf.sysconfig.get_build_info().get("cuda_compute_capabilities", ()))
-    if kernels:
-        say(kernels)
+    warning = kernel_warning(card, tf.sysconfig.get_build_info().get("cuda_compute_capabilities", ()))
+    if warning:
+        say(warning)
     if config.training.mixed_precision == "float32" or card.capability >= _BFLOAT16_SINCE:
         return config
     say(f"{card}: bfloat16 needs 8.0, so training.mixed_precision is float32")
@@ -77,7 +80,7 @@ def suited_to(card: Card | None, config: Config, say: Callable[[str], None]) -> 
 
 
 def utilisation_reader() -> Callable[[], str]:
-    """Function that returns the GPU's utilisation as text, from NVML; an empty text without NVML."""
+    """Return a function that reads the GPU's utilisation from NVML as text; an empty text without NVML."""
     try:
         import pynvml  # pyright: ignore[reportMissingImports]
     except ImportError:
@@ -92,7 +95,7 @@ def utilisation_reader() -> Callable[[], str]:
 
 
 def memory_used() -> str:
-    """GPU memory in use, or on a CPU this process' peak so far."""
+    """Describe the GPU memory in use, or on a CPU this process' peak so far."""
     if step_device() != "CPU:0":
         return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
     return f"memory {peak_resident_bytes() / 2**30:.1f} GiB"

@@ -1,4 +1,4 @@
-"""Imports TensorFlow quietly, after configuring malloc and XLA's compilation cache."""
+"""Quiet import of TensorFlow, after configuring malloc and XLA's compilation cache."""
 
 import atexit
 import gc
@@ -15,25 +15,25 @@ from pathlib import Path
 from xtts.shared.system.machine import keep_freed_memory, user_cache
 
 GPUS = Path("/proc/driver/nvidia/gpus")
-"""A folder for each NVIDIA card, known without TensorFlow."""
+"""Folder with an entry for each NVIDIA card, readable without TensorFlow."""
 _DIRECTORY, _WRITABLE = "--tf_xla_persistent_cache_directory", "--tf_xla_persistent_cache_read_only=false"
 _AUTOTUNED = "--xla_gpu_per_fusion_autotune_cache_dir"
 
 
 def _machine(proc: Path = Path("/proc")) -> str:
     """Digest of the hardware and driver that compiled code depends on, since machines may share a cache."""
-    parts = [platform.machine(), platform.processor(), *_lines(proc / "cpuinfo", "flags", "Features")[:1]]
+    lines = [platform.machine(), platform.processor(), *_lines(proc / "cpuinfo", "flags", "Features")[:1]]
     nvidia = proc / "driver" / "nvidia"
-    parts += _lines(nvidia / "version", "NVRM")
+    lines += _lines(nvidia / "version", "NVRM")
     for card in sorted(nvidia.glob("gpus/*/information")):
-        parts += _lines(card, "Model")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+        lines += _lines(card, "Model")
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
 
 
-def _lines(file: Path, *beginnings: str) -> list[str]:
-    """Lines of a file with one of these beginnings; none if it cannot be read."""
+def _lines(file: Path, *prefixes: str) -> list[str]:
+    """Lines of a file with one of these prefixes; none if it cannot be read."""
     try:
-        return [line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith(beginnings)]
+        return [line for line in file.read_text(encoding="utf-8").splitlines() if line.startswith(prefixes)]
     except OSError:
         return []
 
@@ -41,7 +41,7 @@ def _lines(file: Path, *beginnings: str) -> list[str]:
 def enable_compile_cache() -> Path | None:
     """Enable XLA's persistent compilation cache in the user's cache folder, so that a restart loads its steps.
 
-    Where there is a GPU, what its autotuner finds is kept beside them, for steps that are compiled anew.
+    With a GPU, the results of its autotuner are kept beside them, for steps that are compiled again.
 
     Returns the folder, or None if the user's TF_XLA_FLAGS decide or the folder cannot be written.
     """
@@ -53,10 +53,10 @@ def enable_compile_cache() -> Path | None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
         return None
-    if not os.access(folder, os.W_OK) or len(str(folder).split()) != 1:  # TensorFlow splits its flags at blanks
+    if not os.access(folder, os.W_OK) or len(str(folder).split()) != 1:  # TensorFlow splits its flags at spaces
         return None
     os.environ["TF_XLA_FLAGS"] = f"{flags} {_DIRECTORY}={folder} {_WRITABLE}".strip()
-    if any(GPUS.glob("*")):  # of two flags of one name the last counts: the user's
+    if any(GPUS.glob("*")):  # of two flags with the same name the last counts: the user's
         os.environ["XLA_FLAGS"] = f"{_AUTOTUNED}={folder / 'autotuned'} {os.environ.get('XLA_FLAGS', '')}".strip()
     return folder
 
@@ -66,8 +66,8 @@ def tensorflow_import(*, compile_cache: bool = True, shares_gpu: bool = False) -
     """Context for importing TensorFlow: its native libraries write to stderr only if the import fails.
 
     compile_cache: whether XLA keeps compiled steps for the next start.
-    shares_gpu: whether TensorFlow takes a GPU's memory as it needs it, to live beside a training run, instead of nearly
-    all at its start; the user's TF_FORCE_GPU_ALLOW_GROWTH decides before.
+    shares_gpu: whether TensorFlow takes a GPU's memory as it needs it, to run beside a training run, instead of nearly
+    all of it at the start; the user's TF_FORCE_GPU_ALLOW_GROWTH has precedence.
     """
     if shares_gpu:
         os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
@@ -76,16 +76,16 @@ def tensorflow_import(*, compile_cache: bool = True, shares_gpu: bool = False) -
     end_at_once()
     if compile_cache:
         enable_compile_cache()
-    with _held_back():
+    with _stderr_held_back():
         yield
     _leave_optimisation_to_xla()
 
 
 def end_at_once() -> None:
-    """Leave out Python's garbage collection at the end of the process.
+    """Skip Python's garbage collection at the end of the process.
 
-    It looks through all objects of TensorFlow's graphs, for 9 s of a micro model on a busy machine, to free memory that
-    the system takes back a moment later.
+    It searches all objects of TensorFlow's graphs, for 9 s of a micro model on a busy machine, to free memory that the
+    system takes back a moment later.
     """
     atexit.unregister(gc.freeze)
     atexit.register(gc.freeze)
@@ -94,7 +94,7 @@ def end_at_once() -> None:
 def _leave_optimisation_to_xla() -> None:
     """Switch off TensorFlow's own graph optimiser: XLA repeats its work, and the loop around the steps is small.
 
-    It processes every function that the loop calls: 11 s of the 57 s of CPU time for a warm start of `tiny` on four
+    It processes every function that the loop calls: 11 s of the 57 s of CPU time of a warm start of `tiny` with four
     shapes. The steps take the same time without it.
     """
     import tensorflow as tf
@@ -103,7 +103,7 @@ def _leave_optimisation_to_xla() -> None:
 
 
 @contextmanager
-def _held_back() -> Iterator[None]:
+def _stderr_held_back() -> Iterator[None]:
     """Hold back output to stderr; show it if the block fails."""
     sys.stderr.flush()
     kept = os.dup(2)

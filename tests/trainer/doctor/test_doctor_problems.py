@@ -12,7 +12,7 @@ from xtts.trainer.doctor.speed import StepTimes, input_wait
 
 def step_times(waiting):
     return StepTimes(
-        compile_seconds=1.0, seconds=np.array([[0.0, waiting, 0.1 - waiting]] * 8), places=np.zeros(8, np.int32),
+        compile_seconds=1.0, seconds=np.array([[0.0, waiting, 0.1 - waiting]] * 8), buckets=np.zeros(8, np.int32),
         useful_frames=1e4, traces=1,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.system.device import Card, kernels_for, suited_to, weakest_card
+from xtts.trainer.system.device import Card, kernel_warning, suited_to, weakest_card
 
 BUILT = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
 """Of TensorFlow 2.21."""
@@ -13,15 +13,15 @@ V100, A100 = Card((7, 0), "V100"), Card((8, 0), "A100")
 
 @pytest.mark.parametrize("capability", [(6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)])
 def test_nothing_is_said_of_a_card_that_tensorflow_has_kernels_for(capability):
-    assert kernels_for(Card(capability, "card"), BUILT) == ""
+    assert kernel_warning(Card(capability, "card"), BUILT) == ""
 
 
 def test_a_card_that_tensorflow_was_not_built_for_is_named():
-    newer = kernels_for(Card((12, 0), "RTX 5090"), BUILT)
+    newer = kernel_warning(Card((12, 0), "RTX 5090"), BUILT)
     assert newer.startswith("RTX 5090 (compute capability 12.0): it is newer than TensorFlow's kernels, so the first ")
-    older = kernels_for(Card((5, 2), "GTX 980"), BUILT)
+    older = kernel_warning(Card((5, 2), "GTX 980"), BUILT)
     assert "no kernels for it, only for sm_60, sm_70, sm_80, sm_89, compute_90; train on another card" in older
-    assert "no kernels" in kernels_for(Card((12, 0), "RTX 5090"), BUILT[:-1]), "only compute_90 can be translated"
+    assert "no kernels" in kernel_warning(Card((12, 0), "RTX 5090"), BUILT[:-1]), "only compute_90 can be translated"
 
 
 @pytest.fixture
@@ -55,10 +55,10 @@ def test_the_weakest_of_several_cards_counts(cards):
 def test_bfloat16_becomes_float32_where_the_card_has_none(cards, card, precision, said):
     cards()
     config, lines = load_config("normal"), []
-    found = suited_to(card, config, lines.append)
-    assert found.training.mixed_precision == precision
+    suited = suited_to(card, config, lines.append)
+    assert suited.training.mixed_precision == precision
     assert lines == said
-    assert found.training.model_copy(update={"mixed_precision": "bfloat16"}) == config.training
+    assert suited.training.model_copy(update={"mixed_precision": "bfloat16"}) == config.training
     asked = load_config("tiny")
     assert suited_to(V100, asked, lines.append) == asked, "nothing to change"
     assert lines == said
