@@ -1,1 +1,1 @@
-"""How close speech is to its recording, and what synthesis needs besides the weights."""
+"""Figures of speech against its recording, and what synthesis needs besides the weights."""

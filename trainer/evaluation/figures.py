@@ -1,7 +1,7 @@
-"""How close speech is to its own recording, by several figures: none of them sees everything. Needs no TensorFlow.
+"""Figures of how close speech is to its own recording; none of them sees everything. Needs no TensorFlow.
 
-N spoken sentences, R recordings. Distances are MCD-DTW in dB, see `warped_distances`. No figure counts the silent edges
-of clips.
+Letters: N spoken sentences, R recordings, T frames, M mel channels. Distances are MCD-DTW in dB, see
+`warped_distances`. No figure counts the silent edges of clips.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
 from xtts.shared.audio.pitch import shimmer, track_pitch
-from xtts.trainer.evaluation.held_out_clips import HeldOutClip
+from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.speech_distances import (
     PATCH_FRAMES,
     RANGE_LOG_F0,
@@ -29,7 +29,7 @@ _MOST_VOCODED = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sentence:
+class SentenceFigures:
     """The figures of one sentence."""
 
     clip_id: str
@@ -45,16 +45,16 @@ class Sentence:
     voicing_error: float
     """`PitchErrors.voicing` to its recording."""
     shimmer: float | None
-    """Its own roughness, not a difference."""
+    """Roughness of the speech itself, not a difference."""
     pause_error: float
-    """|seconds of its pauses - those of its recording's|."""
+    """|seconds of its pauses - seconds of its recording's pauses|."""
     nearest: str
-    """Clip with the nearest recording of all; its own, where that is another reading of the sentence."""
+    """Clip with the nearest recording; its own if the nearest is another reading of the sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Of sentences together; but for the second, means."""
+    """Means over sentences; `frechet_distance` is of all together."""
 
     relative_mcd: float
     frechet_distance: float
@@ -71,68 +71,69 @@ class Figures:
 
 
 class Recordings:
-    """Recordings with which speech of their sentences is compared."""
+    """Recordings to compare speech of their sentences with."""
 
-    def __init__(self, clips: Sequence[HeldOutClip], own: Sequence[int], profile: MelProfile) -> None:
-        """clips: R, of at least two sentences, own: the N of them whose sentences are spoken."""
+    def __init__(self, clips: Sequence[EvaluationClip], own: Sequence[int], profile: MelProfile) -> None:
+        """clips: R, of at least two sentences; own: positions of the N clips whose sentences are spoken."""
         self._clips, self._own, self._profile = clips, own, profile
         self._mels = [without_edges(clip.mel) for clip in clips]
         self._cepstra = [cepstra(mel) for mel in self._mels]
         distances = np.array([warped_distances(self._cepstra[i], self._cepstra) for i in own])
-        # Another reading of a sentence is no wrong recording.
+        # Another reading of the same sentence does not count as a wrong recording.
         self._same = [[clip.ids == clips[i].ids for clip in clips] for i in own]
-        # Two recordings may be identical: then nothing is nearer than the wrong one.
+        # Above zero, since two recordings may be identical.
         self._nearest_wrong = np.maximum(np.where(self._same, np.inf, distances).min(axis=1), 1e-6)
-        self._tracks = [self._voice(self._mels[i])[0] for i in own]
+        self._pitch_tracks = [self._pitch_and_shimmer(self._mels[i])[0] for i in own]
 
-    def _voice(self, mel: np.ndarray) -> tuple[np.ndarray, float | None]:
-        """(pitch, shimmer) of a mel after the vocoder."""
+    def _pitch_and_shimmer(self, mel: np.ndarray) -> tuple[np.ndarray, float | None]:
+        """(F0 float32[T] in Hz, shimmer) of a vocoded mel."""
         samples = reconstruct(mel, self._profile)
         hertz = track_pitch(samples, self._profile, len(mel))
         return hertz, shimmer(samples, hertz, self._profile)
 
     def compare(
         self, spoken: Sequence[np.ndarray], frames: Sequence[int], rows: Sequence[int] | None = None
-    ) -> tuple[Figures, list[Sentence]]:
-        """Of N sentences, log-mels [T, M], together and one by one.
+    ) -> tuple[Figures, list[SentenceFigures]]:
+        """Compare spoken sentences, log-mels [T, M], with their recordings: (figures of all, figures of each).
 
-        frames: their lengths, had none been cut off; rows: which of the N they are, where only some are spoken. Both
-        sides of a figure passed the same: pitch is that of vocoded mels, all else that of mels.
+        frames: length of each before any was cut off; rows: which of the N sentences they are, None for all. Speech and
+        recording are treated alike: pitch is that of vocoded mels, everything else that of mels.
         """
         rows = range(len(self._own)) if rows is None else rows
         mels, sentences = [without_edges(mel) for mel in spoken], []
         for row, mel, length in zip(rows, mels, frames, strict=True):
-            number = self._own[row]
-            recording, query = self._mels[number], cepstra(mel)
+            position = self._own[row]
+            recording, query = self._mels[position], cepstra(mel)
             distances = warped_distances(query, self._cepstra)
-            hertz, roughness = self._voice(mel)
-            pitch = pitch_errors(hertz, self._tracks[row], warping_path(query, self._cepstra[number]))
+            hertz, roughness = self._pitch_and_shimmer(mel)
+            path = warping_path(query, self._cepstra[position])
+            pitch = pitch_errors(hertz, self._pitch_tracks[row], path)
             nearest = int(np.argmin(distances))
             pauses = [pause_seconds(either, self._profile) for either in (mel, recording)]
             sentences.append(
-                Sentence(
-                    clip_id=self._clips[number].clip_id,
-                    mcd_db=float(distances[number]),
-                    relative_mcd=float(distances[number] / self._nearest_wrong[row]),
-                    duration_error=abs(length - len(self._clips[number].mel)) / len(recording),
+                SentenceFigures(
+                    clip_id=self._clips[position].clip_id,
+                    mcd_db=float(distances[position]),
+                    relative_mcd=float(distances[position] / self._nearest_wrong[row]),
+                    duration_error=abs(length - len(self._clips[position].mel)) / len(recording),
                     log_f0_error=pitch.log_f0,
                     voicing_error=pitch.voicing,
                     shimmer=roughness,
                     pause_error=abs(pauses[0] - pauses[1]),
-                    nearest=self._clips[number if self._same[row][nearest] else nearest].clip_id,
+                    nearest=self._clips[position if self._same[row][nearest] else nearest].clip_id,
                 )
             )
         return mean_figures(sentences, self._frechet(rows)(mels)), sentences
 
-    def vocoded(self) -> tuple[Figures, list[Sentence]]:
-        """`compare` of recordings themselves after the vocoder: what it costs, which differs little between them."""
+    def vocoded(self) -> tuple[Figures, list[SentenceFigures]]:
+        """Compare some of the recordings with themselves after the vocoder: its loss differs little between clips."""
         rows = spread(len(self._own), _MOST_VOCODED)
         recorded = [self._clips[self._own[row]].mel for row in rows]
         mels = [log_mel(reconstruct(mel, self._profile), self._profile) for mel in recorded]
         return self.compare(mels, [len(mel) for mel in mels], rows)
 
-    def frechet_distance(self, clips: Sequence[HeldOutClip]) -> float:
-        """The Fréchet distance of recordings of other sentences: that of speech by the same person."""
+    def frechet_distance(self, clips: Sequence[EvaluationClip]) -> float:
+        """Fréchet distance of other recordings: what real speech of other sentences reaches."""
         return self._frechet(range(len(self._own)))([without_edges(clip.mel) for clip in clips])
 
     def _frechet(self, rows: Sequence[int]) -> FrechetDistance:
@@ -140,25 +141,25 @@ class Recordings:
 
 
 def without_edges(mel: np.ndarray) -> np.ndarray:
-    """The mel of a clip without its silent edges: [T, M] -> [T', M]; of a few frames where it has few."""
+    """Cut off the silent edges of a clip, leaving at least a patch of frames: [T, M] -> [T', M]."""
     return mel[EDGE_FRAMES : max(len(mel) - EDGE_FRAMES, EDGE_FRAMES + PATCH_FRAMES)]
 
 
 def spread(clips: int, limit: int) -> list[int]:
-    """At most `limit` indices, evenly spaced over `clips`."""
-    chosen = min(clips, limit)
-    return [i * clips // chosen for i in range(chosen)]
+    """Choose at most `limit` positions, evenly spaced over `clips`."""
+    count = min(clips, limit)
+    return [i * clips // count for i in range(count)]
 
 
-def mean_figures(sentences: Sequence[Sentence], frechet_distance: float) -> Figures:
-    """Means over at least one sentence, beside the Fréchet distance of all.
+def mean_figures(sentences: Sequence[SentenceFigures], frechet_distance: float) -> Figures:
+    """Average the figures of at least one sentence; frechet_distance: of all together.
 
-    Pitch is that of sentences with voiced pairs; where none has one the error is the whole range of voices, not 0.
+    The log-F0 error is of the sentences that have voiced pairs; without any it is the whole range of voices, not 0.
     """
     names = ("relative_mcd", "log_f0_error", "voicing_error", "shimmer", "pause_error", "duration_error", "mcd_db")
     columns = {name: [getattr(sentence, name) for sentence in sentences] for name in names}
-    known = {name: [value for value in column if value is not None] for name, column in columns.items()}
-    known["log_f0_error"] = known["log_f0_error"] or [RANGE_LOG_F0]
-    means = {name: float(np.mean(column)) if column else None for name, column in known.items()}
+    columns = {name: [value for value in column if value is not None] for name, column in columns.items()}
+    columns["log_f0_error"] = columns["log_f0_error"] or [RANGE_LOG_F0]
+    means = {name: float(np.mean(column)) if column else None for name, column in columns.items()}
     retrieved = float(np.mean([sentence.nearest == sentence.clip_id for sentence in sentences]))
     return Figures(frechet_distance=frechet_distance, retrieval_at_1=retrieved, **means)  # type: ignore[arg-type]

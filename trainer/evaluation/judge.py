@@ -1,6 +1,6 @@
-"""What listeners would say of speech, by published models: misheard letters, predicted opinion, the speaker's likeness.
+"""Judgements of speech by published models: misheard letters, predicted opinion scores, similarity of the speaker.
 
-All run on a CPU and hear 16 kHz. They come with the extra `judge`; only Whisper's weights are downloaded.
+All run on a CPU at 16 kHz. They come with the extra `judge`; only Whisper's weights are downloaded.
 """
 
 import importlib
@@ -36,16 +36,16 @@ class Utterance:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What the models say of one utterance."""
+    """The models' verdict on one utterance."""
 
     heard: str
     """Whisper's transcript."""
     character_error_rate: float
-    """Insertions, deletions and substitutions over the letters of its text; marks, spaces and case do not count."""
+    """Insertions, deletions and substitutions over the letters of its text, without marks, spaces and case."""
     distillmos: float
-    """Opinion from 1 to 5 that DistillMOS predicts (Stahl and Gamper, ICASSP 2025)."""
+    """Opinion score from 1 to 5 that DistillMOS predicts (Stahl and Gamper, ICASSP 2025)."""
     dnsmos: float
-    """Overall opinion that DNSMOS P.835 predicts (Reddy et al., ICASSP 2022)."""
+    """Overall opinion score that DNSMOS P.835 predicts (Reddy et al., ICASSP 2022)."""
     similarity: float | None
     """Cosine between its speaker embedding (Resemblyzer) and the mean of the speaker's other recordings; None without
     others."""
@@ -53,7 +53,7 @@ class Verdict:
 
 @dataclass(frozen=True, kw_only=True)
 class Opinion:
-    """The verdicts on several utterances together: means, but for the first."""
+    """The verdicts on several utterances together: means, except for the error rate."""
 
     character_error_rate: float
     """Errors in all utterances over the letters of all."""
@@ -65,7 +65,7 @@ class Opinion:
 
 
 class Judge:
-    """Holds the models; making one takes seconds."""
+    """The models that judge; loading them takes seconds."""
 
     def __init__(self, asr: str) -> None:
         """Load the models; asr: a size of Whisper that faster-whisper downloads, or a folder with one.
@@ -74,7 +74,7 @@ class Judge:
             LockstepError: A package of the extra is missing, or Whisper cannot be loaded.
         """
         mos, whisper, self._jiwer, resemblyzer, self._dnsmos, self._torch = _modules()
-        with redirect_stdout(StringIO()):  # it tells where its weights lie
+        with redirect_stdout(StringIO()):  # it prints the path of its weights
             self._mos = mos.ConvTransformerSQAModel().eval()
         self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
         try:
@@ -86,31 +86,31 @@ class Judge:
             ) from None  # fmt: skip
 
     def judge(self, spoken: Sequence[Utterance], rate: int, recorded: Sequence[np.ndarray]) -> list[Verdict]:
-        """The verdict on each utterance; recorded: speaker embeddings of the recordings of the same texts, in order."""
+        """Judge each utterance; rate: Hz, recorded: speaker embeddings of recordings of the same texts, in order."""
         return [
-            self._verdict(_at_16_khz(utterance.samples, rate), utterance, _of_others(spoken, recorded, number))
-            for number, utterance in enumerate(spoken)
+            self._verdict(_at_16_khz(utterance.samples, rate), utterance, _other_texts_mean(spoken, recorded, i))
+            for i, utterance in enumerate(spoken)
         ]
 
     def embed(self, samples: np.ndarray, rate: int) -> np.ndarray:
-        """Speaker embedding of a recording float32[S]: float32[256], of norm 1."""
+        """Embed the speaker of a recording float32[S]: float32[256], of norm 1."""
         embedding: np.ndarray = self._encoder.embed_utterance(_at_16_khz(samples, rate))
         return embedding
 
     def summarise(self, spoken: Sequence[Utterance], verdicts: Sequence[Verdict]) -> Opinion:
-        """The opinion on at least one utterance."""
+        """Summarise the verdicts on at least one utterance."""
         texts, heard = (
             [_letters(utterance.text) for utterance in spoken],
             [_letters(verdict.heard) for verdict in verdicts],
         )
         opinions = np.array([verdict.distillmos for verdict in verdicts])
-        alike = [verdict.similarity for verdict in verdicts if verdict.similarity is not None]
+        similarities = [verdict.similarity for verdict in verdicts if verdict.similarity is not None]
         return Opinion(
             character_error_rate=float(self._jiwer.cer(texts, heard)),
             distillmos=float(opinions.mean()),
             distillmos_error=float(opinions.std() / len(opinions) ** 0.5),
             dnsmos=float(np.mean([verdict.dnsmos for verdict in verdicts])),
-            similarity=float(np.mean(alike)) if alike else None,
+            similarity=float(np.mean(similarities)) if similarities else None,
         )
 
     def _verdict(self, samples: np.ndarray, utterance: Utterance, speaker: np.ndarray | None) -> Verdict:
@@ -131,9 +131,9 @@ class Judge:
 
 
 def _modules() -> list[Any]:
-    """The modules of the extra; `LockstepError` names those that are missing."""
+    """Import the modules of the extra; `LockstepError` names those that are missing."""
     loaded, missing = [], []
-    with warnings.catch_warnings(action="ignore"):  # of their age
+    with warnings.catch_warnings(action="ignore"):  # deprecations
         for name in _MODULES:
             try:
                 loaded.append(importlib.import_module(name))
@@ -153,16 +153,16 @@ def _at_16_khz(samples: np.ndarray, rate: int) -> np.ndarray:
     return levelled
 
 
-def _of_others(spoken: Sequence[Utterance], recorded: Sequence[np.ndarray], number: int) -> np.ndarray | None:
-    """Mean embedding, of norm 1, of the speaker's recordings of other texts; None where there are none."""
+def _other_texts_mean(spoken: Sequence[Utterance], recorded: Sequence[np.ndarray], i: int) -> np.ndarray | None:
+    """Mean embedding, of norm 1, of the speaker's recordings of other texts than the i-th; None if there are none."""
     others = [
         embedding for other, embedding in zip(spoken, recorded, strict=True)
-        if other.speaker == spoken[number].speaker and other.text != spoken[number].text
+        if other.speaker == spoken[i].speaker and other.text != spoken[i].text
     ]  # fmt: skip
     mean = np.mean(others, axis=0) if others else None
     return None if mean is None else mean / np.linalg.norm(mean)
 
 
 def _letters(text: str) -> str:
-    """The letters and digits of a text, in lower case."""
+    """Keep the letters and digits of a text, in lower case."""
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", text.lower()))

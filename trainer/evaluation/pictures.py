@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 _INCHES_WIDE, _DOTS_PER_INCH = 9.0, 100
 _TITLE_CHARACTERS, _TITLE_LINES = 100, 2
 _LABELLED_TOKENS = 60
-"""Most symbols that stay readable on one axis."""
+"""Largest number of symbols that is readable on an axis."""
 
 
 def draw_pair(recorded: np.ndarray, spoken: np.ndarray, profile: MelProfile, text: str) -> "Figure":
-    """Mels of a recording and of its synthesis, [T, M] each, one above the other with shared time and colour axes."""
+    """Draw the mels of a recording and its synthesis, [T, M] each, one above the other with shared time and colours."""
     figure = _figure(4.6, text)
     axes = figure.subplots(2, 1, sharex=True, sharey=True)
     limits = (profile.silence, LOUDEST)
-    for part, mel, name in zip(axes, (recorded, spoken), ("recording", "synthesised"), strict=True):
-        image = draw_mel(part, mel, width=profile.seconds(len(mel)), limits=limits)
-        part.set_title(f"{name}, {profile.seconds(len(mel)):.2f} s", loc="left", fontsize=9)
+    for axis, mel, name in zip(axes, (recorded, spoken), ("recording", "synthesised"), strict=True):
+        image = draw_mel(axis, mel, width=profile.seconds(len(mel)), limits=limits)
+        axis.set_title(f"{name}, {profile.seconds(len(mel)):.2f} s", loc="left", fontsize=9)
     axes[0].set_xlim(0.0, profile.seconds(max(len(recorded), len(spoken))))
     axes[1].set_xlabel("seconds")
     figure.colorbar(image, ax=axes, label="natural-log magnitude", pad=0.01)
@@ -35,7 +35,7 @@ def draw_pair(recorded: np.ndarray, spoken: np.ndarray, profile: MelProfile, tex
 def draw_alignment(
     durations: np.ndarray, recorded: np.ndarray, profile: MelProfile, symbols: list[str], text: str
 ) -> "Figure":
-    """A recording's mel and, below it, the token that each frame is aligned to.
+    """Draw a recording's mel and, below it, the token that each frame is aligned to.
 
     durations: int[L], frames per token, recorded: [T, M], symbols: L strings.
     """
@@ -58,9 +58,9 @@ def _label_tokens(axes: "Axes", symbols: list[str]) -> None:
     if len(symbols) > _LABELLED_TOKENS:
         axes.set_ylabel("token")
         return
-    shown = [symbol if has_glyphs(symbol) else f"U+{ord(symbol[0]):04X}" for symbol in symbols]
-    shown = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in shown]
-    axes.set_yticks(np.arange(len(symbols)) + 0.5, shown, fontsize=6, parse_math=False)
+    labels = [symbol if has_glyphs(symbol) else f"U+{ord(symbol[0]):04X}" for symbol in symbols]
+    labels = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in labels]
+    axes.set_yticks(np.arange(len(symbols)) + 0.5, labels, fontsize=6, parse_math=False)
 
 
 def _figure(inches_high: float, text: str) -> "Figure":

@@ -1,4 +1,4 @@
-"""How far speech is from a recording: mel-cepstral distortion, a Fréchet distance over mel patches, melody, pauses.
+"""Distances of speech from a recording: mel-cepstral distortion, a Fréchet distance over mel patches, melody, pauses.
 
 None of them needs TensorFlow.
 """
@@ -16,43 +16,43 @@ from xtts.shared.audio.pitch import HIGHEST_HZ, LOWEST_HZ
 
 CEPSTRA = 13
 DECIBELS = 10.0 / math.log(10.0) * math.sqrt(2.0)
-"""From a distance between cepstra of natural logarithms to dB (Kubichek, "Mel-cepstral distance measure for objective
-speech quality assessment", IEEE PACRIM 1993, eq. 1)."""
+"""Factor from a distance between cepstra of natural logarithms to dB (Kubichek, "Mel-cepstral distance measure for
+objective speech quality assessment", IEEE PACRIM 1993, eq. 1)."""
 
 PATCH_FRAMES = 5
 AUDIBLE_NATS = 80.0 * np.log(10.0) / 20.0
-"""80 dB: what is further below the loudest channel of a clip, such as digital silence, counts as equally silent."""
+"""80 dB: everything further below the loudest channel of a clip, such as digital silence, counts as equally silent."""
 RANGE_LOG_F0 = math.log(HIGHEST_HZ / LOWEST_HZ)
 PAUSE_SECONDS = 0.1
-"""Silence inside a sentence that lasts as long is a pause."""
+"""Shortest silence inside a sentence that is a pause."""
 SILENCE_DB = 30.0
-"""Below the loud frames of the clip: silence, as at the edges of a recording (shared/audio/signal_quality.py)."""
+"""Level of silence below the loud frames of a clip, as at the edges of a recording (shared/audio/signal_quality.py)."""
 
 
 def cepstra(mel: np.ndarray) -> np.ndarray:
-    """Cepstra 1 to 13 of each frame, without c_0 (loudness): [T, M], natural-log magnitude -> float32[T, 13].
+    """Compute cepstra 1 to 13 of each frame, without c_0 (loudness): [T, M], natural-log magnitude -> float32[T, 13].
 
     c_d = 2/M sum_k mel_k cos(pi d (k + 1/2) / M), the DCT-II scaled so that mel_k = c_0/2 + sum_d c_d cos(...), the
     series that Kubichek's constant applies to.
     """
     channels = mel.shape[1]
-    order, place = np.arange(1, CEPSTRA + 1)[:, None], np.arange(channels)[None]
-    basis = 2.0 / channels * np.cos(np.pi * order * (place + 0.5) / channels)
-    found: np.ndarray = mel.astype(np.float32) @ basis.T.astype(np.float32)
-    return found
+    order, channel = np.arange(1, CEPSTRA + 1)[:, None], np.arange(channels)[None]
+    basis = 2.0 / channels * np.cos(np.pi * order * (channel + 0.5) / channels)
+    coefficients: np.ndarray = mel.astype(np.float32) @ basis.T.astype(np.float32)
+    return coefficients
 
 
 def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
-    """MCD-DTW in dB between one clip and each of several: float32[T, 13], [float32[T', 13]] -> float64[R].
+    """MCD-DTW in dB between one clip and each of several: float32[T, 13], R float32[T', 13] -> float64[R].
 
-    The mean over the cells of `warping_path`.
+    It is the mean distance over the cells of `warping_path`.
     """
     warp = _compiled_warp()
     return DECIBELS * np.array([warp(query, np.ascontiguousarray(reference.T))[0] for reference in references])
 
 
 def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
-    """The cheapest path between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames.
+    """Find the cheapest path between two clips, cepstra float32[T, 13] each: int[P, 2], pairs of frames.
 
     It runs from the start to the end of both in steps of (1, 1), (1, 0) and (0, 1), and minimises the summed distance.
     """
@@ -62,7 +62,7 @@ def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
 @cache
 def _compiled_warp() -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]]:
-    """`_warp` in machine code. Not kept on disk: two processes that write numba's files at once damage them (10128)."""
+    """Compile `_warp`. Not cached on disk: two processes that write numba's files at once damage them (10128)."""
     import numba  # half a second
 
     compiled: Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarray]] = numba.njit(_warp)
@@ -70,14 +70,14 @@ def _compiled_warp() -> Callable[[np.ndarray, np.ndarray], tuple[float, np.ndarr
 
 
 def _warp(query: np.ndarray, reference: np.ndarray) -> tuple[float, np.ndarray]:
-    """(mean distance along the cheapest path, the path int64[P, 2]); of equal predecessors the diagonal one.
+    """Find (mean distance along the cheapest path, the path int64[P, 2]); of equal predecessors the diagonal one.
 
     query: float32[T, 13], reference: float32[13, T'].
     """
     rows, columns = len(query), reference.shape[1]
-    total = np.full(columns + 1, np.inf)  # of the row before, then of this one
+    total = np.full(columns + 1, np.inf)  # cheapest sums of the previous row, overwritten by those of the current one
     total[0] = 0.0
-    steps = np.zeros((rows, columns), np.int8)  # 0: from the corner, 1: from the row before, 2: from the column before
+    steps = np.zeros((rows, columns), np.int8)  # 0: diagonal, 1: from the previous row, 2: from the previous column
     for row in range(rows):
         squares = np.zeros(columns, np.float32)
         for k in range(len(reference)):
@@ -105,23 +105,23 @@ def _warp(query: np.ndarray, reference: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 class FrechetDistance:
-    """The distance of speech to a set of recordings by the mel patches of both: what a mean over frames cannot see.
+    """Fréchet distance of speech to a set of recordings by their mel patches: it sees what a mean over frames cannot.
 
     Two Gaussians are fitted to patches of a few frames and compared: the distance of Heusel et al. ("GANs trained by a
-    two time-scale update rule", 1706.08500, eq. 6), which Kilgour et al. (1812.08466) took to audio, without their
-    networks. Speech that is blurred, over time or frequency, or noisy has another covariance; a distance to the nearest
+    two time-scale update rule", 1706.08500, eq. 6), applied to audio by Kilgour et al. (1812.08466), without their
+    networks. Speech that is blurred over time or frequency, or noisy, has another covariance; a distance to the nearest
     frame rewards blur. All M channels of a patch count: 32 principal components of the recordings see blur, but no
     noise.
     """
 
     def __init__(self, recordings: Sequence[np.ndarray]) -> None:
-        """recordings: log-mels [T, M], natural log."""
+        """Fit the recordings, log-mels [T, M] each, natural log."""
         self._recorded = _gaussian(recordings)
 
     def __call__(self, mels: Sequence[np.ndarray]) -> float:
-        """Of speech, log-mels [T, M] each, to the recordings, in squared nats: |m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^½).
+        """Distance of speech, log-mels [T, M] each, in squared nats: |m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^½).
 
-        The mean of each clip is removed before: how loud it is says nothing of its sound.
+        The mean of each clip is removed first: loudness says nothing about the quality of a sound.
         """
         (mean1, covariance1), (mean2, covariance2) = _gaussian(mels), self._recorded
         values, vectors = np.linalg.eigh(covariance1)
@@ -133,7 +133,7 @@ class FrechetDistance:
 
 
 def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """(mean [N], covariance [N, N]) of each frame with those after it, N = PATCH_FRAMES * M."""
+    """Fit (mean [D], covariance [D, D]) of all patches of PATCH_FRAMES frames, D = PATCH_FRAMES * M."""
     audible = (np.maximum(mel.astype(np.float64), mel.max() - AUDIBLE_NATS) for mel in mels if len(mel) >= PATCH_FRAMES)
     levelled = (mel - mel.mean() for mel in audible)
     size = PATCH_FRAMES * mels[0].shape[1]
@@ -149,26 +149,26 @@ class PitchErrors(NamedTuple):
     """Differences of F0 along a warping path."""
 
     log_f0: float | None
-    """Root mean square of the difference of ln F0 over the pairs of frames voiced in both; None without any."""
+    """Root mean square difference of ln F0 over the pairs of frames that are voiced in both; None without any."""
     voicing: float
-    """Share of the pairs of frames that are voiced in one and unvoiced in the other."""
+    """Share of the pairs of frames that are voiced in one clip and unvoiced in the other."""
 
 
 def pitch_errors(track: np.ndarray, recorded: np.ndarray, path: np.ndarray) -> PitchErrors:
-    """track: float32[T], recorded: float32[T'], Hz, 0 where unvoiced, path: int[P, 2]."""
-    one, two = track[path[:, 0]], recorded[path[:, 1]]
-    both = (one > 0) & (two > 0)
-    apart = np.log(one[both] / two[both])
+    """Compare F0 of two clips: track float32[T], recorded float32[T'], Hz, 0 where unvoiced; path: int[P, 2]."""
+    spoken, reference = track[path[:, 0]], recorded[path[:, 1]]
+    both = (spoken > 0) & (reference > 0)
+    error = np.log(spoken[both] / reference[both])
     return PitchErrors(
-        float(np.sqrt(np.mean(apart**2))) if both.any() else None, float(np.mean((one > 0) != (two > 0)))
+        float(np.sqrt(np.mean(error**2))) if both.any() else None, float(np.mean((spoken > 0) != (reference > 0)))
     )
 
 
 def pause_seconds(mel: np.ndarray, profile: MelProfile) -> float:
-    """Seconds of all pauses inside a clip: mel [T, M], natural-log magnitude."""
+    """Sum the seconds of the pauses inside a clip: mel [T, M], natural-log magnitude."""
     level = 10.0 / np.log(10.0) * np.log(np.exp(2.0 * mel.astype(np.float64)).sum(axis=1))
     quiet = level < np.percentile(level, 95) - SILENCE_DB
     spoken = np.flatnonzero(~quiet)
-    gaps = np.diff(spoken) - 1  # frames between one that is spoken and the next
+    gaps = np.diff(spoken) - 1  # quiet frames between neighbouring spoken ones
     frame = profile.hop_samples / profile.sample_rate
     return float(gaps[gaps * frame >= PAUSE_SECONDS].sum() * frame)

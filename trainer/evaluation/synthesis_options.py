@@ -1,4 +1,4 @@
-"""Options of a synthesis: the one place for their names, defaults, ranges and words, whatever the way in."""
+"""Options of synthesis: their names, defaults, ranges and descriptions, for every interface."""
 
 from typing import TYPE_CHECKING, Annotated, Self
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SynthesisOptions(BaseModel):
-    """Settings of one synthesis; only `nfe` is part of the compiled program.
+    """Options of a synthesis; only `nfe` is part of the compiled program.
 
     Commands, requests over HTTP and Python programs get their options from these fields, and the same error.
 
@@ -37,22 +37,22 @@ class SynthesisOptions(BaseModel):
     seconds: Annotated[float | None, Field(ge=0.01, le=3600.0)] = None
     """Length of each text in seconds, with its pauses, instead of a speed."""
 
-    def __init__(self, /, **given: object) -> None:
-        """Check every value; numbers of numpy are numbers."""
+    def __init__(self, /, **options: object) -> None:
+        """Check every value; numpy's numbers are accepted."""
         try:
-            super().__init__(**{name: _plain(value) for name, value in given.items()})
+            super().__init__(**{name: _plain(value) for name, value in options.items()})
         except ValidationError as error:
             raise _refusal(error) from None
-        if self.nfe % (together := evaluations_per_step(self.solver)):
+        if self.nfe % (evaluations := evaluations_per_step(self.solver)):
             raise LockstepError(
-                "--nfe", found=f"{self.nfe} with solver {self.solver}", expected=f"a multiple of {together}",
+                "--nfe", found=f"{self.nfe} with solver {self.solver}", expected=f"a multiple of {evaluations}",
                 fix="or use solver euler",
             )  # fmt: skip
         if self.seconds is not None and self.speed != type(self).model_fields["speed"].default:
             raise LockstepError("--seconds", found="together with a speed", expected="one of them")
 
     def replaced(self, **changes: object) -> Self:
-        """The same with other values, checked."""
+        """Return a copy with other values, which are checked."""
         return type(self)(**{**self.model_dump(), **changes})
 
     @property
@@ -62,22 +62,22 @@ class SynthesisOptions(BaseModel):
 
 
 def _plain(value: object) -> object:
-    """A number of numpy as Python's own."""
+    """Convert a numpy number to Python's own."""
     return value.item() if hasattr(value, "item") else value
 
 
 def accepted(name: str) -> str:
-    """What an option may be, in words: for messages, help and documents."""
+    """Describe the values that an option accepts: for messages, help and documents."""
     schema = SynthesisOptions.model_json_schema()["properties"][name]
     schema = schema.get("anyOf", [schema])[0]
     if "enum" in schema:
         return " or ".join(schema["enum"])
-    whole = "a whole number, " if schema["type"] == "integer" else ""
-    return f"{whole}{schema['minimum']:.10g} to {schema['maximum']:.10g}"
+    kind = "a whole number, " if schema["type"] == "integer" else ""
+    return f"{kind}{schema['minimum']:.10g} to {schema['maximum']:.10g}"
 
 
 def _refusal(error: ValidationError) -> LockstepError:
-    """The first thing that is wrong, as an option of the command; a request has more fields, in pydantic's words."""
+    """Report the first wrong field as an option of the command; fields of requests have pydantic's message."""
     first = error.errors(include_url=False)[0]
     name = ".".join(map(str, first["loc"]))
     if name in SynthesisOptions.model_fields:

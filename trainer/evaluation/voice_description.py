@@ -1,11 +1,13 @@
 """What synthesis needs besides the weights: stored in every run folder, so that the cache may be deleted."""
 
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, CacheSpec
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.bpe import Merges, check_merges
@@ -13,22 +15,19 @@ from xtts.shared.text.pronunciation import Lexicon
 from xtts.shared.text.tokenizer import SPECIAL, Tokenizer, load_tokenizer
 
 
-class _Part(BaseModel):
+class _Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class Symbols(_Part):
-    """Contents of `tokenizer.json`."""
+class TokenizerFields(_Stored):
+    """The fields of `tokenizer.json`."""
 
     kind: str
     add_blank: bool
     symbols: Annotated[list[str], Field(min_length=1, max_length=2**20)]
     languages: Annotated[list[str], Field(min_length=1, max_length=1000)]
-    """ISO codes in index order."""
     merges: list[list[str]]
-    """Merges of byte-pair encoding."""
     lexicon: dict[str, str] = {}
-    """How words are read."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -43,14 +42,36 @@ class Symbols(_Part):
         return tuple((left, right) for left, right in self.merges)
 
 
-class Shape(_Part):
-    """One output bucket (L, T)."""
+def _read_tokenizer(stored: object) -> Tokenizer:
+    if isinstance(stored, Tokenizer):
+        stored = stored.to_json()
+    fields = TokenizerFields.model_validate(stored)
+    return Tokenizer(
+        kind=fields.kind, symbols=tuple(fields.symbols), add_blank=fields.add_blank, merges=fields.pairs,
+        languages=tuple(fields.languages), lexicon=fields.lexicon,
+    )  # fmt: skip
+
+
+def _tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
+    return TokenizerFields.model_validate(tokenizer.to_json()).model_dump()
+
+
+class ShapeFields(_Stored):
+    """The stored fields of a `BucketShape`."""
 
     tokens: Annotated[int, Field(gt=0, le=MAX_TOKENS)]
     frames: Annotated[int, Field(gt=0, le=MAX_FRAMES)]
 
 
-class Voice(_Part):
+def _read_shape(stored: object) -> BucketShape:
+    fields = ShapeFields.model_validate(asdict(stored) if isinstance(stored, BucketShape) else stored)
+    return BucketShape(tokens=fields.tokens, frames=fields.frames)
+
+
+_Shape = Annotated[BucketShape, PlainValidator(_read_shape), PlainSerializer(asdict)]
+
+
+class Voice(_Stored):
     """The `synthesis` entry of `run.json`."""
 
     profile: str
@@ -58,70 +79,60 @@ class Voice(_Part):
     mel_mean: float
     """Statistics of the training split, natural-log magnitude."""
     mel_deviation: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-    tokenizer: Symbols
+    tokenizer: Annotated[Tokenizer, PlainValidator(_read_tokenizer), PlainSerializer(_tokenizer_json)]
     expand_numbers: bool
-    """Whether numbers and abbreviations are expanded first."""
+    """Whether numbers and abbreviations are expanded before the tokenizer."""
     trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None
-    """Trimming and loudness of the recordings, which a reference needs too."""
+    """Trimming and loudness of the recordings, applied to references too."""
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None
     speakers: list[str]
-    shapes: Annotated[list[Shape], Field(min_length=1, max_length=100)]
-    """From short to long, as the buckets of a cache are."""
+    shapes: Annotated[list[_Shape], Field(min_length=1, max_length=100)]
+    """From short to long, like the buckets of a cache."""
 
     @property
     def mel_profile(self) -> MelProfile:
-        """The profile by name."""
+        """The mel profile."""
         return mel_profile(self.profile)
 
-    @property
-    def symbol_table(self) -> Tokenizer:
-        """Text to token ids."""
-        stored = self.tokenizer
-        return Tokenizer(
-            kind=stored.kind, symbols=tuple(stored.symbols), add_blank=stored.add_blank, merges=stored.pairs,
-            languages=tuple(stored.languages), lexicon=stored.lexicon,
-        )  # fmt: skip
-
     def with_lexicon(self, more: Lexicon) -> Self:
-        """The voice that reads these words so, whatever it had for them."""
+        """Return the voice with readings of words, which replace its own for the same words."""
         kept = {word: reading for word, reading in self.tokenizer.lexicon.items() if word.lower() not in more}
-        tokenizer = self.tokenizer.model_copy(update={"lexicon": {**kept, **more}})
-        return self.model_copy(update={"tokenizer": tokenizer})
+        return self.model_copy(update={"tokenizer": replace(self.tokenizer, lexicon={**kept, **more})})
 
     @property
     def languages(self) -> list[str]:
         """ISO codes of the voice's languages, in index order."""
-        return self.tokenizer.languages
+        return list(self.tokenizer.languages)
 
     @property
     def most_tokens(self) -> int:
-        """Tokens L of the shape for the longest text."""
+        """Tokens of the largest shape."""
         return max(shape.tokens for shape in self.shapes)
 
 
-def check_voice(described: object, where: str) -> Voice:
-    """A voice that was stored; `LockstepError` names what is wrong with it."""
+def check_voice(stored: object, location: str) -> Voice:
+    """Parse a stored voice; `LockstepError` at `location` names the first wrong field."""
     try:
-        voice = Voice.model_validate(described)
+        voice = Voice.model_validate(stored)
         voice.mel_profile  # noqa: B018 - refuses a profile that this version does not have
     except ValidationError as error:
         first = error.errors()[0]
-        raise LockstepError(f"{where}.{'.'.join(map(str, first['loc']))}", found=str(first["msg"]).lower()) from None
+        field = ".".join(map(str, first["loc"]))
+        raise LockstepError(f"{location}.{field}", found=str(first["msg"]).lower()) from None
     return voice
 
 
 def voice_of(cache: Path, spec: CacheSpec) -> Voice:
-    """The voice that training on a cache produces."""
-    tokenizer = load_tokenizer(cache / spec.tokenizer_file)
+    """Describe the voice that training on a cache produces."""
     audio = spec.features["audio"]
     return Voice(
         profile=spec.mel_profile.name,
         mel_mean=spec.statistics.mel_mean,
         mel_deviation=spec.statistics.mel_deviation,
-        tokenizer=Symbols.model_validate(tokenizer.to_json()),
+        tokenizer=load_tokenizer(cache / spec.tokenizer_file),
         expand_numbers=spec.features["text"]["expand_numbers"],
         trim_silence_db=audio["trim_silence_db"],
         loudness_lufs=audio["loudness_lufs"],
         speakers=list(spec.speakers),
-        shapes=[Shape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
+        shapes=[BucketShape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
     )

@@ -17,8 +17,8 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.data.batch_sizes import validation_records
+from xtts.trainer.evaluation.evaluation_clips import EvaluationClip, another_recording, shard_clips
 from xtts.trainer.evaluation.figures import Figures, Recordings
-from xtts.trainer.evaluation.held_out_clips import HeldOutClip, another_recording, shard_clips
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
@@ -34,7 +34,7 @@ DEFAULT_OPTIONS = SynthesisOptions()
 class Sample:
     """A sentence as spoken and aligned by the model at some step."""
 
-    clip: HeldOutClip
+    clip: EvaluationClip
     mel: np.ndarray
     """float32[T, M], natural-log magnitude, cut off at the end of the locked shape."""
     frames: int
@@ -43,14 +43,16 @@ class Sample:
     """int32[L]: number of the recording's frames aligned to each token."""
 
 
-def fixed_sentences(cache: Path, spec: CacheSpec, count: int, most: int | None = None) -> tuple[int, list[HeldOutClip]]:
+def fixed_sentences(
+    cache: Path, spec: CacheSpec, count: int, most: int | None = None
+) -> tuple[int, list[EvaluationClip]]:
     """(bucket with the most clips that validation reads, at most `count` of them, in order of id).
 
     most: `training.validation_clips`.
     """
     read = validation_records(spec, most)
     number = max(range(len(spec.buckets)), key=lambda n: sum(read[n]))
-    bucket, clips = spec.buckets[number], list[HeldOutClip]()
+    bucket, clips = spec.buckets[number], list[EvaluationClip]()
     for shard, records in zip(bucket.validation, read[number], strict=True):
         if len(clips) < count and records:
             clips += shard_clips(cache, spec, bucket, shard, records)
@@ -83,11 +85,11 @@ class SpokenSamples:
         """True if samples are off or the cache holds no validation clips."""
         return not self.clips
 
-    def symbols(self, clip: HeldOutClip) -> list[str]:
+    def symbols(self, clip: EvaluationClip) -> list[str]:
         """The tokens of a sentence, one by one."""
         return [self._tokenizer.symbols[i] for i in clip.ids]
 
-    def text(self, clip: HeldOutClip) -> str:
+    def text(self, clip: EvaluationClip) -> str:
         """The sentence, decoded from its tokens."""
         return self._tokenizer.decode(clip.ids)
 
@@ -172,7 +174,7 @@ def in_words(figures: Figures, sentences: int) -> str:
     )
 
 
-def batch_of(clips: list[HeldOutClip], signature: Batch, silence: float) -> Batch:
+def batch_of(clips: list[EvaluationClip], signature: Batch, silence: float) -> Batch:
     """The clips as a `Batch` with the given signature."""
     tokens = np.zeros(signature.tokens.shape, np.int32)
     mel = np.full(signature.mel.shape, silence, signature.mel.dtype.as_numpy_dtype)

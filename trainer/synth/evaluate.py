@@ -16,7 +16,7 @@ from xtts.shared.cache.cache_spec import CacheSpec, Shard, Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
-from xtts.trainer.evaluation.held_out_clips import all_clips
+from xtts.trainer.evaluation.evaluation_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_fastest_synthesizer

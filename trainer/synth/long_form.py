@@ -120,7 +120,7 @@ def _frames(seconds: float, voice: Voice) -> int:
 def _encode(words: str, voice: Voice, language: str, where: str) -> tuple[str, Tokens]:
     """Some words as they are spoken, and their tokens."""
     spoken = (expand(words, language) if voice.expand_numbers else words).strip()
-    return spoken, voice.symbol_table.encode(spoken, language, where)
+    return spoken, voice.tokenizer.encode(spoken, language, where)
 
 
 class LongFormSynthesizer:
@@ -207,7 +207,7 @@ class LongFormSynthesizer:
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
         """What is written with each token."""
-        symbols = self.voice.symbol_table.symbols
+        symbols = self.voice.tokenizer.symbols
         return ["" if symbols[i] in SPECIAL else symbols[i] for i in ids]
 
     def _spell(self, word: str) -> str:
@@ -219,7 +219,7 @@ class LongFormSynthesizer:
 
         A pause follows each sentence.
         """
-        encode = cache(lambda words: list(self.voice.symbol_table.encode(words, self.language).ids))
+        encode = cache(lambda words: list(self.voice.tokenizer.encode(words, self.language).ids))
         pieces = list[Text]()
         for sentence in split_sentences(text.words, self.language):
             parts = [*filter(encode, split_text(sentence, lambda part: len(encode(part)) <= most_tokens))]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.synth.onnx_file import first_line, open_session, refusals
 from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source
@@ -47,10 +47,10 @@ class OnnxSynthesizer:
         self.speak([1], speaker=0, number=0)
         self.compile_seconds = time.perf_counter() - began
 
-    def trace(self, largest: Shape) -> None:
+    def trace(self, largest: BucketShape) -> None:
         """Nothing: the graph is of any size."""
 
-    def prepare(self, shape: Shape) -> None:
+    def prepare(self, shape: BucketShape) -> None:
         """Nothing: the graph is of any size."""
 
     def encode_reference(self, *mels: np.ndarray) -> None:

@@ -5,8 +5,9 @@ from typing import Literal, Protocol
 
 import numpy as np
 
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Shape, Voice
+from xtts.trainer.evaluation.voice_description import Voice
 
 Engine = Literal["onnx", "tensorflow"]
 
@@ -24,10 +25,10 @@ class Synthesizer(Protocol):
     compile_seconds: float
     """Of making the model ready, so far."""
 
-    def trace(self, largest: Shape) -> None:
+    def trace(self, largest: BucketShape) -> None:
         """Trace the shapes up to `largest` for the steps of `options`, before any is prepared."""
 
-    def prepare(self, shape: Shape) -> None:
+    def prepare(self, shape: BucketShape) -> None:
         """Make a shape ready for the steps of `options`."""
 
     def encode_reference(self, *mels: np.ndarray) -> None:

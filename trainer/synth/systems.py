@@ -15,15 +15,15 @@ from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
 from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.figures import Figures, Recordings, Sentence, spread
-from xtts.trainer.evaluation.held_out_clips import (
-    HeldOutClip,
+from xtts.trainer.evaluation.evaluation_clips import (
+    EvaluationClip,
     ShardClips,
     all_clips,
     another_recording,
     read_clips,
     some_clips,
 )
+from xtts.trainer.evaluation.figures import Figures, Recordings, SentenceFigures, spread
 from xtts.trainer.evaluation.judge import Judge, Opinion, Utterance, Verdict
 from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.vocoder.vocoder import Vocoder
@@ -70,7 +70,7 @@ class System:
     """Seconds of synthesis, vocoder included, for a second of speech."""
     frechet_distance: float | None = None
     """Of recordings of other sentences, which have no other figure."""
-    sentences: Sequence[Sentence] = ()
+    sentences: Sequence[SentenceFigures] = ()
     verdicts: Sequence[Verdict] = ()
 
     @property
@@ -129,7 +129,7 @@ class TestSet:
         return samples[edge:-edge]
 
     @property
-    def _spoken(self) -> list[HeldOutClip]:
+    def _spoken(self) -> list[EvaluationClip]:
         return [self.clips[i] for i in self.own]
 
     def synthesised(self, synthesizer: Synthesizer) -> System:
@@ -198,12 +198,12 @@ def other_clips(spec: CacheSpec, split: Split, limit: int) -> list[ShardClips]:
     return some_clips(spec, "train" if split == "validation" else "validation", spoken)
 
 
-def _compared(compared: tuple[Figures, Sequence[Sentence]]) -> System:
+def _compared(compared: tuple[Figures, Sequence[SentenceFigures]]) -> System:
     return System(figures=compared[0], sentences=compared[1])
 
 
 def speak_clips(
-    synthesizer: Synthesizer, source: Source, clips: Sequence[HeldOutClip], own: Sequence[int]
+    synthesizer: Synthesizer, source: Source, clips: Sequence[EvaluationClip], own: Sequence[int]
 ) -> list[SpokenSentence]:
     """Speak the sentences `own`, each from noise of its own.
 
@@ -223,10 +223,10 @@ def speak_clips(
     return spoken
 
 
-def read_twice(clips: Iterable[HeldOutClip], limit: int) -> list[tuple[HeldOutClip, HeldOutClip]]:
+def read_twice(clips: Iterable[EvaluationClip], limit: int) -> list[tuple[EvaluationClip, EvaluationClip]]:
     """The first two recordings of each sentence that a speaker read more than once, at most `limit`, evenly spaced."""
 
-    def sentence(clip: HeldOutClip) -> tuple[object, ...]:
+    def sentence(clip: EvaluationClip) -> tuple[object, ...]:
         return clip.speaker, clip.language, clip.ids
 
     readings = [list(group) for _, group in groupby(sorted(clips, key=sentence), sentence)]

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
@@ -114,8 +114,8 @@ class TensorFlowSynthesizer:
         self._tell, self._last_seconds = tell, 0.0
         self.model = load_model(source)
         self.compile_seconds = 0.0
-        self._traced: dict[tuple[int, Shape], Callable[..., Generated]] = {}
-        self._ready = set[tuple[int, Shape]]()
+        self._traced: dict[tuple[int, BucketShape], Callable[..., Generated]] = {}
+        self._ready = set[tuple[int, BucketShape]]()
         self._lacks_voice = bool(source.model.voice_latents)
         self._latents = tf.zeros([1, source.model.voice_latents, source.model.voice_width])
         self._encode_reference: Callable[..., tf.Tensor] | None = None
@@ -125,7 +125,7 @@ class TensorFlowSynthesizer:
             )
             self._encode_reference = encode.get_concrete_function()
 
-    def trace(self, largest: Shape) -> None:
+    def trace(self, largest: BucketShape) -> None:
         """Trace the shapes up to `largest` for the evaluations of `options`, if that has not been done (0.3 s each).
 
         XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
@@ -134,7 +134,7 @@ class TensorFlowSynthesizer:
             if (program := self._program(shape)) not in self._traced:
                 self._traced[program] = self._trace(shape)
 
-    def prepare(self, shape: Shape) -> None:
+    def prepare(self, shape: BucketShape) -> None:
         """Compile or load the function of a shape for the evaluations of `options`, if that has not been done.
 
         An empty text is spoken once, so that no real one waits.
@@ -194,16 +194,16 @@ class TensorFlowSynthesizer:
         if self._lacks_voice:
             raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
 
-    def _run(self, shape: Shape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
+    def _run(self, shape: BucketShape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
         self.prepare(shape)
         spoken = self._traced[self._program(shape)](*arguments)
         return spoken["mel"][0].numpy(), spoken["durations"][0].numpy()
 
-    def _program(self, shape: Shape) -> tuple[int, Shape]:
+    def _program(self, shape: BucketShape) -> tuple[int, BucketShape]:
         """What decides a compiled function: the number of evaluations and the shape."""
         return self.options.nfe, shape
 
-    def _trace(self, shape: Shape) -> Callable[..., Generated]:
+    def _trace(self, shape: BucketShape) -> Callable[..., Generated]:
         function = tf.function(
             generator(self.model, shape.frames, self.source.conditioning),
             input_signature=[
@@ -216,7 +216,7 @@ class TensorFlowSynthesizer:
         return traced
 
     def _arguments(
-        self, shape: Shape, ids: Sequence[int], speaker: int, language: int, number: int, frames: int = 0
+        self, shape: BucketShape, ids: Sequence[int], speaker: int, language: int, number: int, frames: int = 0
     ) -> list[tf.Tensor]:
         tokens = np.zeros([1, shape.tokens], np.int32)
         tokens[0, : len(ids)] = ids

@@ -73,10 +73,10 @@ def test_a_changed_lexicon_tokenises_again_and_is_stored(corpus, tmp_path):
     assert "text.lexicon: 2 words changed: all texts are tokenised again" in said
     assert "(12 clips, 0 of them from audio and 12 from stored mels)" in said
     voice = Voice.model_validate_json(voice_of(cache, report.spec).model_dump_json())
-    assert voice.symbol_table == load_tokenizer(tokenizer_path(cache))
-    assert voice.symbol_table.lexicon == {"colonel": "qurnel", "äsel": "ox"}
+    assert voice.tokenizer == load_tokenizer(tokenizer_path(cache))
+    assert voice.tokenizer.lexicon == {"colonel": "qurnel", "äsel": "ox"}
     stored = [record.tokens[: record.token_length].tolist() for record, _, _ in records(cache).values()]
-    assert {voice.symbol_table.decode(ids) for ids in stored} == {"one qurnel", "another ox"}, "q and x are new letters"
+    assert {voice.tokenizer.decode(ids) for ids in stored} == {"one qurnel", "another ox"}, "q and x are new letters"
     words.unlink()
     assert not problems(cache, root, deep=0), "the cache itself knows the words"
 

@@ -68,7 +68,7 @@ def test_bpe_is_stored_and_kept_when_clips_come_and_go(learned, tone_corpus, tmp
     lengths = {row.clip.text: row.token_length for row in read_index(index_path(cache))}
     assert lengths == {text: len(learned.encode(text).ids) for text in TEXTS}
     voice = Voice.model_validate_json(voice_of(cache, spec).model_dump_json())
-    assert (voice.symbol_table, voice.expand_numbers) == (learned, True)
+    assert (voice.tokenizer, voice.expand_numbers) == (learned, True)
     others = [*TEXTS[1:], "Zigzag zigzags"]
     assert build(others)[1] == learned
     again = build(others, vocabulary=65)[1]

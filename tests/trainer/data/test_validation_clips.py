@@ -12,7 +12,7 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.evaluation.held_out_clips import shard_clips
+from xtts.trainer.evaluation.evaluation_clips import shard_clips
 from xtts.trainer.reporting.spoken_samples import fixed_sentences
 
 

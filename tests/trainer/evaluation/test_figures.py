@@ -7,8 +7,8 @@ from scipy.ndimage import gaussian_filter1d
 
 from xtts.shared.audio.mel import clip_mel
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, mel_profile
+from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.figures import Recordings, without_edges
-from xtts.trainer.evaluation.held_out_clips import HeldOutClip
 from xtts.trainer.evaluation.speech_distances import (
     FrechetDistance,
     cepstra,
@@ -28,17 +28,17 @@ def mels(real_clips):
     return [clip_mel(clip, PROFILE) for clip in samples]
 
 
-def held_out(mels, ids=NAMES):
+def clips_of(mels, ids=NAMES):
     """Clips of different sentences."""
     return [
-        HeldOutClip(clip_id=name, ids=[number], mel=mel, speaker=0)
+        EvaluationClip(clip_id=name, ids=[number], mel=mel, speaker=0)
         for number, (name, mel) in enumerate(zip(ids, mels, strict=False))
     ]
 
 
 @pytest.fixture(scope="module")
 def recordings(mels):
-    return Recordings(held_out(mels), [0, 2], PROFILE)
+    return Recordings(clips_of(mels), [0, 2], PROFILE)
 
 
 def test_a_clip_is_at_no_distance_from_itself_however_slowly_it_is_said():
@@ -76,8 +76,8 @@ def test_the_vocoder_costs_little(recordings):
 
 def test_another_reading_of_a_sentence_is_no_wrong_recording(mels):
     """Else a corpus that was read twice would have a relative MCD near 1 for its own speaker."""
-    first, second, other = held_out([mels[0], gaussian_filter1d(mels[0], 2.0, axis=0), mels[1]])
-    again = HeldOutClip(clip_id="again", ids=first.ids, mel=second.mel, speaker=0)
+    first, second, other = clips_of([mels[0], gaussian_filter1d(mels[0], 2.0, axis=0), mels[1]])
+    again = EvaluationClip(clip_id="again", ids=first.ids, mel=second.mel, speaker=0)
     spoken = ([mels[1]], [len(mels[1])])
     (alone, _), (twice, _) = (
         Recordings(clips, [0], PROFILE).compare(*spoken) for clips in ([first, other], [first, other, again])
@@ -151,6 +151,6 @@ def test_removed_pauses_are_missed(mels):
     spoken = pause_seconds(speech, PROFILE)
     paused = np.concatenate([silence, speech, silence, speech, silence])
     assert pause_seconds(paused, PROFILE) == pytest.approx(2 * spoken + 40 * frame, abs=0.1)
-    recordings = Recordings(held_out([paused, mels[1]]), [0], PROFILE)
+    recordings = Recordings(clips_of([paused, mels[1]]), [0], PROFILE)
     figures, _ = recordings.compare([np.concatenate([speech, speech])], [120])
     assert figures.pause_error == pytest.approx(40 * frame, abs=0.1)

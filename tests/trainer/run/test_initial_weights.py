@@ -2,21 +2,20 @@
 
 import numpy as np
 
-from xtts.shared.text.tokenizer import SPECIAL
-from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
+from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.stored_model import shared_names, take_rows
 
 TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "acoustic_model/decoder/speakers/embeddings"
 
 
 def voice(symbols, *, speakers=(), languages=("en",)):
-    table = Symbols(
-        kind="characters", add_blank=False, symbols=[*SPECIAL, *symbols], languages=list(languages), merges=[]
-    )  # fmt: skip
+    tokenizer = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, *symbols), languages=languages)
     return Voice(
-        profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=table, speakers=list(speakers),
+        profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=list(speakers),
         expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
-        shapes=[Shape(tokens=8, frames=64)],
+        shapes=[BucketShape(tokens=8, frames=64)],
     )  # fmt: skip
 
 

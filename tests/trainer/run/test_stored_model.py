@@ -5,18 +5,19 @@ import json
 import numpy as np
 import pytest
 
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.tokenizer import SPECIAL
-from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
+from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
+from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.model_folder import read_config, write_model_folder
 from xtts.trainer.run.stored_model import open_model
 
-TABLE = Symbols(kind="characters", add_blank=False, symbols=[*SPECIAL, " ", *"abc"], languages=["en"], merges=[])
+TOKENIZER = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, " ", *"abc"))
 VOICE = Voice(
-    profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TABLE, speakers=["ann", "bob"],
+    profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TOKENIZER, speakers=["ann", "bob"],
     expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
-    shapes=[Shape(tokens=8, frames=64)],
+    shapes=[BucketShape(tokens=8, frames=64)],
 )  # fmt: skip
 
 
@@ -30,7 +31,7 @@ def folder(tmp_path, config):
     """An exported folder."""
     weights = {"a": np.arange(1000, dtype=np.float32), "b": np.ones((2, 3), np.float32)}
     write_model_folder(tmp_path, config=config, voice=VOICE, weights=weights)
-    (tmp_path / "tokenizer.json").write_text(json.dumps(VOICE.symbol_table.to_json()))
+    (tmp_path / "tokenizer.json").write_text(json.dumps(VOICE.tokenizer.to_json()))
     return tmp_path
 
 

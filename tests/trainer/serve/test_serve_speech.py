@@ -12,7 +12,7 @@ import pytest
 import soundfile
 from server_process import LONG, NFE, settings_of, speak
 
-from xtts.trainer.evaluation.voice_description import Shape
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.trainer.serve import served_voice
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.speech_requests import SpeechRequest
@@ -53,7 +53,7 @@ class RecordingSynthesizer:
 def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_compiled(onnx_folder, monkeypatch):
     """XLA's cache identifies a function by its trace order: so the next start finds all of them."""
     source = served_voice.open_source(onnx_folder)
-    shapes = [Shape(tokens=10 * size, frames=100 * size) for size in (1, 2)]
+    shapes = [BucketShape(tokens=10 * size, frames=100 * size) for size in (1, 2)]
     made = RecordingSynthesizer
     of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
     monkeypatch.setattr(served_voice, "open_source", lambda _: of_two_shapes)

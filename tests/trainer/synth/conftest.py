@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from made_once import made_once
 
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.config_files import load_config
-from xtts.shared.text.tokenizer import CHARACTERS
+from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Shape, Symbols, Voice
+from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.synth.export.onnx_graph import convert_model
@@ -42,13 +43,11 @@ def untrained(micro):
 
     def make(*assignments):
         config = load_config("tiny", assignments=[*micro, *assignments]).model
-        symbols = Symbols(
-            kind="characters", add_blank=True, symbols=list(CHARACTERS), languages=["en", "fa"], merges=[]
-        )  # fmt: skip
+        tokenizer = Tokenizer(kind="characters", add_blank=True, symbols=CHARACTERS, languages=("en", "fa"))
         voice = Voice(
-            profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=symbols, speakers=["ann", "bo", "cy"],
+            profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=["ann", "bo", "cy"],
             expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
-            shapes=[Shape(tokens=40, frames=400)],
+            shapes=[BucketShape(tokens=40, frames=400)],
         )  # fmt: skip
         model = AcousticModel(config, Vocabularies(len(CHARACTERS), speakers=3, languages=2), MelScale(80, -5.0, 2.0))
         random = np.random.default_rng(1)

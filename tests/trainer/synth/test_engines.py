@@ -66,7 +66,7 @@ def test_a_folder_speaks_without_tensorflow(onnx_folder, tmp_path):
     assert done.stdout.splitlines()[-1] == "[]"
     assert "ONNX graph loaded in" in done.stdout
     speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=4.0), None, print)
-    ids = speaker.voice.symbol_table.encode("hello there").ids
+    ids = speaker.voice.tokenizer.encode("hello there").ids
     np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, number=0)[0])
 
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from xtts.shared.cache.cache_spec import load_spec
+from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.figures import spread
-from xtts.trainer.evaluation.held_out_clips import HeldOutClip
 from xtts.trainer.synth import systems
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.systems import read_twice, speak_clips
@@ -17,7 +17,7 @@ from xtts.trainer.synth.voice_source import open_source
 
 def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_synthesizer):
     """The same noise in all would be a pattern that the Fréchet distance takes for the voice's."""
-    clip = HeldOutClip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
+    clip = EvaluationClip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
     source = tensorflow_synthesizer.source
     (first, *_), (second, *_) = speak_clips(tensorflow_synthesizer, source, [clip], [0, 0])
     assert first.shape == second.shape
@@ -55,7 +55,7 @@ def test_the_real_time_factor_is_of_speech_and_vocoder_without_compiling(
 def test_a_second_reading_is_of_the_same_sentence_by_the_same_speaker():
     said = [("a", 1, 0), ("b", 2, 0), ("c", 1, 0), ("d", 1, 1), ("e", 1, 0), ("f", 2, 0), ("g", 3, 0)]
     clips = [
-        HeldOutClip(clip_id=name, ids=[5, sentence], mel=np.zeros((4, 80), np.float32), speaker=speaker)
+        EvaluationClip(clip_id=name, ids=[5, sentence], mel=np.zeros((4, 80), np.float32), speaker=speaker)
         for name, sentence, speaker in said
     ]
     assert [(first.clip_id, second.clip_id) for first, second in read_twice(clips, 9)] == [("a", "c"), ("b", "f")]

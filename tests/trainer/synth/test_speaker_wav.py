@@ -8,9 +8,9 @@ import pytest
 import soundfile
 import tensorflow as tf
 
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export.saved_model import MODEL_FOLDER, save_model
 from xtts.trainer.synth.voice_source import read_recordings, split_crops
@@ -77,7 +77,7 @@ def test_the_voice_of_several_references_is_the_mean_of_their_latents(
     np.testing.assert_allclose(synthesizer._latents, np.mean(latents, axis=0), atol=1e-6)
     assert np.abs(latents[0] - latents[1]).max() > 1e-3
     synthesizer.encode_reference(*mels)
-    expected, _ = synthesizer.speak(source.voice.symbol_table.encode("a word").ids, speaker=0, number=0)
+    expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, number=0)
     out, given = (
         ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy"),
         [("--speaker-wav", path) for path in paths],
@@ -92,7 +92,7 @@ def test_the_voice_of_several_references_is_the_mean_of_their_latents(
 def signatures(source, tmp_path_factory):
     """Those of the exported model, with a second shape."""
     largest = source.voice.shapes[-1]
-    shapes = [largest, Shape(tokens=4, frames=24)]
+    shapes = [largest, BucketShape(tokens=4, frames=24)]
     of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes[::-1]}))
     folder = tmp_path_factory.mktemp("saved")
     save_model(of_two_shapes, folder, options=OPTIONS)

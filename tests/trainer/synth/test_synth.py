@@ -13,8 +13,8 @@ import soundfile
 from click.testing import CliRunner
 
 from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.serve.cli import main
 from xtts.trainer.synth import library
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
@@ -82,7 +82,7 @@ def test_shapes_are_locked_and_compiled_once(long_form, tensorflow_synthesizer):
 def test_speech_takes_the_smallest_shape_that_holds_it(
     tensorflow_synthesizer, monkeypatch, tokens, needed, wanted, tried
 ):
-    shapes, runs = [Shape(tokens=10 * size, frames=100 * size) for size in (1, 2, 4)], []
+    shapes, runs = [BucketShape(tokens=10 * size, frames=100 * size) for size in (1, 2, 4)], []
 
     def run(shape, arguments):
         runs.append(shape.frames)
@@ -140,7 +140,7 @@ def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_
     assert call(main, *command)[0] == 0
     assert Path("spoken/0001.wav").read_bytes() == Path("spoken/0002.wav").read_bytes()
     voice = open_source(onnx_folder).voice.with_lexicon({"Colonel": "a", "US": "b", "lead": "c"})
-    assert voice.with_lexicon({"colonel": "x", "us": "y", "Lead": "z"}).symbol_table.lexicon == {
+    assert voice.with_lexicon({"colonel": "x", "us": "y", "Lead": "z"}).tokenizer.lexicon == {
         "lead": "c", "colonel": "x", "us": "y", "Lead": "z",
     }  # fmt: skip
 

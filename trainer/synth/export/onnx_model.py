@@ -57,7 +57,7 @@ def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, opti
     """
     graph = make_graph(source, synthesis=synthesis, options=options)
     (folder / GRAPH_FILE).write_bytes(graph.data)
-    (folder / TOKENS_FILE).write_text(tokens_file(source.voice.symbol_table), encoding="utf-8")
+    (folder / TOKENS_FILE).write_text(tokens_file(source.voice.tokenizer), encoding="utf-8")
     write_description(folder, config=source.config(), voice=source.voice, language=options.language)
     return graph.described
 
@@ -140,7 +140,9 @@ def kept_graph_file(source: Source) -> Path:
 
 
 def _key(source: Source) -> str:
-    """Digest of what the graph comes from: weights, model, voice, versions and the code of model and export."""
+    """Digest of everything that determines the graph: weights, model, voice, versions, code of model and export."""
+    voice = source.voice.model_dump(mode="json")
+    del voice["tokenizer"]["lexicon"]
     trainer = Path(__file__).parents[2]
     code = hashlib.sha256()
     for file in sorted((*(trainer / "model").glob("*.py"), *(trainer / "synth" / "export").glob("onnx_*.py"))):
@@ -148,7 +150,7 @@ def _key(source: Source) -> str:
     described = {
         "weights": source.weights_digest(),
         "model": source.model.model_dump(mode="json"),
-        "voice": source.voice.model_dump(mode="json", exclude={"tokenizer": {"lexicon"}}),
+        "voice": voice,
         "versions": [metadata.version(name) for name in _PACKAGES],
         "code": code.hexdigest(),
     }
@@ -165,7 +167,7 @@ def tokens_file(tokenizer: Tokenizer) -> str:
 
 def graph_metadata(voice: Voice, *, language: str, nfe: int) -> dict[str, str]:
     """Metadata of the graph; language: the one that it speaks, or the first of several."""
-    tokenizer = voice.symbol_table
+    tokenizer = voice.tokenizer
     # That runtime puts pad_id around every token. Our pad is dropped inside the graph, a blank is wanted there.
     pad = tokenizer.symbols.index(BLANK if tokenizer.add_blank else PAD)
     described = {

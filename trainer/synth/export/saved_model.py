@@ -3,15 +3,15 @@
 from functools import partial
 from pathlib import Path
 
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Shape
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 MODEL_FOLDER = "model"
 
 
-def signature_name(shape: Shape) -> str:
+def signature_name(shape: BucketShape) -> str:
     """Name of a shape's signature: its tokens and frames."""
     return f"speak_{shape.tokens}_{shape.frames}"
 

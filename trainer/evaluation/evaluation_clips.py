@@ -1,4 +1,4 @@
-"""The clips of one split of a cache, read without TensorFlow."""
+"""The clips of a cache, read without TensorFlow."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 from xtts.trainer.evaluation.voice_description import Voice
 
 ShardClips = tuple[Bucket, Shard, int | None]
-"""The first so many clips of a shard; None for all of them."""
+"""(bucket, shard, number of clips from its start or None for all)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOutClip:
-    """One recording."""
+class EvaluationClip:
+    """A clip of a shard."""
 
     clip_id: str
     ids: list[int]
@@ -33,12 +33,12 @@ class HeldOutClip:
     language: int = 0
 
 
-def read_clips(cache: Path, voice: Voice, wanted: Callable[[CacheSpec], Iterable[ShardClips]]) -> list[HeldOutClip]:
-    """The clips that are wanted of a cache, ordered by id; `LockstepError` if the voice does not fit it."""
+def read_clips(cache: Path, voice: Voice, select: Callable[[CacheSpec], Iterable[ShardClips]]) -> list[EvaluationClip]:
+    """Read the selected clips of a cache, ordered by id; `LockstepError` if the voice does not fit it."""
     with ReadLock(cache):
         spec = load_spec(cache)
         _check_match(cache, spec, load_tokenizer(cache / spec.tokenizer_file), voice)
-        clips = [clip for bucket, shard, most in wanted(spec) for clip in shard_clips(cache, spec, bucket, shard, most)]
+        clips = [clip for bucket, shard, most in select(spec) for clip in shard_clips(cache, spec, bucket, shard, most)]
     longest = max(clips, key=lambda clip: len(clip.ids), default=None)
     if longest and len(longest.ids) > voice.most_tokens:
         raise LockstepError(
@@ -49,54 +49,54 @@ def read_clips(cache: Path, voice: Voice, wanted: Callable[[CacheSpec], Iterable
 
 
 def all_clips(spec: CacheSpec, *splits: Split) -> list[ShardClips]:
-    """Every clip of these splits."""
+    """Select every clip of these splits."""
     return [(bucket, shard, None) for split in splits for bucket in spec.buckets for shard in bucket.shards(split)]
 
 
 def some_clips(spec: CacheSpec, split: Split, count: int) -> list[ShardClips]:
-    """About `count` clips of a split, of each bucket its share: the first of its shards, whose order is random."""
-    whole, chosen = max(1, sum(bucket.clips(split) for bucket in spec.buckets)), list[ShardClips]()
+    """Select about `count` clips of a split, from each bucket its share: its first records, whose order is random."""
+    total, selected = max(1, sum(bucket.clips(split) for bucket in spec.buckets)), list[ShardClips]()
     for bucket in spec.buckets:
-        wanted = round(count * bucket.clips(split) / whole)
+        missing = round(count * bucket.clips(split) / total)
         for shard in bucket.shards(split):
-            if most := min(wanted, shard.records):
-                chosen.append((bucket, shard, most))
-                wanted -= most
-    return chosen
+            if most := min(missing, shard.records):
+                selected.append((bucket, shard, most))
+                missing -= most
+    return selected
 
 
 def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voice) -> None:
-    pairs = {
-        "mel profile": (spec.mel_profile.name, voice.profile),
-        "symbol table": (tokenizer, voice.symbol_table),
-        "speakers": (spec.speakers, voice.speakers),
-        "languages": (spec.languages, voice.languages),
-    }
-    for what, (found, wanted) in pairs.items():
-        if found != wanted:
-            known = (f"{what} {found}", str(wanted)) if what == "mel profile" else (f"another {what}", "its own")
-            raise LockstepError(
-                str(cache), found=known[0], expected=f"{known[1]}, the checkpoint's",
-                fix="give the cache of this run with --cache",
-            )  # fmt: skip
+    if spec.mel_profile.name != voice.profile:
+        found, expected = f"mel profile {spec.mel_profile.name}", voice.profile
+    elif tokenizer != voice.tokenizer:
+        found, expected = "another symbol table", "its own"
+    elif spec.speakers != voice.speakers:
+        found, expected = "other speakers", "its own"
+    elif spec.languages != voice.languages:
+        found, expected = "other languages", "its own"
+    else:
+        return
+    raise LockstepError(
+        str(cache), found=found, expected=f"{expected}, the checkpoint's", fix="give the cache of this run with --cache"
+    )
 
 
 def shard_clips(
     cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, most: int | None = None
-) -> list[HeldOutClip]:
-    """The first `most` clips of one shard, or all; `LockstepError` if it does not match the cache spec."""
-    where, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
+) -> list[EvaluationClip]:
+    """Read the first `most` clips of a shard, or all; `LockstepError` if it does not match the cache spec."""
+    location, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
     if problem:
-        raise LockstepError(where, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
+        raise LockstepError(location, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
         records = [record for _, record in islice(read_shard(cache / shard.file, spec, bucket), most)]
         return [_clip(record) for record in (_with_mels(records, spec) if spec.names_audio else records)]
     except (OSError, CorruptRecord) as error:
-        raise LockstepError(where, found=str(error), fix=fix, exit_code=1) from None
+        raise LockstepError(location, found=str(error), fix=fix, exit_code=1) from None
 
 
 def _with_mels(records: Sequence[Record], spec: CacheSpec) -> Iterator[Record]:
-    """The records with the mels of their audio; what cannot be read is left out with a warning, as in training."""
+    """Add the mels of the records' audio; leave out records that cannot be read, with a warning, as in training."""
     for record in records:
         try:
             yield with_mel(record, spec)
@@ -104,8 +104,8 @@ def _with_mels(records: Sequence[Record], spec: CacheSpec) -> Iterator[Record]:
             warn(f"clip {record.clip_id} is left out: {error}")
 
 
-def _clip(record: Record) -> HeldOutClip:
-    return HeldOutClip(
+def _clip(record: Record) -> EvaluationClip:
+    return EvaluationClip(
         clip_id=record.clip_id,
         ids=record.tokens[: record.token_length].tolist(),
         mel=record.mel[: record.mel_length].astype(np.float32),
@@ -114,7 +114,7 @@ def _clip(record: Record) -> HeldOutClip:
     )
 
 
-def another_recording(clips: Sequence[HeldOutClip], place: int) -> int:
-    """Index of the speaker's next recording, wrapping around; `place` itself if the speaker has no other."""
-    later = ((place + 1 + i) % len(clips) for i in range(len(clips)))
-    return next(other for other in later if clips[other].speaker == clips[place].speaker)
+def another_recording(clips: Sequence[EvaluationClip], position: int) -> int:
+    """Position of the speaker's next clip, wrapping around; `position` itself if the speaker has no other."""
+    later = ((position + 1 + i) % len(clips) for i in range(len(clips)))
+    return next(other for other in later if clips[other].speaker == clips[position].speaker)

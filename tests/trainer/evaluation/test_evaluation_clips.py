@@ -7,7 +7,13 @@ from cache_files import index_path
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.held_out_clips import HeldOutClip, all_clips, another_recording, read_clips, some_clips
+from xtts.trainer.evaluation.evaluation_clips import (
+    EvaluationClip,
+    all_clips,
+    another_recording,
+    read_clips,
+    some_clips,
+)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +29,7 @@ def test_held_out_clips_are_those_of_the_index(voice, tiny_cache):
     rows = {row.clip.id: row for row in read_index(index_path(tiny_cache)) if row.split == "validation"}
     assert [clip.clip_id for clip in clips] == sorted(rows)
     for clip in clips:
-        assert clip.ids == voice.symbol_table.encode(rows[clip.clip_id].clip.text).ids
+        assert clip.ids == voice.tokenizer.encode(rows[clip.clip_id].clip.text).ids
         assert clip.mel.shape == (rows[clip.clip_id].mel_length, 80)
 
 
@@ -37,17 +43,17 @@ def test_a_cache_of_another_voice_is_refused(voice, tiny_cache, changes, message
 
 def test_some_clips_are_of_all_buckets_in_their_shares(voice, tiny_cache):
     spec = load_spec(tiny_cache)
-    whole = sum(bucket.clips("train") for bucket in spec.buckets)
-    some = read_clips(tiny_cache, voice, lambda spec: some_clips(spec, "train", whole // 2))
-    assert abs(len(some) - whole // 2) <= len(spec.buckets) / 2
-    shares = [sum(most for own, _, most in some_clips(spec, "train", whole // 2) if own == b) for b in spec.buckets]
+    total = sum(bucket.clips("train") for bucket in spec.buckets)
+    some = read_clips(tiny_cache, voice, lambda spec: some_clips(spec, "train", total // 2))
+    assert abs(len(some) - total // 2) <= len(spec.buckets) / 2
+    shares = [sum(most for own, _, most in some_clips(spec, "train", total // 2) if own == b) for b in spec.buckets]
     assert shares == pytest.approx([bucket.clips("train") / 2 for bucket in spec.buckets], abs=1)
-    assert len(read_clips(tiny_cache, voice, lambda spec: some_clips(spec, "train", 10 * whole))) == whole
+    assert len(read_clips(tiny_cache, voice, lambda spec: some_clips(spec, "train", 10 * total))) == total
 
 
-def test_a_sentence_is_spoken_with_another_recording_of_its_speaker():
+def test_the_reference_is_the_next_recording_of_the_speaker():
     clips = [
-        HeldOutClip(clip_id=str(number), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
-        for number, speaker in enumerate([0, 1, 0, 2, 0, 1])
+        EvaluationClip(clip_id=str(i), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
+        for i, speaker in enumerate([0, 1, 0, 2, 0, 1])
     ]
-    assert [clips[another_recording(clips, place)].clip_id for place in range(6)] == ["2", "5", "4", "3", "0", "1"]
+    assert [clips[another_recording(clips, i)].clip_id for i in range(6)] == ["2", "5", "4", "3", "0", "1"]
