@@ -138,7 +138,7 @@ class BucketOrder:
         )  # fmt: skip
 
     def block_reads(self, position: BlockPosition) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What to read from the start of a block on.
+        """Locate the reads from the start of a block on.
 
         (shards in reading order, first record read in each, records of each already read): int64[shards] each.
         """
@@ -158,10 +158,10 @@ class BucketOrder:
             records += [block[i] for i in list(order.as_numpy_iterator())[position.consumed :]]
         return records[:count]
 
-    def _epoch(self, number: int) -> "_Epoch":
+    def _epoch(self, epoch: int) -> "_Epoch":
         """Return an epoch's shards, kept with those of one other epoch."""
-        if number not in self._drawn:
-            shards, first_records = (drawn.numpy() for drawn in self.epoch_shards(number))
+        if epoch not in self._drawn:
+            shards, first_records = (column.numpy() for column in self.epoch_shards(epoch))
             starts = np.arange(0, len(shards), self.group_size)
             counts = np.add.reduceat(np.array(self.shard_records)[shards], starts)
             columns = [
@@ -170,8 +170,8 @@ class BucketOrder:
             while len(self._drawn) > 1:
                 del self._drawn[min(self._drawn)]
             groups = list(zip(*columns, strict=True))
-            self._drawn[number] = _Epoch(groups=groups, starts=[0, *np.cumsum(counts).tolist()])
-        return self._drawn[number]
+            self._drawn[epoch] = _Epoch(groups=groups, starts=[0, *np.cumsum(counts).tolist()])
+        return self._drawn[epoch]
 
     def _group_records(self, position: BlockPosition) -> list[tuple[int, int]]:
         """(shard, record) of all records of a group in reading order."""

@@ -23,11 +23,11 @@ _GROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
 )
-"""Limit, use, and the part of the use that is reclaimable file cache, of cgroup version 2 and version 1."""
+"""Limit, use, and share of the use that is reclaimable file cache, of cgroup version 2 and version 1."""
 
 
 def available_bytes() -> int | None:
-    """Memory available to the steps, on the GPU or else on this machine; None where the driver does not report it."""
+    """Memory available to the steps, on the GPU or else on this machine; None if the driver does not report it."""
     if step_device() == "CPU:0":
         return free_host_bytes()
     card = driver()

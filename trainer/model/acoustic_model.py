@@ -28,7 +28,7 @@ from xtts.trainer.model.reference_encoder import (
 )
 
 NO_CONDITIONING = Conditioning()
-"""For a model of one voice and one language."""
+"""Conditioning of a model with one voice and one language."""
 SIGMA_MIN = 1e-4
 """Standard deviation of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
 

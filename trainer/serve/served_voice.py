@@ -147,7 +147,7 @@ class ServedVoice:
 
     def _vocode(self, speaker: LongFormSynthesizer, mel: np.ndarray) -> np.ndarray:
         began = time.perf_counter()
-        samples = speaker.sound(mel)
+        samples = speaker.vocode(mel)
         metrics.PIECES.inc()
         metrics.AUDIO_SECONDS.inc(len(samples) / self.capabilities.sample_rate)
         metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)

@@ -1,4 +1,4 @@
-"""From samples to the bytes of a sound file: mp3, opus, wav, flac or pcm, at once or piece by piece."""
+"""Encoding of samples as a sound file: mp3, opus, wav, flac or pcm, at once or piece by piece."""
 
 import io
 from collections.abc import Callable
@@ -14,13 +14,13 @@ MEDIA_TYPES = {
     "mp3": "audio/mpeg", "opus": "audio/ogg", "wav": "audio/wav", "flac": "audio/flac", "pcm": "audio/pcm"
 }  # fmt: skip
 _OPUS_RATE = 48_000
-"""Samples a second of every opus file: it knows few others, and none of our profiles' is among them."""
-_UNKNOWN = b"\xff" * 4
-"""The lengths in the header of a wav whose end is not known yet."""
+"""Sample rate of every opus file: opus has few others, none of them of our mel profiles."""
+_UNKNOWN_LENGTH = b"\xff" * 4
+"""Length in the header of a wav that is streamed."""
 
 
 def available_formats() -> list[str]:
-    """The formats that this libsndfile writes; those before 1.1 have no mp3."""
+    """List the formats that this libsndfile writes; versions before 1.1 have no mp3."""
     import soundfile
 
     written = {**soundfile.available_formats(), **soundfile.available_subtypes("OGG"), "PCM": ""}
@@ -28,10 +28,10 @@ def available_formats() -> list[str]:
 
 
 class Encoder:
-    """Turns pieces of samples, float32[S] in -1 to 1, into the bytes of one file, as libsndfile writes it.
+    """Encodes pieces of samples, float32[S] in -1 to 1, as the bytes of one file, with libsndfile.
 
-    streams: whether bytes are given away at once; what libsndfile would correct in the header at the end has then long
-    been sent. Without it the file is whole, with its length in the header.
+    streams: whether bytes are returned as soon as possible, so that the header, which libsndfile corrects at the end,
+    has no length. Otherwise all bytes come at the end, with the length in the header.
     """
 
     def __init__(self, name: str, sample_rate: int, *, streams: bool) -> None:
@@ -44,9 +44,9 @@ class Encoder:
         self._file = _sound_file(self._data, name, _OPUS_RATE if self._resample else sample_rate)
 
     def add(self, samples: np.ndarray, *, last: bool) -> bytes:
-        """The bytes that can be sent now; `last` ends the file."""
-        numbers = _whole_numbers(samples)
-        self._file.write(self._resample(numbers, last) if self._resample else numbers)
+        """Encode samples and return the bytes that can be sent now; `last` ends the file."""
+        integers = _to_int16(samples)
+        self._file.write(self._resample(integers, last) if self._resample else integers)
         if last:
             self._file.close()
         return self._new_bytes() if self._streams or last else b""
@@ -54,18 +54,18 @@ class Encoder:
     def _new_bytes(self) -> bytes:
         data = self._data.getvalue()[self._sent :]
         if self._unfinished_wav and not self._sent:
-            data = data[:4] + _UNKNOWN + data[8:40] + _UNKNOWN + data[44:]
+            data = data[:4] + _UNKNOWN_LENGTH + data[8:40] + _UNKNOWN_LENGTH + data[44:]
         self._sent += len(data)
         return data
 
 
 def _sound_file(data: io.BytesIO, name: str, sample_rate: int) -> "soundfile.SoundFile":
-    """An open sound file of 16 bits; mp3 at a constant bitrate, so that players know the length of a stream."""
+    """Open a sound file of 16 bits; mp3 at a constant bitrate, so that players can tell the length of a stream."""
     import soundfile
 
     kind: dict[str, Any] = {"format": name.upper()}
     if name == "mp3":
-        # libsndfile keeps to the mode only with a level as well; this one is 80 kbit/s at 22,050 Hz.
+        # libsndfile respects the mode only together with a level; this one is 80 kbit/s at 22,050 Hz.
         kind |= {"bitrate_mode": "CONSTANT", "compression_level": 0.5}
     elif name == "opus":
         kind = {"format": "OGG", "subtype": "OPUS"}
@@ -74,8 +74,8 @@ def _sound_file(data: io.BytesIO, name: str, sample_rate: int) -> "soundfile.Sou
     return soundfile.SoundFile(data, "w", samplerate=sample_rate, channels=1, **kind)
 
 
-def _whole_numbers(samples: np.ndarray) -> np.ndarray:
-    """The samples as a wav holds them: float32[S] in -1 to 1 -> int16[S], little-endian."""
+def _to_int16(samples: np.ndarray) -> np.ndarray:
+    """Convert samples as for a wav: float32[S] in -1 to 1 -> int16[S], little-endian."""
     import soundfile
 
     data = io.BytesIO()

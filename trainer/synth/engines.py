@@ -1,4 +1,4 @@
-"""Chooses what turns tokens into mels: TensorFlow, or the exported ONNX graph in onnxruntime."""
+"""Choice of the engine that turns tokens into mels: TensorFlow, or the exported ONNX graph in onnxruntime."""
 
 import os
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from xtts.trainer.system.tensorflow_import import GPUS, tensorflow_import
 def make_synthesizer(
     source: Source, options: SynthesisOptions, engine: Engine | None, tell: Callable[[str], None]
 ) -> Synthesizer:
-    """A synthesizer of an engine; by default ONNX where there is a graph, else TensorFlow.
+    """Make a synthesizer; by default of ONNX if there is a graph, else of TensorFlow.
 
-    A graph is in an exported folder, or kept of a run or of weights that ONNX has spoken with before. tell: gets the
-    engine that was chosen, and a line before work that takes long.
+    A graph is in an exported folder, or kept for a run or weights that ONNX has spoken with before. tell: gets the
+    chosen engine, and a line before work that takes long.
 
     Raises:
         LockstepError: The source cannot speak with this engine.
@@ -37,7 +37,7 @@ def make_synthesizer(
 
 
 def make_fastest_synthesizer(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
-    """A synthesizer of ONNX, or of TensorFlow where that is not possible or there is a GPU; `tell` gets the reason."""
+    """Make a synthesizer of ONNX, or of TensorFlow if ONNX cannot or there is a GPU; `tell` gets the reason."""
     if not source.has_weights:
         return _onnx(source, options, tell)
     if (reason := _obstacle(source) or _gpu()) is None:
@@ -56,12 +56,12 @@ def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]
     from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 
     if source.graph is not None:
-        where, graph = str(source.graph), read_file(source.graph)
+        location, graph = str(source.graph), read_file(source.graph)
     else:
         from xtts.trainer.synth.export.onnx_model import kept_graph
 
-        where, graph = f"the ONNX graph of {source.checkpoint}", kept_graph(source, tell)
-    return OnnxSynthesizer(source, options, graph=graph, where=where)
+        location, graph = f"the ONNX graph of {source.checkpoint}", kept_graph(source, tell)
+    return OnnxSynthesizer(source, options, graph=graph, location=location)
 
 
 def _tensorflow(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
@@ -72,7 +72,7 @@ def _tensorflow(source: Source, options: SynthesisOptions, tell: Callable[[str],
 
 
 def _has_graph(source: Source) -> bool:
-    """Whether a graph that can speak for a source with weights is there already."""
+    """Whether a graph that can speak for a source with weights exists already."""
     if _obstacle(source) is not None:
         return False
     from xtts.trainer.synth.export.onnx_model import kept_graph_file
@@ -81,7 +81,7 @@ def _has_graph(source: Source) -> bool:
 
 
 def _obstacle(source: Source) -> str | None:
-    """Why no graph can speak for a source that has weights, if none can."""
+    """Reason why no graph can speak for a source with weights; None if one can."""
     if source.takes_recording:
         return "an ONNX graph takes no reference recording"
     needed = ("onnxruntime",) if source.graph else ("onnx", "onnxruntime", "tf2onnx")
@@ -90,6 +90,6 @@ def _obstacle(source: Source) -> str | None:
 
 
 def _gpu() -> str | None:
-    """Whether TensorFlow may have a GPU, known without its import: the graph runs on the CPU."""
+    """Reason to prefer TensorFlow if there may be a GPU, without importing it: the graph runs on the CPU."""
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1")
     return "there is a GPU" if any(GPUS.glob("*")) and not hidden else None

@@ -20,7 +20,7 @@ from xtts.trainer.evaluation.evaluation_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_fastest_synthesizer
-from xtts.trainer.synth.output_files import check_file, write_whole
+from xtts.trainer.synth.output_files import check_file, write_bytes
 from xtts.trainer.synth.systems import ROWS, System, TestSet, other_clips
 from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 from xtts.trainer.synth.voice_source import open_source
@@ -37,16 +37,16 @@ def evaluate(
 ) -> dict[str, System]:  # fmt: skip
     """Speak, compare, judge, and show the figures of each system as a table and, if requested, as JSON.
 
-    limit: most sentences, second_reading: compare sentences that were recorded twice, too, judge: by the models of
-    `Judge`, asr: see there, data: folder of the corpus, whose recordings are judged as well,
-    vocoder: of the sounds that are judged, as of `make_vocoder`.
+    limit: largest number of sentences, second_reading: also compare sentences that were recorded twice, judge: have
+    them judged by `Judge`, asr: as there, data: folder of the corpus, whose recordings are judged too,
+    vocoder: for the sounds that are judged, as of `make_vocoder`.
     """
     if json_file is not None:
         check_file(json_file, "--json", ".json")
     if data is not None and not judge:
         raise LockstepError("--data", found="no --judge", expected="both: the recordings are judged")
     source, console = open_source(checkpoint), console or Console(width=None if os.isatty(1) else 120)
-    judging, began = Judge(asr) if judge else None, time.perf_counter()
+    loaded_judge, began = Judge(asr) if judge else None, time.perf_counter()
     cache = cache or source.cache or Path(DEFAULT_CACHE)
 
     def shards(spec: CacheSpec) -> list[Shard]:
@@ -54,41 +54,41 @@ def evaluate(
             shard for _, shard, _ in (*all_clips(spec, split), *other_clips(spec, split, limit))
         ]  # fmt: skip
 
-    systems = dict[str, System | None]()
-    to_sound = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.checkpoint)
+    candidates = dict[str, System | None]()
+    loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.checkpoint)
     with local_cache(cache, shards) as folder:
-        test_set = TestSet(folder, source, split, limit, vocoder=to_sound, judge=judging, data=data)
+        test_set = TestSet(folder, source, split, limit, vocoder=loaded_vocoder, judge=loaded_judge, data=data)
         own, clips = test_set.own, test_set.clips
         console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
         synthesizer = make_fastest_synthesizer(source, options, console.print)
-        systems[SYNTHESISED] = test_set.synthesised(synthesizer)
+        candidates[SYNTHESISED] = test_set.synthesised(synthesizer)
         console.print(f"comparing them with {len(clips)} recordings", highlight=False)
-        systems[VOCODED] = test_set.vocoded()
-        systems[RECORDED] = test_set.recorded()
-        systems[SECOND_READING] = test_set.second_reading() if second_reading else None
-        systems[OTHER_RECORDINGS] = test_set.other_recordings()
-    known = {name: system for name, system in systems.items() if system is not None}
-    console.print(figures_table(known, len(own), _KINDS[split]))
+        candidates[VOCODED] = test_set.vocoded()
+        candidates[RECORDED] = test_set.recorded()
+        candidates[SECOND_READING] = test_set.second_reading() if second_reading else None
+        candidates[OTHER_RECORDINGS] = test_set.other_recordings()
+    systems = {name: system for name, system in candidates.items() if system is not None}
+    console.print(figures_table(systems, len(own), _KINDS[split]))
     if json_file is not None:
         report = {
             "checkpoint": str(source.checkpoint), "cache": str(cache), "split": split, "options": options.model_dump(),
-            "spoken": len(own), "recordings": len(clips), "systems": _systems_json(known),
+            "spoken": len(own), "recordings": len(clips), "systems": _systems_json(systems),
         }  # fmt: skip
-        write_whole(json_file, (json.dumps(report, indent=1) + "\n").encode())
+        write_bytes(json_file, (json.dumps(report, indent=1) + "\n").encode())
     console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
-    return known
+    return systems
 
 
 def figures_table(systems: Mapping[str, System], spoken: int, kind: str) -> Table:
-    """A table of the figures by system, headed by the kind of sentences, of which so many are spoken."""
+    """Make a table of the figures by system; spoken: number of sentences of that kind."""
     table = Table("of " + kind, title_justify="left")
     for name, system in systems.items():
-        counted = f" ({len(system.sentences)})" if len(system.sentences) not in (0, spoken) else ""
-        table.add_column(name + counted, justify="right")
-    means = [system.means for system in systems.values()]
-    for key, (name, shown) in ROWS.items():
-        if any(key in known for known in means):
-            table.add_row(name, *(shown.format(known[key]) if key in known else "" for known in means))
+        count = f" ({len(system.sentences)})" if len(system.sentences) not in (0, spoken) else ""
+        table.add_column(name + count, justify="right")
+    columns = [system.means for system in systems.values()]
+    for key, (name, template) in ROWS.items():
+        if any(key in means for means in columns):
+            table.add_row(name, *(template.format(means[key]) if key in means else "" for means in columns))
     return table
 
 

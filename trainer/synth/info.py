@@ -1,4 +1,4 @@
-"""`xtts-synth info`: what a checkpoint or an exported folder is, read without TensorFlow."""
+"""`xtts-synth info`: a description of a checkpoint or an exported folder, read without TensorFlow."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _MOST_NAMED = 20
 
 
 def info(checkpoint: Path) -> None:
-    """Print a line for each thing that is known; `LockstepError` for what cannot be read."""
+    """Print the description, one property a line; `LockstepError` for a checkpoint that cannot be read."""
     source = open_source(checkpoint)
     click.echo(source.checkpoint)
     for name, value in describe(source).items():
@@ -20,7 +20,7 @@ def info(checkpoint: Path) -> None:
 
 
 def describe(source: Source) -> dict[str, str]:
-    """What is known of a voice, by name, in words."""
+    """Describe the known properties of a voice, by name."""
     voice, profile = source.voice, source.voice.mel_profile
     facts = _facts(source)
     model, corpus = facts.get("model", {}), facts.get("corpus")
@@ -48,7 +48,7 @@ def _speakers(source: Source) -> str:
 
 
 def _facts(source: Source) -> Facts:
-    """The facts of a model card: those of a run, or those that were exported with weights."""
+    """Return the facts of a model card: of a run, or as exported with weights; empty without."""
     if source.run:
         parameters = sum(values.size for values in source.averages().values())
         return collect_facts(source, parameters=parameters, options=CardOptions())

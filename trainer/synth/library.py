@@ -38,17 +38,17 @@ class LoadedVoice:
 
         Returns:
             `samples` float32[S] in -1 to 1 at `sample_rate`, `mel` float32[T, M] (natural logarithm of magnitudes),
-            `words` of the text with their times, also as `lines` of a sentence each, `pieces` that a long text was cut
-            into, and the `seconds` it took, without compilation.
+            `words` of the text with their times, also as `lines` of a sentence each, the number of `pieces` that the
+            text was split into, and the `seconds` it took, without compilation.
 
         Raises:
             LockstepError: Nothing in the text can be spoken, or a pause or tag of SSML cannot be read. Single
                 characters and tags that the checkpoint does not know are left out with a warning.
         """
-        encoded, unknown = encode_text(text, self._voice, self._synthesizer.language, "text")
-        for warning in unknown:
+        texts, left_out = encode_text(text, self._voice, self._synthesizer.language, "text")
+        for warning in left_out:
             warnings.warn(warning, stacklevel=2)
-        return self._synthesizer.speak(encoded)
+        return self._synthesizer.speak(texts)
 
 
 def load_voice(
@@ -74,9 +74,9 @@ def load_voice(
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own, if it has one,
             else "griffinlim").
-        lexicon: File of lines of a word, a tab, and [[phonemes]] or a respelling, before the words that the voice has.
+        lexicon: File with lines of a word, a tab, and [[phonemes]] or a respelling, preferred to the voice's readings.
         engine: "tensorflow" or "onnx" (default: ONNX, which needs no TensorFlow, for an exported ONNX folder and for
-            what it has spoken with before; else TensorFlow). They draw other noise.
+            checkpoints that it has spoken with before; else TensorFlow). They draw different noise.
         synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds.
 
     Raises:
@@ -84,9 +84,9 @@ def load_voice(
             do not fit it.
     """
     options = SynthesisOptions(**synthesis)
-    given = [speaker_wav] if isinstance(speaker_wav, (str, PathLike)) else speaker_wav or []
+    recordings = [speaker_wav] if isinstance(speaker_wav, (str, PathLike)) else speaker_wav or []
     _, load = choose_voice(
-        Path(checkpoint), speaker=speaker, language=language, speaker_wav=[Path(path) for path in given],
+        Path(checkpoint), speaker=speaker, language=language, speaker_wav=[Path(path) for path in recordings],
         vocoder=vocoder, lexicon=None if lexicon is None else Path(lexicon), engine=engine, options=options,
         warn=warnings.warn, tell=lambda _: None,
     )  # fmt: skip
@@ -98,25 +98,25 @@ def choose_voice(
     lexicon: Path | None, engine: Engine | None, options: SynthesisOptions, warn: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> tuple[Source, Callable[[], LongFormSynthesizer]]:  # fmt: skip
-    """Check what is to speak, without its model: (its source, what loads vocoder and model).
+    """Check a choice of voice before its model is loaded: (its source, function that loads vocoder and model).
 
-    The arguments are those of `load_voice`; warn: gets doubts about the vocoder, tell: a line before work that takes
-    long. `LockstepError` as there.
+    Arguments and errors are those of `load_voice`; warn: gets doubts about the vocoder, tell: a line before work that
+    takes long.
     """
     check_vocoder(vocoder)
     source = open_source(checkpoint)
     if lexicon is not None:
         words = read_lexicon(lexicon, source.voice.tokenizer.kind)
         source = replace(source, voice=source.voice.with_lexicon(words))
-    row, code = source.speaker_number(speaker), source.language(language)
+    row, code = source.speaker_row(speaker), source.language(language)
     recordings = read_recordings(speaker_wav, source)
 
     def load() -> LongFormSynthesizer:
-        to_sound = make_vocoder(vocoder, source.voice.mel_profile, warn, voice=source.checkpoint)
+        loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, warn, voice=source.checkpoint)
         synthesizer = make_synthesizer(source, options, engine, tell)
         if recordings:
             synthesizer.encode_reference(*recordings)
-        return LongFormSynthesizer(synthesizer, to_sound, speaker=row, language=code)
+        return LongFormSynthesizer(synthesizer, loaded_vocoder, speaker=row, language=code)
 
     return source, load
 
@@ -136,7 +136,7 @@ def evaluate_checkpoint(
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
         cache: Folder or URL of the cache with the sentences (default: the cache of the run).
         split: Split of the cache.
-        limit: Most sentences to speak; they are compared with all recordings.
+        limit: Largest number of sentences to speak; they are compared with all recordings.
         quiet: Print no table.
         synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed.
 

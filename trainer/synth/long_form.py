@@ -1,4 +1,4 @@
-"""Speech from texts of any length: split where it has to be, spoken piece by piece, and joined."""
+"""Speech of texts of any length: split into pieces, spoken piece by piece, and joined."""
 
 import math
 import re
@@ -26,16 +26,16 @@ from xtts.trainer.synth.word_times import Token, Word, time_words
 _SHORTER = 0.6
 """A piece whose speech exceeds every shape is split into pieces of at most this share of its tokens."""
 MOST_CHANGE = 4.0
-"""A text may be spoken in a quarter to four times its own time, the range of `--speed`."""
+"""A text may last from a quarter to four times its time at speed 1, the range of `--speed`."""
 _CLOSING = "[\"')\\]\u2019\u201d\u00bb\u300d\u300f\u300b\uff09]*"
 _CLAUSE, _WIDE_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a\u17d4", "\uff0c\u3001\uff1b\uff1a"
 """Marks within a sentence, with Khmer's at its end; no space follows the wide ones of Chinese and Japanese."""
 _BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+", r"\s+")
-"""Where a sentence is cut that is too long."""
+"""Ends of the pieces of a sentence that is too long: clauses, then words."""
 _BULLET = re.compile(r"[-*\u2022\u00b7\u2013\u2014]\s+")
-"""What begins an item of a list."""
+"""Start of a list item."""
 _WRAPPED_LINE = 60
-"""A line of at least so many characters may be wrapped: it goes on if the next one begins with a small letter."""
+"""Characters of a line that may be wrapped: it goes on if the next line begins with a small letter."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,24 +43,24 @@ class Text:
     """A passage of a text without a marked pause, or a piece of one."""
 
     words: str
-    """As it is spoken, with numbers as words."""
+    """The text as spoken, with numbers as words."""
     ids: list[int]
-    """Its tokens; none where nothing is spoken before the pause."""
-    where: str
-    """Where the whole text is from, for messages: `TEXT`, or a file and its line."""
+    """Its tokens; none for a pause without words before it."""
+    location: str
+    """Origin of the text, for messages: `TEXT`, or FILE:LINE."""
     pause: int
-    """Frames of silence after it, beside those of its mel's own edges."""
+    """Frames of silence after it, in addition to the silent edges of its mel."""
     written: Words
-    """Of the whole passage, as its writer sees them."""
+    """Words of the passage as written."""
 
 
 class MelPiece(NamedTuple):
-    """The mel of a piece of a text with the pause after it."""
+    """The mel of a piece of a text, with the pause after it."""
 
     mel: np.ndarray
     """float32[T, M], natural-log magnitude."""
     tokens: list[Token]
-    """What it is made of, without the pauses."""
+    """Its tokens with their times from its beginning; pauses have none."""
     last: bool
     """Whether the text ends with it."""
 
@@ -76,10 +76,11 @@ class Speech:
     seconds: float
     """Time of synthesis, without compilation."""
     first_seconds: float
-    """The same until the first piece could be heard."""
+    """Time of synthesis until the first piece could be heard."""
     pieces: int
+    """Number of pieces."""
     tokens: list[Token]
-    """What it is made of, without the pauses."""
+    """Its tokens with their times; pauses have none."""
     lines: list[list[Word]]
     """The words of each sentence or line."""
 
@@ -89,27 +90,25 @@ class Speech:
         return [word for line in self.lines for word in line]
 
 
-def encode_text(words: str, voice: Voice, language: str, where: str) -> tuple[list[Text], list[str]]:
-    """The passages of a text with their tokens, and warnings about what is left out.
-
-    Pauses and SSML in it are those of `marked_text`.
+def encode_text(words: str, voice: Voice, language: str, location: str) -> tuple[list[Text], list[str]]:
+    """Encode a text: (its passages, warnings about what is left out). For pauses and SSML see `marked_text`.
 
     Raises:
         LockstepError: There is nothing to speak, or a pause or a tag cannot be read.
     """
-    passages, warnings = read_passages(words, where, phonemes=voice.tokenizer.kind == "phonemes")
+    passages, warnings = read_passages(words, location, phonemes=voice.tokenizer.kind == "phonemes")
     texts, left_out = list[Text](), set[str]()
     for passage in passages:
-        spoken, tokens = _encode(passage.spoken, voice, language, where)
+        spoken, tokens = _encode(passage.spoken, voice, language, location)
         left_out.update(tokens.left_out)
         pause = _frames(passage.pause, voice)
-        texts.append(Text(words=spoken, ids=tokens.ids, where=where, pause=pause, written=passage.words))
+        texts.append(Text(words=spoken, ids=tokens.ids, location=location, pause=pause, written=passage.words))
     unknown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in sorted(left_out))
     if not any(text.ids for text in texts):
         found = f"only unknown characters: {unknown}" if unknown else "no text"
-        raise LockstepError(where, found=f"nothing to speak ({found})", expected="letters that the voice knows")
+        raise LockstepError(location, found=f"nothing to speak ({found})", expected="letters that the voice knows")
     if unknown:
-        warnings.append(f"{where}: left out what the voice does not know: {unknown}")
+        warnings.append(f"{location}: left out what the voice does not know: {unknown}")
     return texts, warnings
 
 
@@ -117,21 +116,21 @@ def _frames(seconds: float, voice: Voice) -> int:
     return round(seconds * voice.mel_profile.sample_rate / voice.mel_profile.hop_samples)
 
 
-def _encode(words: str, voice: Voice, language: str, where: str) -> tuple[str, Tokens]:
-    """Some words as they are spoken, and their tokens."""
+def _encode(words: str, voice: Voice, language: str, location: str) -> tuple[str, Tokens]:
+    """Expand and encode words: (as spoken, tokens)."""
     spoken = (expand(words, language) if voice.expand_numbers else words).strip()
-    return spoken, voice.tokenizer.encode(spoken, language, where)
+    return spoken, voice.tokenizer.encode(spoken, language, location)
 
 
 class LongFormSynthesizer:
     """Speaks texts with one voice; every piece of a text gets its own noise.
 
-    A piece is a sentence or a line, so that all pause alike and the beginning is heard early; a sentence that no shape
-    holds is several.
+    A piece is a sentence or a line, so that pauses are alike and the first sound comes early; a sentence that no shape
+    holds is several pieces.
     """
 
     def __init__(self, synthesizer: Synthesizer, vocoder: Vocoder, *, speaker: int, language: str) -> None:
-        """speaker: row of the model's table, language: its code."""
+        """speaker: row of the model's table, language: ISO code."""
         self.synthesizer, self.vocoder, self.speaker, self.language = synthesizer, vocoder, speaker, language
         self.voice, self.profile = synthesizer.voice, synthesizer.voice.mel_profile
         self._row = self.voice.languages.index(language)
@@ -147,7 +146,7 @@ class LongFormSynthesizer:
         pieces, samples, seconds = list[MelPiece](), list[np.ndarray](), list[float]()
         for piece in self.mels(texts):
             pieces.append(piece)
-            samples.append(self.sound(piece.mel))
+            samples.append(self.vocode(piece.mel))
             seconds.append(time.perf_counter() - began - (self.synthesizer.compile_seconds - compiled))
         return Speech(
             mel=np.concatenate([piece.mel for piece in pieces]), samples=np.concatenate(samples), seconds=seconds[-1],
@@ -155,17 +154,17 @@ class LongFormSynthesizer:
         )  # fmt: skip
 
     def time(self, texts: Sequence[Text], pieces: Sequence[MelPiece]) -> list[list[Word]]:
-        """The words of each sentence or line of a text, with their times in the sound of all its pieces."""
+        """Time the words of each sentence or line of a text in the sound of all its pieces."""
         lines = [line for text in texts for line in _lines(text.written, self.language)]
         return time_words(lines, self._joined(pieces), cache(self._spell))
 
     def seconds(self, pieces: Sequence[MelPiece]) -> float:
-        """How long the sound of some pieces is."""
+        """Seconds of the sound of some pieces."""
         samples = sum(shortest_samples(len(piece.mel), self.profile) for piece in pieces if len(piece.mel))
         return samples / self.profile.sample_rate
 
     def _joined(self, pieces: Sequence[MelPiece]) -> list[Token]:
-        """The tokens of all pieces with their times from the beginning of the first; a space parts two pieces."""
+        """The tokens of all pieces with times from the beginning of the first piece, a space before each piece."""
         starts = accumulate((self.seconds([piece]) for piece in pieces), initial=0.0)
         return [
             Token(symbol, start + begins, start + ends)
@@ -173,14 +172,14 @@ class LongFormSynthesizer:
             for symbol, begins, ends in (Token(" ", 0.0, 0.0), *piece.tokens)
         ]
 
-    def sound(self, mel: np.ndarray) -> np.ndarray:
-        """The samples of a mel, float32[S] in -1 to 1; a mel without frames has none."""
+    def vocode(self, mel: np.ndarray) -> np.ndarray:
+        """Turn a mel into samples, float32[S] in -1 to 1; none for a mel without frames."""
         return self.vocoder(mel) if len(mel) else np.empty(0, np.float32)
 
     def mels(self, texts: Sequence[Text]) -> Iterator[MelPiece]:
-        """The mel of each piece of the passages, with the pause after it, as soon as it is ready."""
-        synthesizer, number = self.synthesizer, 0
-        waiting = deque(piece for text in texts for piece in self._cut(text, self.voice.most_tokens))
+        """Yield the mel of each piece, with the pause after it, as soon as it is ready."""
+        synthesizer, noise_key = self.synthesizer, 0
+        waiting = deque(piece for text in texts for piece in self._split(text, self.voice.most_tokens))
         frames = deque(self._share_seconds(waiting))
         while waiting:
             piece = waiting.popleft()
@@ -188,11 +187,11 @@ class LongFormSynthesizer:
             mel, durations = np.empty([0, self.profile.mel_channels], np.float32), np.zeros(0, np.int32)
             if piece.ids:
                 mel, durations = synthesizer.speak(
-                    piece.ids, speaker=self.speaker, language=self._row, number=number, frames=wanted
+                    piece.ids, speaker=self.speaker, language=self._row, noise_key=noise_key, frames=wanted
                 )
-                number += 1
+                noise_key += 1
             if (length := int(durations.sum())) > len(mel):
-                waiting.extendleft(reversed(self._cut_shorter(piece, frames=length, most=len(mel))))
+                waiting.extendleft(reversed(self._split_shorter(piece, frames=length, most=len(mel))))
                 continue
             mel = np.pad(mel, [(0, piece.pause), (0, 0)], constant_values=self.profile.silence)
             yield MelPiece(mel, self._timed(piece.ids, durations), not waiting)
@@ -206,7 +205,7 @@ class LongFormSynthesizer:
         ]
 
     def _symbols(self, ids: Sequence[int]) -> list[str]:
-        """What is written with each token."""
+        """The symbol of each token, empty for special ones."""
         symbols = self.voice.tokenizer.symbols
         return ["" if symbols[i] in SPECIAL else symbols[i] for i in ids]
 
@@ -214,38 +213,38 @@ class LongFormSynthesizer:
         """The symbols of a word that is spoken alone."""
         return "".join(self._symbols(_encode(word, self.voice, self.language, word)[1].ids))
 
-    def _cut(self, text: Text, most_tokens: int) -> list[Text]:
-        """Pieces with something to speak, in order, of at most so many tokens or a single character each.
+    def _split(self, text: Text, most_tokens: int) -> list[Text]:
+        """Split a passage into pieces of at most `most_tokens` tokens, or of one character, each with sound.
 
         A pause follows each sentence.
         """
         encode = cache(lambda words: list(self.voice.tokenizer.encode(words, self.language).ids))
         pieces = list[Text]()
         for sentence in split_sentences(text.words, self.language):
-            parts = [*filter(encode, split_text(sentence, lambda part: len(encode(part)) <= most_tokens))]
-            pieces += [replace(text, words=part, ids=encode(part), pause=0) for part in parts]
-            if parts:
+            split = [*filter(encode, split_text(sentence, lambda words: len(encode(words)) <= most_tokens))]
+            pieces += [replace(text, words=words, ids=encode(words), pause=0) for words in split]
+            if split:
                 pieces[-1] = replace(pieces[-1], pause=self._pause)
         return [*pieces[:-1], replace(pieces[-1] if pieces else text, pause=text.pause)]
 
-    def _cut_shorter(self, piece: Text, *, frames: int, most: int) -> list[Text]:
-        """The parts of a piece that speaks for more frames than the largest shape has; `LockstepError` for a letter."""
+    def _split_shorter(self, piece: Text, *, frames: int, most: int) -> list[Text]:
+        """Split a piece whose speech has more frames than the largest shape; `LockstepError` for a single letter."""
         if len(_units(piece.words)) <= 1:
             raise LockstepError(
-                f"{piece.where}: {piece.words!r}", found=f"speaks for {frames} frames",
+                f"{piece.location}: {piece.words!r}", found=f"speaks for {frames} frames",
                 expected=f"at most {most}, the largest shape",
                 fix="raise --speed, or train further: this checkpoint has not learnt durations yet",
             )  # fmt: skip
-        return self._cut(piece, int(len(piece.ids) * _SHORTER))
+        return self._split(piece, int(len(piece.ids) * _SHORTER))
 
     def _share_seconds(self, pieces: deque[Text]) -> list[int]:
-        """The frames of each piece of a text that is to last for `seconds`, empty for one that is not.
+        """Frames of each piece of a text that shall last for `seconds`; empty if it has no such limit.
 
-        Replaces pieces that would be longer than the largest shape.
+        Splits pieces that would be longer than the largest shape.
         """
         if (seconds := self.synthesizer.options.seconds) is None:
             return []
-        per_second, whole = self._frames_per_second, True
+        per_second, unsplit = self._frames_per_second, True
         while True:
             least = [len(piece.ids) for piece in pieces]
             own = [
@@ -253,92 +252,93 @@ class LongFormSynthesizer:
                 for x in pieces
             ]
             pauses = sum(piece.pause for piece in pieces)
-            if whole:  # shorter pieces lose the spaces between them, and gain pauses
-                _check_seconds(seconds, own, least, per_second=per_second, pauses=pauses, where=pieces[0].where)
+            if unsplit:  # shorter pieces lose the spaces between them, and gain pauses
+                location = pieces[0].location
+                _check_seconds(seconds, own, least, per_second=per_second, pauses=pauses, location=location)
             frames = share_frames(round(seconds * per_second) - pauses, own, least)
             most = [max(shape.frames for shape in self.voice.shapes if shape.tokens >= tokens) for tokens in least]
             long = next((i for i in range(len(pieces)) if frames[i] > most[i]), None)
             if long is None:
                 return frames
-            shorter = self._cut_shorter(pieces[long], frames=frames[long], most=most[long])
+            shorter = self._split_shorter(pieces[long], frames=frames[long], most=most[long])
             del pieces[long]
-            for part in reversed(shorter):
-                pieces.insert(long, part)
-            whole = False
+            for piece in reversed(shorter):
+                pieces.insert(long, piece)
+            unsplit = False
 
 
 def _check_seconds(
-    seconds: float, own: Sequence[int], least: Sequence[int], *, per_second: float, pauses: int, where: str
+    seconds: float, own: Sequence[int], least: Sequence[int], *, per_second: float, pauses: int, location: str
 ) -> None:
-    """Raise `LockstepError` for a text that cannot be spoken in that time.
+    """Raise `LockstepError` for a text that cannot be spoken in `seconds`.
 
     own: frames of each piece at speed 1, least: its tokens, per_second: frames, pauses: frames between the pieces,
-    which count and are not scaled, where: the text, for messages.
+    which count and are not scaled.
     """
     shortest, longest = max(math.ceil(sum(own) / MOST_CHANGE), sum(least)), math.floor(sum(own) * MOST_CHANGE)
     if not shortest <= round(seconds * per_second) - pauses <= longest:
         lowest, itself, most = ((frames + pauses) / per_second for frames in (shortest, sum(own), longest))
         raise LockstepError(
-            where, found=f"{seconds:g} s asked for", expected=f"{lowest + 0.005:.2f} to {most - 0.005:.2f} s",
+            location, found=f"{seconds:g} s asked for", expected=f"{lowest + 0.005:.2f} to {most - 0.005:.2f} s",
             fix=f"ask for a time near its own, {itself:.2f} s, or change the text",
         )  # fmt: skip
 
 
-def share_frames(asked: int, own: Sequence[int], least: Sequence[int]) -> list[int]:
-    """The frames of each piece: in proportion to its own, at least its tokens, `least`, and `asked` in all."""
+def share_frames(total: int, own: Sequence[int], least: Sequence[int]) -> list[int]:
+    """Share `total` frames between pieces in proportion to their own, with at least their tokens, `least`."""
     later, tokens, shares = sum(own), sum(least), list[int]()
     for frames, fewest in zip(own, least, strict=True):
         later, tokens = later - frames, tokens - fewest
-        share = round(asked * frames / max(frames + later, 1))
-        shares.append(min(max(share, fewest), asked - tokens))
-        asked -= shares[-1]
+        share = round(total * frames / max(frames + later, 1))
+        shares.append(min(max(share, fewest), total - tokens))
+        total -= shares[-1]
     return shares
 
 
 def split_sentences(text: str, language: str) -> list[str]:
-    """The sentences and lines of a text in order, items of lists without their bullets."""
-    lines, before = list[str](), ""
+    """Split a text into sentences and lines, list items without their bullets."""
+    lines, previous = list[str](), ""
     for line in map(str.strip, text.splitlines()):
-        if len(before) >= _WRAPPED_LINE and line[:1].islower():
+        if len(previous) >= _WRAPPED_LINE and line[:1].islower():
             lines[-1] += f" {line}"
         else:
-            lines.append(line[found.end() :] if (found := _BULLET.match(line)) else line)
-        before = line
-    sentences = (part for line in lines for part in _cut_at(line, lambda plain: _sentence_ends(plain, language)))
-    return [sentence.strip() for sentence in sentences if sentence.strip()]
+            lines.append(line[bullet.end() :] if (bullet := _BULLET.match(line)) else line)
+        previous = line
+    sentences = [s.strip() for line in lines for s in _cut_at(line, lambda plain: _sentence_ends(plain, language))]
+    return [*filter(None, sentences)]
 
 
 def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
-    """Ordered pieces of a sentence that each fit or are a single character or phoneme: clauses, else words."""
+    """Split a sentence into clauses, else words, that fit or are a single character or phoneme."""
     text = text.strip()
     if not text:
         return []
     if fits(text) or len(units := _units(text)) == 1:
         return [text]
     for pattern in _BREAKS:
-        parts = _cut_at(text, lambda plain: [found.end() for found in re.finditer(pattern, plain)])  # noqa: B023
-        if len(parts) > 1:
-            return [piece for part in _pack(parts, fits) for piece in split_text(part, fits)]
+        clauses = _cut_at(text, lambda plain: [match.end() for match in re.finditer(pattern, plain)])  # noqa: B023
+        if len(clauses) > 1:
+            return [piece for packed in _pack(clauses, fits) for piece in split_text(packed, fits)]
     middle = len(units) // 2
     halves = ("".join(half).replace("]][[", "") for half in (units[:middle], units[middle:]))
     return [piece for half in halves for piece in split_text(half, fits)]
 
 
 def _units(text: str) -> list[str]:
-    """The characters of a text, each phoneme that it gives in brackets of its own."""
-    phonemes = INLINE_PHONEMES.sub(lambda given: "".join(f"[[{phoneme}]]" for phoneme in given[1]), text)
+    """Split a text into characters and phonemes, each phoneme in brackets of its own."""
+    phonemes = INLINE_PHONEMES.sub(lambda match: "".join(f"[[{phoneme}]]" for phoneme in match[1]), text)
     return re.findall(r"(?s)\[\[[^\[\]]\]\]|.", phonemes)
 
 
 def _cut_at(text: str, ends: Callable[[str], list[int]]) -> list[str]:
-    """The text cut where `ends` says, which sees letters in the place of double brackets."""
-    text = INLINE_PHONEMES.sub(lambda given: given[0].replace(" ", "]] [["), text)
-    plain = INLINE_PHONEMES.sub(lambda given: "X" * len(given[0]), text)
+    """Cut a text at the offsets that `ends` returns for it with letters in place of inline phonemes."""
+    text = INLINE_PHONEMES.sub(lambda match: match[0].replace(" ", "]] [["), text)
+    plain = INLINE_PHONEMES.sub(lambda match: "X" * len(match[0]), text)
     return [text[start:end] for start, end in pairwise([0, *ends(plain), len(text)]) if start < end]
 
 
 def _sentence_ends(text: str, language: str) -> list[int]:
-    """Where each sentence ends, with the white space behind it."""
+    """Offset of the end of each sentence, with the white space after it."""
     from sentencex import segment
 
     # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
@@ -347,24 +347,24 @@ def _sentence_ends(text: str, language: str) -> list[int]:
 
 
 def _lines(words: Words, language: str) -> list[Words]:
-    """The words by sentence and line."""
-    lines, at = list[Words](), 0
+    """Group words by sentence and line."""
+    lines, offset = list[Words](), 0
     ends = {*_sentence_ends("".join(word for word, _ in words), language)}
-    for number, word in enumerate(words):
-        if not number or "\n" in words[number - 1][0] or at in ends:
+    for i, word in enumerate(words):
+        if not i or "\n" in words[i - 1][0] or offset in ends:
             lines.append([])
         lines[-1].append(word)
-        at += len(word[0])
+        offset += len(word[0])
     return lines
 
 
-def _pack(parts: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
+def _pack(clauses: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
     """Join neighbours while they fit."""
-    packed = parts[0]
-    for part in parts[1:]:
-        if fits((packed + part).strip()):
-            packed += part
+    packed = clauses[0]
+    for clause in clauses[1:]:
+        if fits((packed + clause).strip()):
+            packed += clause
         else:
             yield packed
-            packed = part
+            packed = clause
     yield packed

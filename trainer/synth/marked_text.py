@@ -1,7 +1,7 @@
 """Pauses and SSML in a text to speak: passages without a pause, each with the silence after it.
 
-Silences are `[pause:0.5s]`, `[pause:300ms]` and `<break>`; `<s>` and `<p>` part a text as its sentences do.
-`<phoneme>` is spoken as `[[ipa]]`, `<sub>` as its alias. Other tags are left out, and named in a warning.
+Pauses are `[pause:0.5s]`, `[pause:300ms]` and `<break>`; `<s>` and `<p>` separate sentences and paragraphs. `<phoneme>`
+is spoken as `[[ipa]]`, `<sub>` as its alias. Other tags are left out and named in a warning.
 """
 
 import html
@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 from xtts.shared.errors import LockstepError
 
 SENTENCE_PAUSE = 0.15
-"""Seconds of silence between two sentences or lines, in addition to what the model leaves at their ends."""
-_PARTING = {"s": SENTENCE_PAUSE, "li": SENTENCE_PAUSE, "br": SENTENCE_PAUSE, "p": 0.5}
-"""Seconds after the end of a sentence, item, line or paragraph that is marked."""
-_SILENT = ("", "speak", "ul", "ol", *_PARTING)
+"""Seconds of silence between two sentences or lines, in addition to the silence that the model speaks at their ends."""
+_SEPARATORS = {"s": SENTENCE_PAUSE, "li": SENTENCE_PAUSE, "br": SENTENCE_PAUSE, "p": 0.5}
+"""Seconds of silence after the end of a marked sentence, list item, line or paragraph."""
+_SILENT = ("", "speak", "ul", "ol", *_SEPARATORS)
 """Tags without a sound of their own; an empty name is a comment."""
 _WITHIN_WORDS = frozenset("b em emphasis i prosody say-as span strong u".split())
-"""Tags that may begin within a word; before others it ends."""
+"""Tags that may begin within a word; all others end a word."""
 _STRENGTHS = {"none": 0.0, "x-weak": 0.1, "weak": 0.2, "medium": 0.4, "strong": 0.7, "x-strong": 1.0}
 """Seconds of a `<break>` by its strength."""
 _MOST_SECONDS = 10.0
-"""Of one silence, as in the SSML of the large services."""
+"""Longest pause, as in the SSML of the large services."""
 
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>/]+)""")
 _ATTRIBUTES = rf"(?:\s+{_ATTRIBUTE.pattern.replace('(', '(?:')})*\s*"
@@ -35,15 +35,15 @@ _MARK = re.compile(
 _TIME = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<unit>ms|s)\s*", re.IGNORECASE)
 _WIDE = "\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 _WORD = re.compile(rf"(?:\[\[[^\]]*\]\]|[^\s{_WIDE}])+[{_WIDE}]*\s*|[{_WIDE}]+\s*|\s+")
-"""A word with the marks and the white space behind it; wide marks end one without a space."""
+"""A word with the marks and the white space after it; wide marks end a word without a space."""
 
 Words = list[tuple[str, str]]
-"""Each as its writer sees it and as it is spoken, with the white space behind it."""
+"""(as written, as spoken) of each word, with the white space after it."""
 
 
 @dataclass(kw_only=True)
 class Passage:
-    """Words that are spoken without a marked pause between them; none in a silence that begins a text."""
+    """Words without a marked pause between them; no words for a pause at the beginning of a text."""
 
     words: Words = field(default_factory=list)
     pause: float = 0.0
@@ -51,31 +51,31 @@ class Passage:
 
     @property
     def spoken(self) -> str:
-        """Its text."""
+        """The text to speak."""
         return "".join(spoken for _, spoken in self.words)
 
 
-def read_passages(text: str, where: str, *, phonemes: bool) -> tuple[list[Passage], list[str]]:
-    """The passages of a text, and warnings; a text without marks is one passage, `a < b` is no mark.
+def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Passage], list[str]]:
+    """Split a text into passages: (passages, warnings). A text without marks is one passage; `a < b` is no mark.
 
     Entities such as `&amp;` are resolved in a text that has tags.
 
     Args:
         text: As a person has written it.
-        where: It is from, for messages.
-        phonemes: Whether the voice can speak `[[ipa]]`; otherwise `<phoneme>` is a tag that is not known.
+        location: Origin of the text, for messages.
+        phonemes: Whether the voice can speak `[[ipa]]`; otherwise `<phoneme>` is an unknown tag.
 
     Raises:
-        LockstepError: A silence has no usable length, or a tag of SSML does not end.
+        LockstepError: A pause has no usable length, or a tag of SSML does not end.
     """
-    marks, passages, unknown, at = [*_MARK.finditer(text)], [Passage()], dict[str, None](), 0
+    marks, passages, unknown, end = [*_MARK.finditer(text)], [Passage()], dict[str, None](), 0
     plain = html.unescape if any(mark["pause"] is None for mark in marks) else str
     for mark in marks:
-        run, name = plain(text[at : mark.start()]), (mark["name"] or "").lower()
-        _add(passages, run, run)
-        at = mark.end()
+        unmarked, name = plain(text[end : mark.start()]), (mark["name"] or "").lower()
+        _add(passages, unmarked, unmarked)
+        end = mark.end()
         if mark["broken"]:
-            raise LockstepError(where, found=f"a tag that does not end: {mark['broken']}", expected="<NAME ...>")
+            raise LockstepError(location, found=f"a tag that does not end: {mark['broken']}", expected="<NAME ...>")
         if mark["element"]:
             written = " ".join(plain(re.sub(_TAG, "", mark["content"])).split())
             if not (spoken := _alias(mark["element"].lower(), _attributes(mark["told"]), phonemes=phonemes)):
@@ -83,29 +83,29 @@ def read_passages(text: str, where: str, *, phonemes: bool) -> tuple[list[Passag
             _add(passages, written or spoken, spoken or written)
             continue
         if mark["pause"] is not None:
-            passages[-1].pause += _seconds(mark["pause"], where)
+            passages[-1].pause += _seconds(mark["pause"], location)
         elif name == "break":
-            passages[-1].pause += _break_seconds(_attributes(mark["attributes"]), where)
-        elif name in _PARTING and (mark["close"] or name == "br"):
-            passages[-1].pause = max(passages[-1].pause, _PARTING[name])
+            passages[-1].pause += _break_seconds(_attributes(mark["attributes"]), location)
+        elif name in _SEPARATORS and (mark["close"] or name == "br"):
+            passages[-1].pause = max(passages[-1].pause, _SEPARATORS[name])
         elif name not in _SILENT:
             unknown[name] = None
         if not mark["close"] and name not in _WITHIN_WORDS:
             _add(passages, " ", " ")
-    _add(passages, plain(text[at:]), plain(text[at:]))
-    named = ", ".join(f"<{name}>" for name in unknown)
-    return passages, [f"{where}: left out SSML tags that this voice does not know: {named}"] if unknown else []
+    _add(passages, plain(text[end:]), plain(text[end:]))
+    tags = ", ".join(f"<{name}>" for name in unknown)
+    return passages, [f"{location}: left out SSML tags that this voice does not know: {tags}"] if unknown else []
 
 
 def _add(passages: list[Passage], written: str, spoken: str) -> None:
-    """Add words, in a passage of their own after a pause; what touches the last word belongs to it."""
-    passage, parts = passages[-1], [(written, spoken)]
+    """Add words, to a new passage after a pause; text that touches the last word is joined to it."""
+    passage, words = passages[-1], [(written, spoken)]
     if passage.pause and written.strip():
         passages.append(passage := Passage())
     if written == spoken:
-        parts = [(part, part) for part in _WORD.findall(written)]
-    for number, (shown, said) in enumerate(parts):
-        touches = passage.words and not (number or passage.words[-1][0][-1].isspace())
+        words = [(word, word) for word in _WORD.findall(written)]
+    for i, (shown, said) in enumerate(words):
+        touches = passage.words and not (i or passage.words[-1][0][-1].isspace())
         if touches or (passage.words and shown.isspace()):
             passage.words[-1] = (passage.words[-1][0] + shown, passage.words[-1][1] + said)
         elif not shown.isspace():
@@ -116,26 +116,26 @@ def _attributes(text: str) -> dict[str, str]:
     return {name.lower(): html.unescape(value.strip("\"'")) for name, value in _ATTRIBUTE.findall(text)}
 
 
-def _alias(element: str, given: dict[str, str], *, phonemes: bool) -> str:
-    """What is spoken in place of an element's words, empty for themselves."""
+def _alias(element: str, attributes: dict[str, str], *, phonemes: bool) -> str:
+    """Return what is spoken instead of an element's words; empty if the words are."""
     if element == "sub":
-        return given.get("alias", "").strip()
-    ipa = given.get("ph", "").strip() if phonemes and given.get("alphabet", "ipa").lower() == "ipa" else ""
+        return attributes.get("alias", "").strip()
+    ipa = attributes.get("ph", "").strip() if phonemes and attributes.get("alphabet", "ipa").lower() == "ipa" else ""
     return f"[[{ipa}]]" if ipa else ""
 
 
-def _break_seconds(given: dict[str, str], where: str) -> float:
-    if "time" in given:
-        return _seconds(given["time"], where)
-    if (strength := given.get("strength", "medium").lower()) not in _STRENGTHS:
-        raise LockstepError(where, found=f"a break of strength {strength!r}", expected=" or ".join(_STRENGTHS))
+def _break_seconds(attributes: dict[str, str], location: str) -> float:
+    if "time" in attributes:
+        return _seconds(attributes["time"], location)
+    if (strength := attributes.get("strength", "medium").lower()) not in _STRENGTHS:
+        raise LockstepError(location, found=f"a break of strength {strength!r}", expected=" or ".join(_STRENGTHS))
     return _STRENGTHS[strength]
 
 
-def _seconds(time: str, where: str) -> float:
-    found = _TIME.fullmatch(time)
-    seconds = float(found["number"]) / (1000 if found["unit"].lower() == "ms" else 1) if found else -1.0
+def _seconds(time: str, location: str) -> float:
+    match = _TIME.fullmatch(time)
+    seconds = float(match["number"]) / (1000 if match["unit"].lower() == "ms" else 1) if match else -1.0
     if not 0 <= seconds <= _MOST_SECONDS:
         expected = f"0.5s or 300ms, at most {_MOST_SECONDS:g}s"
-        raise LockstepError(where, found=f"a pause of {time.strip()!r}", expected=expected)
+        raise LockstepError(location, found=f"a pause of {time.strip()!r}", expected=expected)
     return seconds

@@ -1,4 +1,4 @@
-"""Sessions of ONNX models: run by onnxruntime on the CPU, with clear refusals."""
+"""Sessions of ONNX models in onnxruntime on the CPU, with clear error messages."""
 
 from functools import cache
 from pathlib import Path
@@ -11,34 +11,34 @@ if TYPE_CHECKING:
 
 
 def read_file(path: Path) -> bytes:
-    """The bytes of a file; `LockstepError` if it cannot be read."""
+    """Read a file; `LockstepError` if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
         raise LockstepError(str(path), found=f"cannot be read ({error.strerror})") from None
 
 
-def open_session(data: bytes, where: str, *, threads: int = 0) -> "onnxruntime.InferenceSession":
-    """A session of an ONNX model; threads: those of one operator, 0 for as many as there are cores.
+def open_session(data: bytes, location: str, *, threads: int = 0) -> "onnxruntime.InferenceSession":
+    """Open a session of an ONNX model; threads: of one operator, 0 for one per core.
 
-    Sizes may change from run to run: no plan of the memory is kept for those of each.
+    Sizes may change from run to run, so no memory plan is kept for each.
 
     Raises:
-        LockstepError: onnxruntime is missing, or refuses the model; `where` is for the message.
+        LockstepError: At `location`, if onnxruntime is missing or refuses the model.
     """
     try:
         import onnxruntime  # pyright: ignore[reportMissingImports]
     except ImportError:
         found, fix = "onnxruntime is not installed", "pip install 'lockstep-tts[onnx]'"
-        raise LockstepError(where, found=found, fix=fix) from None
+        raise LockstepError(location, found=found, fix=fix) from None
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # its complaints come as exceptions too
+    options.log_severity_level = 4  # its errors come as exceptions too
     options.intra_op_num_threads = threads
     options.enable_mem_pattern = False
     try:
         return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except refusals() as error:
-        raise LockstepError(where, found=f"not a usable ONNX model ({first_line(error)})") from None
+        raise LockstepError(location, found=f"not a usable ONNX model ({short_message(error)})") from None
 
 
 @cache
@@ -50,6 +50,6 @@ def refusals() -> tuple[type[Exception], ...]:
     return (OSError, RuntimeError, ValueError, MemoryError, *own)
 
 
-def first_line(error: Exception) -> str:
-    """The first line of an exception's text, or its class: for messages."""
+def short_message(error: Exception) -> str:
+    """Return the first line of an exception's text, or else the name of its class."""
     return (str(error).splitlines() or [type(error).__name__])[0]

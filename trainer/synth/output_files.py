@@ -12,7 +12,7 @@ from xtts.trainer.synth.encodings import Encoder, available_formats
 
 
 def check_file(path: Path, option: str, *suffixes: str) -> None:
-    """Raise `LockstepError` for another suffix, or a file that cannot be written."""
+    """Raise `LockstepError` for a file with another suffix, or that cannot be written."""
     expected = f"a file that ends in {' or '.join(suffixes)}"
     if path.suffix.lower() not in suffixes:
         raise LockstepError(option, found=str(path), expected=expected)
@@ -22,7 +22,7 @@ def check_file(path: Path, option: str, *suffixes: str) -> None:
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Raise `LockstepError` for a folder that cannot be written to, or not be created in its parent."""
+    """Raise `LockstepError` for a folder that cannot be written to or created."""
     if path.exists() and not path.is_dir():
         raise LockstepError(option, found=f"{path} is a file", expected="a folder, for one wav per line")
     _check_writable(path if path.is_dir() else path.parent, option)
@@ -36,25 +36,25 @@ def _check_writable(folder: Path, option: str) -> None:
 
 
 def check_sound_file(path: Path, option: str) -> None:
-    """As `check_file`, for the formats of `write_sound`."""
+    """Call `check_file` for the formats of `write_sound`."""
     check_file(path, option, ".ogg", *(f".{name}" for name in available_formats() if name != "pcm"))
 
 
 def write_sound(path: Path, samples: np.ndarray, sample_rate: int) -> None:
-    """Write a sound in the format of the path's suffix, of 16 bits; samples: float32[S] in -1 to 1."""
+    """Write a sound of 16 bits in the format of the path's suffix; samples: float32[S] in -1 to 1."""
     name = path.suffix[1:].lower()
     encoder = Encoder("opus" if name == "ogg" else name, sample_rate, streams=False)
-    write_whole(path, encoder.add(samples, last=True))
+    write_bytes(path, encoder.add(samples, last=True))
 
 
 def write_mel(path: Path, mel: np.ndarray) -> None:
-    """mel: float32[T, M], natural-log magnitude, as numpy.load reads it."""
+    """Write a mel for `numpy.load`: float32[T, M], natural-log magnitude."""
     data = io.BytesIO()
     np.save(data, mel.astype(np.float32))
-    write_whole(path, data.getvalue())
+    write_bytes(path, data.getvalue())
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, data: bytes) -> None:
     """Write a file atomically; `LockstepError` if it cannot be written."""
     try:
         atomic_files.write(path, data)

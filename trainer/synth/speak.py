@@ -1,4 +1,4 @@
-"""`xtts-synth TEXT`: from a text to its wav. Everything is checked before the model is loaded."""
+"""`xtts-synth TEXT`: speak a text into a sound file. Everything is checked before the model is loaded."""
 
 import sys
 from pathlib import Path
@@ -26,10 +26,10 @@ def speak(
         engine=engine, options=options, warn=warn, tell=click.echo,
     )  # fmt: skip
     texts = []
-    for words, where, path in _read_texts(text, file, out):
-        encoded, unknown = encode_text(words, source.voice, source.language(language), where)
+    for words, location, path in _read_texts(text, file, out):
+        encoded, warnings = encode_text(words, source.voice, source.language(language), location)
         texts.append((encoded, path))
-        for warning in unknown:
+        for warning in warnings:
             warn(warning)
     if not texts:
         raise LockstepError(str(file), found="no lines of text")
@@ -44,14 +44,14 @@ def speak(
             write_mel(mel_out, speech.mel)
         if timestamps is not None:
             write_times(timestamps, speech.lines, len(speech.samples) / sample_rate)
-        click.echo(_line(path, speech, sample_rate))
+        click.echo(_summary(path, speech, sample_rate))
     click.echo(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
 
 
 def _check_outputs(
     text: str | None, file: Path | None, out: Path | None, mel_out: Path | None, timestamps: Path | None
 ) -> Path:
-    """The sound file, or the folder of `--file`; `LockstepError` for one that cannot be written."""
+    """Return the sound file, or the folder of `--file`; `LockstepError` for an output that cannot be written."""
     if file is None:
         out = out or Path("out.wav")
         check_sound_file(out, "-o")
@@ -70,10 +70,10 @@ def _check_outputs(
 
 
 def _read_texts(text: str | None, file: Path | None, out: Path) -> list[tuple[str, str, Path]]:
-    """The texts, each with where it is from and its sound file; `-` or no text means standard input."""
+    """Read (text, its location, its sound file) of each text; `-` or no text means standard input."""
     if file is not None:
         lines = enumerate(_read(file).splitlines(), 1)
-        return [(line, f"{file}:{number}", out / f"{number:04d}.wav") for number, line in lines if line.strip()]
+        return [(line, f"{file}:{i}", out / f"{i:04d}.wav") for i, line in lines if line.strip()]
     if text is None or text == "-":
         return [(_read_stdin(), "standard input", out)]
     return [(text, "TEXT", out)]
@@ -97,7 +97,7 @@ def _read_stdin() -> str:
         raise LockstepError("standard input", found="not UTF-8 text") from None
 
 
-def _line(path: Path, speech: Speech, sample_rate: int) -> str:
+def _summary(path: Path, speech: Speech, sample_rate: int) -> str:
     audio_seconds = max(len(speech.samples), 1) / sample_rate
     pieces = f" in {speech.pieces} pieces" if speech.pieces > 1 else ""
     return (

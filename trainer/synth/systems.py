@@ -1,4 +1,4 @@
-"""The test set of a voice: sentences of a split, and what is known of their speech by several systems."""
+"""The test set of a voice: sentences of a split, and figures of their speech by several systems."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -46,38 +46,38 @@ ROWS = {
     "mcd_db": ("MCD-DTW", "{:.2f} dB"),
     "retrieval_at_1": ("retrieval@1", "{:.1%}"),
 }
-"""Figures of a `System` in the order of the table: what each is called and how it is shown."""
+"""Figures of a `System` in the order of the table: name and format of each."""
 
 
 class SpokenSentence(NamedTuple):
-    """A sentence as it was spoken."""
+    """The speech of a sentence."""
 
     mel: np.ndarray
     """float32[T, M], natural-log magnitude, cut off at the end of the largest shape."""
     frames: int
     """Sum of its durations."""
     seconds: float
-    """Time that its mel took."""
+    """Time of synthesis of the mel."""
 
 
 @dataclass(kw_only=True)
 class System:
-    """Speech of some kind, and what is known of it."""
+    """Speech of one kind and its figures."""
 
     figures: Figures | None = None
     opinion: Opinion | None = None
     real_time_factor: float | None = None
     """Seconds of synthesis, vocoder included, for a second of speech."""
     frechet_distance: float | None = None
-    """Of recordings of other sentences, which have no other figure."""
+    """The only figure of recordings of other sentences."""
     sentences: Sequence[SentenceFigures] = ()
     verdicts: Sequence[Verdict] = ()
 
     @property
     def means(self) -> dict[str, float]:
         """The known figures by their key in `ROWS`."""
-        known = [self.opinion, self.figures]
-        means = {field.name: getattr(one, field.name) for one in known if one is not None for field in fields(one)}
+        groups = [group for group in (self.opinion, self.figures) if group is not None]
+        means = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
         means |= {"real_time_factor": self.real_time_factor}
         means = {"frechet_distance": self.frechet_distance} | means
         return {key: means[key] for key in ROWS if means.get(key) is not None}
@@ -90,7 +90,7 @@ class TestSet:
         self, cache: Path, source: Source, split: Split, limit: int, *, vocoder: Vocoder,
         judge: Judge | None = None, data: Path | None = None,
     ) -> None:  # fmt: skip
-        """Read the clips of a local cache; vocoder: of the sounds that are judged, the others as of `evaluate`.
+        """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as of `evaluate`.
 
         Raises:
             LockstepError: There are fewer than two sentences, the voice does not fit the cache, or a recording of
@@ -106,7 +106,7 @@ class TestSet:
                 fix=fix if split == "validation" else "give the cache of a larger corpus",
             )  # fmt: skip
         self.own = spread(len(self.clips), limit)
-        """Indices of the N clips whose sentences are spoken."""
+        """Positions of the N clips whose sentences are spoken."""
         self._profile, self._judge = source.voice.mel_profile, judge
         self._vocoder = vocoder
         self._recorded: list[np.ndarray] | None = None
@@ -115,7 +115,7 @@ class TestSet:
             indexed, rate = _indexed_clips(cache), self._profile.sample_rate
             spoken = [indexed[clip.clip_id] for clip in self._spoken]
             self._texts = [clip.text for clip in spoken]
-            self._recorded = _read_corpus_audio(data, spoken, rate) if data else None
+            self._recorded = [_read_recording(data, clip, rate) for clip in spoken] if data else None
             self._speakers = [judge.embed(samples, rate) for samples in self._recorded or self._vocoded]
 
     @cached_property
@@ -124,7 +124,7 @@ class TestSet:
         return [self._without_edges(self._vocoder(clip.mel)) for clip in self._spoken]
 
     def _without_edges(self, samples: np.ndarray) -> np.ndarray:
-        """A sound without its silent edges, which the recordings do not have."""
+        """Cut off the silent edges of a sound, which the recordings do not have."""
         edge = EDGE_FRAMES * self._profile.hop_samples
         return samples[edge:-edge]
 
@@ -133,40 +133,40 @@ class TestSet:
         return [self.clips[i] for i in self.own]
 
     def synthesised(self, synthesizer: Synthesizer) -> System:
-        """The voice itself."""
+        """Speak the sentences with the voice."""
         spoken = speak_clips(synthesizer, self.source, self.clips, self.own)
-        mels = [one.mel for one in spoken]
-        system = _compared(self._recordings.compare(mels, [one.frames for one in spoken]))
+        mels = [sentence.mel for sentence in spoken]
+        system = _system(self._recordings.compare(mels, [sentence.frames for sentence in spoken]))
         if self._judge is not None:
             began = time.perf_counter()
             sounds = [self._vocoder(mel) for mel in mels]
-            seconds = time.perf_counter() - began + sum(one.seconds for one in spoken)
+            seconds = time.perf_counter() - began + sum(sentence.seconds for sentence in spoken)
             system.real_time_factor = seconds * self._profile.sample_rate / sum(map(len, sounds))
-            self._hear(system, [self._without_edges(samples) for samples in sounds])
+            self._judge_sounds(system, [self._without_edges(samples) for samples in sounds])
         return system
 
     def vocoded(self) -> System:
-        """The recordings after the vocoder: what it costs."""
-        system = _compared(self._recordings.vocoded())
+        """Compare the recordings with themselves after the vocoder: its loss."""
+        system = _system(self._recordings.vocoded())
         if self._judge is not None:
-            self._hear(system, self._vocoded)
+            self._judge_sounds(system, self._vocoded)
         return system
 
     def recorded(self) -> System | None:
-        """The recordings as they are; None where nobody judges them."""
+        """Judge the recordings themselves; None without a judge or their audio."""
         if self._recorded is None:
             return None
         system = System()
-        self._hear(system, self._recorded)
+        self._judge_sounds(system, self._recorded)
         return system
 
     def other_recordings(self) -> System | None:
-        """As many recordings of the other split, of other sentences; None where it has none."""
+        """Compare as many recordings of the other split, of other sentences; None if it has none."""
         others = read_clips(self.cache, self.source.voice, lambda spec: other_clips(spec, self.split, self.limit))
         return System(frechet_distance=self._recordings.frechet_distance(others)) if others else None
 
     def second_reading(self) -> System:
-        """Second recordings of sentences of both splits, compared with the first ones by the same speaker.
+        """Compare second recordings of sentences of both splits with the first ones by the same speaker.
 
         Raises:
             LockstepError: Fewer than two sentences were recorded twice.
@@ -178,10 +178,10 @@ class TestSet:
             raise LockstepError(str(self.cache), found=found, expected="at least 2", fix="leave out --second-reading")
         firsts, seconds = zip(*pairs, strict=True)
         recordings = Recordings(firsts, range(len(firsts)), self._profile)
-        return _compared(recordings.compare([clip.mel for clip in seconds], [len(clip.mel) for clip in seconds]))
+        return _system(recordings.compare([clip.mel for clip in seconds], [len(clip.mel) for clip in seconds]))
 
-    def _hear(self, system: System, sounds: Sequence[np.ndarray]) -> None:
-        """Have the sound of the N sentences judged."""
+    def _judge_sounds(self, system: System, sounds: Sequence[np.ndarray]) -> None:
+        """Have the sounds of the N sentences judged."""
         assert self._judge is not None
         languages = self.source.voice.languages
         utterances = [
@@ -193,29 +193,29 @@ class TestSet:
 
 
 def other_clips(spec: CacheSpec, split: Split, limit: int) -> list[ShardClips]:
-    """As many clips of the other split as a `TestSet` speaks of this one."""
+    """Select as many clips of the other split as a `TestSet` speaks of this split."""
     spoken = min(limit, sum(shard.records for shard in spec.shards(split)))
     return some_clips(spec, "train" if split == "validation" else "validation", spoken)
 
 
-def _compared(compared: tuple[Figures, Sequence[SentenceFigures]]) -> System:
-    return System(figures=compared[0], sentences=compared[1])
+def _system(comparison: tuple[Figures, Sequence[SentenceFigures]]) -> System:
+    return System(figures=comparison[0], sentences=comparison[1])
 
 
 def speak_clips(
     synthesizer: Synthesizer, source: Source, clips: Sequence[EvaluationClip], own: Sequence[int]
 ) -> list[SpokenSentence]:
-    """Speak the sentences `own`, each from noise of its own.
+    """Speak the sentences of the clips at positions `own`, each from its own noise.
 
     With voice latents the reference is another recording of the speaker.
     """
     spoken = []
-    for number, index in enumerate(own):
-        clip = clips[index]
+    for noise_key, position in enumerate(own):
+        clip = clips[position]
         if source.takes_recording:
-            synthesizer.encode_reference(clips[another_recording(clips, index)].mel)
+            synthesizer.encode_reference(clips[another_recording(clips, position)].mel)
         began, compiled = time.perf_counter(), synthesizer.compile_seconds
-        mel, durations = synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, number=number)
+        mel, durations = synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, noise_key=noise_key)
         seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
         spoken.append(SpokenSentence(mel, int(durations.sum()), seconds))
         if not np.isfinite(mel).all():
@@ -224,13 +224,13 @@ def speak_clips(
 
 
 def read_twice(clips: Iterable[EvaluationClip], limit: int) -> list[tuple[EvaluationClip, EvaluationClip]]:
-    """The first two recordings of each sentence that a speaker read more than once, at most `limit`, evenly spaced."""
+    """Pair the first two recordings of each sentence that a speaker read again: at most `limit`, evenly spaced."""
 
     def sentence(clip: EvaluationClip) -> tuple[object, ...]:
         return clip.speaker, clip.language, clip.ids
 
     readings = [list(group) for _, group in groupby(sorted(clips, key=sentence), sentence)]
-    pairs = [(first, second) for first, second, *_ in (group for group in readings if len(group) > 1)]
+    pairs = [(group[0], group[1]) for group in readings if len(group) > 1]
     return [pairs[i] for i in spread(len(pairs), limit)] if pairs else []
 
 
@@ -239,16 +239,12 @@ def _indexed_clips(cache: Path) -> dict[str, Clip]:
     return {row.clip.id: row.clip for row in kept_rows(read_index(cache / load_spec(cache).index_file))}
 
 
-def _read_corpus_audio(data: Path, clips: Sequence[Clip], rate: int) -> list[np.ndarray]:
-    """The recordings of some clips, float32[S] each; data: folder of the corpus, rate: Hz.
+def _read_recording(data: Path, clip: Clip, rate: int) -> np.ndarray:
+    """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz.
 
     Raises:
-        LockstepError: A recording cannot be read: `data` is another folder, or an archive holds it.
+        LockstepError: It cannot be read: `data` is another folder, or an archive holds it.
     """
-    return [_read(data, clip, rate) for clip in clips]
-
-
-def _read(data: Path, clip: Clip, rate: int) -> np.ndarray:
     path = data / clip.source
     segment = None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)
     try:

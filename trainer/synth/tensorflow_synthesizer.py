@@ -20,7 +20,7 @@ Generated = dict[str, tf.Tensor]
 
 
 def load_model(source: Source) -> AcousticModel:
-    """The model with a checkpoint's averaged weights, always in float32."""
+    """Load the model with a checkpoint's averaged weights, always in float32."""
     voice = source.voice
     profile, symbols = voice.mel_profile, len(voice.tokenizer.symbols)
     model = AcousticModel(
@@ -35,19 +35,18 @@ def load_model(source: Source) -> AcousticModel:
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
     """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, `WANTED_FRAMES`.
 
-    Then the conditioning, if the model has several to choose from: speaker int32[1], voice float32[1, N, D], then
-    language int32[1].
+    Then the conditioning that the model reads: speaker int32[1], voice float32[1, N, D], language int32[1].
     """
-    parts = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
-    parts += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
-    parts += [tf.TensorSpec([2], tf.int32, "seed"), tf.TensorSpec([1], tf.int32, WANTED_FRAMES)]
+    specs = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
+    specs += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
+    specs += [tf.TensorSpec([2], tf.int32, "seed"), tf.TensorSpec([1], tf.int32, WANTED_FRAMES)]
     latents = [1, source.model.voice_latents, source.model.voice_width]
     conditioning = {
         "speaker": tf.TensorSpec([1], tf.int32, "speaker"),
         "voice": tf.TensorSpec(latents, tf.float32, "voice"),
         "language": tf.TensorSpec([1], tf.int32, "language"),
     }
-    return [*parts, *(conditioning[kind] for kind in source.conditioning)]
+    return [*specs, *(conditioning[kind] for kind in source.conditioning)]
 
 
 def reference_signature(source: Source) -> list[tf.TensorSpec]:
@@ -57,9 +56,9 @@ def reference_signature(source: Source) -> list[tf.TensorSpec]:
 
 
 def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) -> Callable[..., Generated]:
-    """Function of schedule float32[N, 3] and the tensors of `generate_signature` that generates T = `frames` frames.
+    """Return a function that generates T = `frames` frames, of schedule float32[N, 3] and `generate_signature`.
 
-    conditioning: the last inputs, as in `Source.conditioning`.
+    conditioning: names of its last inputs, as in `Source.conditioning`.
     """
 
     def generate(
@@ -70,12 +69,12 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
         speed: tf.Tensor,
         seed: tf.Tensor,
         wanted_frames: tf.Tensor,
-        *given: tf.Tensor,
+        *conditions: tf.Tensor,
     ) -> Generated:
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
         mel, mel_length, durations = model.generate(
             tokens, token_length, noise=noise, schedule=schedule, temperature=temperature, speed=speed,
-            conditioning=Conditioning(**dict(zip(conditioning, given, strict=True))), wanted_frames=wanted_frames,
+            conditioning=Conditioning(**dict(zip(conditioning, conditions, strict=True))), wanted_frames=wanted_frames,
         )  # fmt: skip
         return {"mel": mel, "mel_length": mel_length, "durations": durations}
 
@@ -85,9 +84,9 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
 def mean_latents(
     encode: Callable[..., tf.Tensor], mels: Sequence[np.ndarray], frames: int, silence: float
 ) -> np.ndarray:
-    """The voice of recordings, float32[1, N, D]: the mean over them of the mean latents of their crops.
+    """Encode the voice of recordings, float32[1, N, D]: the mean over them of the mean latents of their crops.
 
-    encode: the function of `reference_signature`; mels: float32[T, M] each; frames: F of a crop; silence: natural log.
+    encode: function of `reference_signature`; mels: float32[T, M] each; frames: F of a crop; silence: natural log.
     """
     means = []
     for mel in mels:
@@ -102,14 +101,14 @@ def mean_latents(
 
 
 class TensorFlowSynthesizer:
-    """Speaks with a checkpoint or a folder of safetensors; another `nfe` has its own compiled functions."""
+    """Speaks with a checkpoint or a folder of safetensors; every `nfe` has its own compiled functions."""
 
     engine: Engine = "tensorflow"
 
     def __init__(
         self, source: Source, options: SynthesisOptions, *, tell: Callable[[str], None] = lambda line: None
     ) -> None:
-        """tell: gets a line before each compilation."""
+        """Load the model; tell: gets a line before each compilation."""
         self.source, self.voice, self.options = source, source.voice, options
         self._tell, self._last_seconds = tell, 0.0
         self.model = load_model(source)
@@ -126,7 +125,7 @@ class TensorFlowSynthesizer:
             self._encode_reference = encode.get_concrete_function()
 
     def trace(self, largest: BucketShape) -> None:
-        """Trace the shapes up to `largest` for the evaluations of `options`, if that has not been done (0.3 s each).
+        """Trace the shapes up to `largest` for the evaluations of `options`, unless that has been done (0.3 s each).
 
         XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
         """
@@ -135,9 +134,9 @@ class TensorFlowSynthesizer:
                 self._traced[program] = self._trace(shape)
 
     def prepare(self, shape: BucketShape) -> None:
-        """Compile or load the function of a shape for the evaluations of `options`, if that has not been done.
+        """Compile or load the function of a shape for the evaluations of `options`, unless that has been done.
 
-        An empty text is spoken once, so that no real one waits.
+        It speaks an empty text once, so that no real text waits.
         """
         if (program := self._program(shape)) in self._ready:
             return
@@ -152,7 +151,7 @@ class TensorFlowSynthesizer:
         self._ready.add(program)
 
     def readiness(self) -> str:
-        """What was made ready and how long that took."""
+        """Describe what was compiled or loaded and how long that took."""
         return f"{len(self._ready)} shapes made ready in {self.compile_seconds:.1f} s"
 
     def encode_reference(self, *mels: np.ndarray) -> None:
@@ -164,7 +163,7 @@ class TensorFlowSynthesizer:
         self._lacks_voice = False
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
-        """As `Synthesizer.count_frames`; not compiled, so that no shape waits for it."""
+        """Implement `Synthesizer.count_frames`; not compiled, so that no shape waits for it."""
         self._check_voice()
         timed = self.model.time_tokens(
             tf.constant([[*ids]], tf.int32), tf.constant([len(ids)]), longest=self.voice.shapes[-1].frames,
@@ -173,22 +172,19 @@ class TensorFlowSynthesizer:
         return int(tf.reduce_sum(timed.durations))
 
     def speak(
-        self, ids: Sequence[int], *, speaker: int, number: int, language: int = 0, frames: int = 0
+        self, ids: Sequence[int], *, speaker: int, noise_key: int, language: int = 0, frames: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:
-        """As `Synthesizer.speak`.
-
-        Tries the smallest shape that holds the tokens, then the smallest that holds the predicted frames.
-        """
+        """Implement `Synthesizer.speak`: try the smallest shape for the tokens, then the smallest for the frames."""
         self._check_voice()
         fitting = [shape for shape in self.voice.shapes if shape.tokens >= len(ids)]
-        shape = next((known for known in fitting if known.frames >= frames), fitting[-1])
+        shape = next((candidate for candidate in fitting if candidate.frames >= frames), fitting[-1])
         while True:
-            mel, durations = self._run(shape, self._arguments(shape, ids, speaker, language, number, frames))
-            found = durations.sum()
+            mel, durations = self._run(shape, self._arguments(shape, ids, speaker, language, noise_key, frames))
+            length = durations.sum()
             longer = [larger for larger in fitting if larger.frames > shape.frames]
-            if found <= shape.frames or not longer:
-                return mel[:found], durations[: len(ids)]
-            shape = next((larger for larger in longer if larger.frames >= found), longer[-1])
+            if length <= shape.frames or not longer:
+                return mel[:length], durations[: len(ids)]
+            shape = next((larger for larger in longer if larger.frames >= length), longer[-1])
 
     def _check_voice(self) -> None:
         if self._lacks_voice:
@@ -200,7 +196,7 @@ class TensorFlowSynthesizer:
         return spoken["mel"][0].numpy(), spoken["durations"][0].numpy()
 
     def _program(self, shape: BucketShape) -> tuple[int, BucketShape]:
-        """What decides a compiled function: the number of evaluations and the shape."""
+        """Key of a compiled function: the number of evaluations and the shape."""
         return self.options.nfe, shape
 
     def _trace(self, shape: BucketShape) -> Callable[..., Generated]:
@@ -216,7 +212,7 @@ class TensorFlowSynthesizer:
         return traced
 
     def _arguments(
-        self, shape: BucketShape, ids: Sequence[int], speaker: int, language: int, number: int, frames: int = 0
+        self, shape: BucketShape, ids: Sequence[int], speaker: int, language: int, noise_key: int, frames: int = 0
     ) -> list[tf.Tensor]:
         tokens = np.zeros([1, shape.tokens], np.int32)
         tokens[0, : len(ids)] = ids
@@ -226,7 +222,7 @@ class TensorFlowSynthesizer:
             tf.constant([len(ids)], tf.int32),
             tf.constant(self.options.temperature, tf.float32),
             tf.constant(self.options.speed, tf.float32),
-            tf.constant([self.options.seed, number], tf.int32),
+            tf.constant([self.options.seed, noise_key], tf.int32),
             tf.constant([frames], tf.int32),
         ]
         return [*values, *self._conditioning(speaker, language).values()]

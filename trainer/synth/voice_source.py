@@ -18,7 +18,7 @@ _OPTION = "--speaker-wav"
 _SHORTEST_SECONDS = 2.0
 """Shortest reference after trimming: a word or two do not characterise a voice."""
 _SILENT_PEAK = 1e-3
-"""Of 1: -60 dB, below which there is hum and noise but no speech."""
+"""Lowest peak of a recording with speech, -60 dB: below it there is hum and noise."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,25 +29,25 @@ class Source(StoredModel):
 
     @property
     def takes_recording(self) -> bool:
-        """Whether the voice is that of a reference recording; a graph alone has its voice inside."""
+        """Whether the voice comes from a reference recording; a graph alone has its voice inside."""
         return bool(self.model.voice_latents) and self.has_weights
 
     @property
     def speakers(self) -> list[str]:
-        """Names of the speakers to choose from, empty for one voice or a model that takes recordings alone."""
+        """Names of the speakers to choose from, empty for one voice or a model that only takes recordings."""
         return self.voice.speakers if self.model.has_speaker_table else []
 
     @property
     def conditioning(self) -> list[str]:
         """Fields of `Conditioning` that the model reads, in signature order."""
-        reads = {
+        fields = {
             "speaker": len(self.speakers) > 1,
             "voice": self.model.voice_latents > 0,
             "language": len(self.voice.languages) > 1,
         }
-        return [field for field, read in reads.items() if read]
+        return [field for field, is_read in fields.items() if is_read]
 
-    def speaker_number(self, name: str | None) -> int:
+    def speaker_row(self, name: str | None) -> int:
         """Row of a speaker in the model's table; without a name the first (most corpora have only one)."""
         speakers = self.speakers
         if name is None:
@@ -59,15 +59,14 @@ class Source(StoredModel):
                 fix="use --speaker-wav REF.wav",
             )
         if name not in speakers:
-            near = difflib.get_close_matches(name, speakers, n=3, cutoff=0.0)
-            expected = (
-                f"one of {len(speakers)}, such as {', '.join(near)}" if near else "no --speaker: it has one voice"
-            )
+            matches = difflib.get_close_matches(name, speakers, n=3, cutoff=0.0)
+            similar = f"one of {len(speakers)}, such as {', '.join(matches)}"
+            expected = similar if matches else "no --speaker: it has one voice"
             raise LockstepError("--speaker", found=f"{name!r} is not in {self.checkpoint}", expected=expected)
         return speakers.index(name)
 
     def language(self, code: str | None) -> str:
-        """A language of the model; without a code the first (most corpora have only one)."""
+        """Check the code of a language of the model; without a code the first (most corpora have only one)."""
         languages = self.languages
         if code is None:
             return languages[0]
@@ -78,7 +77,7 @@ class Source(StoredModel):
 
 
 def open_source(path: Path) -> Source:
-    """The voice of an exported folder, a run folder or one checkpoint; `LockstepError` if something is missing."""
+    """Open the voice of an exported folder, a run folder or a checkpoint; `LockstepError` if something is missing."""
     stored = open_model(path)
     config = stored.config()
     if config.vocoder is not None:
@@ -88,7 +87,7 @@ def open_source(path: Path) -> Source:
 
 
 def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
-    """The log-mel float32[T, M] of each reference recording; none for a model without a reference encoder."""
+    """Read the log-mel float32[T, M] of each reference recording; none for a model without a reference encoder."""
     if not source.takes_recording:
         if paths:
             if not source.has_weights:
@@ -113,10 +112,11 @@ def _read(path: Path) -> bytes:
         raise LockstepError(f"{_OPTION} {path}", found=f"cannot be read ({error.strerror})") from None
 
 
-def read_recording(data: bytes, where: str, source: Source) -> np.ndarray:
-    """The log-mel float32[T, M] of a sound file, trimmed and normalised like the training recordings.
+def read_recording(data: bytes, location: str, source: Source) -> np.ndarray:
+    """Read the log-mel float32[T, M] of a sound file, trimmed and normalised like the training recordings.
 
-    where: its name in messages; `LockstepError` for what is not two seconds of a voice.
+    Raises:
+        LockstepError: At `location`, if it is not two seconds of a voice.
     """
     voice, profile = source.voice, source.voice.mel_profile
     try:
@@ -125,15 +125,15 @@ def read_recording(data: bytes, where: str, source: Source) -> np.ndarray:
             trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs,
         )  # fmt: skip
     except AudioProblem as problem:
-        raise LockstepError(where, found=str(problem), expected="a recording of one speaker") from None
+        raise LockstepError(location, found=str(problem), expected="a recording of one speaker") from None
     if not np.isfinite(samples).all():
-        raise LockstepError(where, found="samples that are not finite numbers")
+        raise LockstepError(location, found="samples that are not finite numbers")
     seconds = len(samples) / profile.sample_rate
     if seconds < _SHORTEST_SECONDS:
-        raise LockstepError(where, found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s")
+        raise LockstepError(location, found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s")
     peak = float(np.abs(samples).max())
     if peak < _SILENT_PEAK:
-        raise LockstepError(where, found=f"silence (a peak of {20 * np.log10(peak):.0f} dB)", expected="a voice")
+        raise LockstepError(location, found=f"silence (a peak of {20 * np.log10(peak):.0f} dB)", expected="a voice")
     return log_mel(samples, profile)
 
 

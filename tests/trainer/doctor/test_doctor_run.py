@@ -22,7 +22,7 @@ def write_run(folder, held_out):
     return folder
 
 
-def test_a_run_that_overfits_is_a_problem_and_one_that_learns_is_none(tmp_path, only):
+def test_only_a_run_that_overfits_is_a_problem(tmp_path, only):
     result = overfitting(write_run(tmp_path, [0.9, 0.6, 0.7, 0.8, 0.9]))
     problem = only(result)
     assert problem.what == (

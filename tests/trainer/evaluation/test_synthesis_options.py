@@ -62,7 +62,7 @@ def test_a_bad_value_is_the_same_error_by_every_way_in(call, tmp_path, name, val
     assert (refused.value.status, refused.value.param, refused.value.message) == (400, name, said)
 
 
-def test_every_command_has_the_options_with_their_words_and_steps_is_another_name_of_nfe(call):
+def test_every_command_has_the_options_with_their_words(call):
     for command, names in (
         ([], SynthesisOptions.model_fields), (["evaluate"], ("nfe", "solver", "temperature", "seed")),
         (["export"], ("nfe", "solver")), (["serve"], ("nfe", "solver")),

@@ -50,7 +50,7 @@ def test_equals_exhaustive_search(tokens, frames, compiled):
         assert not found[row, n:].any(), (n, m)
 
 
-def test_clips_of_fewer_frames_than_tokens_and_blank_ones_stay_defined():
+def test_clips_with_fewer_frames_than_tokens_stay_defined():
     found = search(np.random.default_rng(2).normal(size=[4, 5, 8]), [5, 5, 0, 5], [3, 0, 0, 1], compiled=False)
     assert found.tolist() == [[1, 1, 1, 0, 0], [0] * 5, [0] * 5, [1, 0, 0, 0, 0]]
 

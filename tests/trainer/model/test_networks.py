@@ -58,7 +58,7 @@ def test_with_attention_every_frame_sees_every_other(levels, sees_all):
 @pytest.mark.parametrize(
     ("levels", "length"), [("one-rate", 41), ("quarter", 40), ("quarter", 43), ("half-and-quarter", 41)]
 )
-def test_the_frames_of_a_clip_do_not_depend_on_the_size_of_the_bucket(levels, length):
+def test_frames_do_not_depend_on_the_size_of_the_bucket(levels, length):
     decoder = build(levels)
     short = output(decoder, noise(length), length)
     for frames in (length + 1, 80):

@@ -48,7 +48,7 @@ def test_seeds_uses_and_steps_give_other_numbers():
             assert np.mean(ours == theirs) == pytest.approx(0.5, abs=0.01)
 
 
-def test_a_number_depends_neither_on_the_padded_length_nor_on_the_batch():
+def test_a_random_number_does_not_depend_on_its_batch():
     whole = bits()
     np.testing.assert_array_equal(bits(length=20), whole[:, :20])
     np.testing.assert_array_equal(bits(clips=CLIPS[3:5]), whole[3:5])
@@ -63,7 +63,7 @@ def test_dropout_drops_its_share_and_keeps_the_mean():
     assert dropout(x, 0.0, SEED) is x
 
 
-def test_uniform_numbers_lie_inside_the_unit_interval_and_fill_it():
+def test_uniform_numbers_fill_the_unit_interval():
     drawn = random_uniform(SEED, tf.range(10_000)).numpy()
     assert (drawn > 0).all()
     assert (drawn < 1).all()

@@ -106,7 +106,7 @@ def test_no_leaked_frame_is_scored(monkeypatch, seed):
     np.testing.assert_array_equal(weight() > 0, audible & ~leaked)
 
 
-def test_in_validation_the_reference_is_the_next_clip_of_the_speaker():
+def test_without_a_seed_the_reference_is_the_next_clip():
     row, _, _, leaked = chosen(None)
     length, speaker = np.array(LENGTHS), np.array(SPEAKERS)
     for place in range(8):
@@ -136,7 +136,7 @@ def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     assert count["duration"] == 24
 
 
-def test_reference_and_speaker_table_change_the_speech_and_garbage_after_the_end_does_not():
+def test_reference_and_speaker_change_the_speech():
     model = moved(small_model(3, seed=6, voice_speaker_table=True, **VOICE))
     ids, mel, token_length, *_ = clips()
     voices = [model.encode_reference(mel[row : row + 1], tf.constant([MEL_LENGTH[row]])) for row in (0, 1)]

@@ -20,7 +20,7 @@ def tone(profile, hertz):
 
 
 @pytest.mark.parametrize("name", ["hifigan", "vocos24"])
-def test_a_tone_becomes_the_tone_of_the_factor_times_its_frequency(name):
+def test_a_tone_moves_by_the_factor(name):
     profile = MEL_PROFILES[name]
     matrices = warping_matrices(np.array(channel_hertz(profile)), MOST)
     factors = (1 + MOST) ** np.linspace(-1, 1, len(matrices))
@@ -32,7 +32,7 @@ def test_a_tone_becomes_the_tone_of_the_factor_times_its_frequency(name):
     assert abs(before.mean(axis=0).argmax() - (before @ matrices[-1].T).mean(axis=0).argmax()) > 2
 
 
-def test_clips_of_a_speaker_share_a_factor_and_half_of_the_speakers_keep_their_voice():
+def test_half_of_the_speakers_share_a_factor_among_their_clips():
     matrices = warping_matrices(np.linspace(50.0, 8000.0, 16), MOST)
     speaker = np.arange(400, dtype=np.int32) % 200
     mel = np.tile(np.random.default_rng(1).normal(size=[1, 6, 16]).astype(np.float32), [400, 1, 1])
@@ -49,7 +49,7 @@ def test_clips_of_a_speaker_share_a_factor_and_half_of_the_speakers_keep_their_v
     assert (alone == alone[0]).all()
 
 
-def test_training_with_voice_latents_is_perturbed_and_nothing_else():
+def test_only_training_with_voice_latents_is_perturbed():
     voice = {"voice_latents": 4, "voice_width": 16, "dropout": 0.0, "seed": 5}
     changed, unchanged = small_model(**voice, voice_vtlp=MOST), small_model(**voice, voice_vtlp=0.0)
     speaker = np.arange(4, dtype=np.int32)

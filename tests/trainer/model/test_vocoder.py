@@ -33,7 +33,7 @@ def losses(vocoder, crops, seed=5):
     return {name: tf.reduce_sum(sums[name]) for name in VOCODER.losses}
 
 
-def test_pulses_follow_the_pitch_without_a_jump_of_phase_and_have_power_1():
+def test_pulses_follow_the_pitch_smoothly_with_power_1():
     hertz = np.linspace(100.0, 140.0, 200)
     pulses = pulse_train(tf.constant(np.log(hertz)[None], tf.float32), PROFILE, tf.constant([0.25])).numpy()[0]
     place = (np.arange(200 * HOP) + 0.5) / HOP - 0.5
@@ -57,7 +57,7 @@ def test_noise_is_standard_normal_white_and_the_same_each_time():
     assert abs(np.corrcoef(noise[:40_000], noise[4093 : 4093 + 40_000])[0, 1]) < 0.6  # one table of two begins again
 
 
-def test_generator_and_discriminators_learn_from_losses_of_their_own(vocoder, crops):
+def test_generator_and_discriminators_have_separate_losses(vocoder, crops):
     with tf.GradientTape(persistent=True) as tape:
         found = losses(vocoder, crops)
     for name in VOCODER.losses:
@@ -70,7 +70,7 @@ def test_generator_and_discriminators_learn_from_losses_of_their_own(vocoder, cr
         assert moved == {name == "discriminators"}, name
 
 
-def test_the_losses_are_a_function_of_the_seed_and_fall_in_training(vocoder, crops):
+def test_losses_are_a_function_of_the_seed_and_fall(vocoder, crops):
     assert losses(vocoder, crops)["mel"] == losses(vocoder, crops)["mel"] != losses(vocoder, crops, seed=6)["mel"]
     optimizer = tf.keras.optimizers.Adam(3e-3)
     weights = [weight for weight in vocoder.trainable_variables if "/discriminator_" not in weight.path]

@@ -65,7 +65,7 @@ def test_the_paths_of_clients(server):
 
 
 @pytest.mark.parametrize("origins", [("https://chat.example",), ("*",), ("https://other.example",)])
-def test_pages_of_allowed_origins_may_ask_with_a_token_after_a_preflight(served_voice, origins):
+def test_allowed_origins_may_ask_with_a_token_after_a_preflight(served_voice, origins):
     preflight = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
     token, allowed = "0123456789abcdef", "other" not in origins[0]
     with client_here(served_voice, origins=origins, token=token) as client:

@@ -11,7 +11,7 @@ from server_process import LONG, metric, running_server, speak
 from test_serve_speech import FAST, HELLO, samples_of
 
 
-def test_a_server_speaks_and_sigterm_stops_it_after_the_sentence_at_hand(onnx_folder, spoken_by_command):
+def test_sigterm_stops_a_server_after_the_current_sentence(onnx_folder, spoken_by_command):
     with running_server(onnx_folder) as (client, process):
         assert client.get("/v1/models").json()["data"][0]["id"] == "small-voice"
         assert speak(client, FAST | {"input": HELLO}).content == spoken_by_command(HELLO)[0]

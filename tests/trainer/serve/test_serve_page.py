@@ -71,7 +71,7 @@ def sound_of(page, link="document.getElementById('download')"):
     return sound | {"bytes": bytes(sound["bytes"])}
 
 
-def test_the_first_text_is_a_greeting_in_the_language_of_the_voice(page):
+def test_the_page_greets_in_the_language_of_the_voice(page):
     assert page.run("return text.value") == "Hello, I am Small-voice."
     page.run("language.add(new Option('ru')); language.value = 'ru'; greet()")
     assert page.run("return text.value") == "Здравствуйте."
@@ -188,7 +188,7 @@ def test_what_has_come_is_kept_when_the_connection_breaks(page):
     page.press(ESCAPE)
 
 
-def test_what_is_not_to_be_chosen_is_hidden_and_steps_are_qualities(page):
+def test_single_choices_are_hidden_and_steps_are_qualities(page):
     hidden = "(id) => document.getElementById(id).parentElement.hidden"
     assert page.run(f"return ['voice', 'language', 'quality', 'imitation'].map({hidden})") == [True, True, False, True]
     assert page.run("return [...quality.options].map((one) => one.text + one.value)") == ["Normal2", "Fine4"]

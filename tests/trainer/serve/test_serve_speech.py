@@ -50,7 +50,7 @@ class RecordingSynthesizer:
         self.done.append(("prepare", self.options.nfe, shape.frames))
 
 
-def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_compiled(onnx_folder, monkeypatch):
+def test_all_shapes_are_traced_before_the_first_is_compiled(onnx_folder, monkeypatch):
     """XLA's cache identifies a function by its trace order: so the next start finds all of them."""
     source = served_voice.open_source(onnx_folder)
     shapes = [BucketShape(tokens=10 * size, frames=100 * size) for size in (1, 2)]
@@ -68,7 +68,7 @@ def test_every_shape_is_made_ready_once_and_all_are_traced_before_the_first_is_c
     assert voice.synthesizer.done == [*traced, *(("prepare", *each) for each in product(NFE, (100, 200)))]
 
 
-def test_readings_and_vocoder_are_loaded_before_the_first_request(onnx_folder, monkeypatch):
+def test_readings_and_vocoder_load_before_the_first_request(onnx_folder, monkeypatch):
     loaded = []
     monkeypatch.setattr(served_voice, "make_vocoder", lambda *_, voice: lambda mel: loaded.append(mel.shape))
     monkeypatch.setattr(served_voice, "encode_text", lambda words, _, language, __: loaded.append(language))

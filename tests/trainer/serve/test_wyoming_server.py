@@ -13,9 +13,7 @@ from wyoming.info import Describe, Info
 from wyoming.tts import Synthesize, SynthesizeVoice
 
 
-def test_a_voice_is_described_and_speaks_as_the_command_and_a_failure_ends_the_connection(
-    onnx_folder, spoken_by_command
-):
+def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_by_command):
     (port,) = free_ports(1)
 
     async def converse():

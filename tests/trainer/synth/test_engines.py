@@ -67,7 +67,7 @@ def test_a_folder_speaks_without_tensorflow(onnx_folder, tmp_path):
     assert "ONNX graph loaded in" in done.stdout
     speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=4.0), None, print)
     ids = speaker.voice.tokenizer.encode("hello there").ids
-    np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, number=0)[0])
+    np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, noise_key=0)[0])
 
 
 def test_a_run_speaks_with_the_graph_that_is_kept_of_it(onnx_folder, moved_run, call, exports, tmp_path, monkeypatch):
@@ -83,24 +83,24 @@ def test_a_run_speaks_with_the_graph_that_is_kept_of_it(onnx_folder, moved_run, 
     np.testing.assert_array_equal(np.load("again.npy"), np.load("run.npy"), err_msg="the kept graph was not used")
 
 
-def test_seed_number_and_steps_key_the_speech_and_what_was_spoken_before_does_not(onnx_folder):
+def test_speech_depends_on_noise_key_and_options_alone(onnx_folder):
     speaker = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
 
-    def mel(number=0, **options):
+    def mel(noise_key=0, **options):
         speaker.options = OPTIONS.replaced(**options)
-        return speaker.speak([5, 9, 20], speaker=0, number=number)[0]
+        return speaker.speak([5, 9, 20], speaker=0, noise_key=noise_key)[0]
 
     first = mel()
-    others = [mel(number=1), mel(seed=1), mel(nfe=4), mel(temperature=0.3), mel(speed=3.0)]
+    others = [mel(noise_key=1), mel(seed=1), mel(nfe=4), mel(temperature=0.3), mel(speed=3.0)]
     assert len({m.tobytes() for m in (first, *others)}) == 6
     np.testing.assert_array_equal(mel(), first)
     assert mel(speed=3.0).shape[0] < first.shape[0]
 
 
-def test_both_engines_know_the_same_durations_and_draw_other_noise(onnx_folder, tensorflow_synthesizer):
+def test_the_engines_differ_in_noise_but_not_in_durations(onnx_folder, tensorflow_synthesizer):
     speaker = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
     for ids in ([5], [5, 9, 20, 14], list(range(2, 12))):
-        spoken = [each.speak(ids, speaker=0, number=0) for each in (speaker, tensorflow_synthesizer)]
+        spoken = [each.speak(ids, speaker=0, noise_key=0) for each in (speaker, tensorflow_synthesizer)]
         (one, durations), (other, expected) = spoken
         np.testing.assert_array_equal(durations, expected)
         assert len(durations) == len(ids)
@@ -111,7 +111,7 @@ def test_both_engines_know_the_same_durations_and_draw_other_noise(onnx_folder, 
 def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
     speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=0.25), None, print)
     longest = speaker.voice.shapes[-1].frames
-    mel, durations = speaker.speak([5] * 60, speaker=0, number=0)
+    mel, durations = speaker.speak([5] * 60, speaker=0, noise_key=0)
     assert len(mel) == longest < durations.sum()
 
 
@@ -131,7 +131,7 @@ def folder_of_both(call, moved_run, tmp_path_factory):
     return place / "voice"
 
 
-def test_a_folder_of_weights_and_graph_speaks_with_either_in_half_the_bytes(
+def test_a_float16_folder_speaks_with_weights_or_graph(
     folder_of_both, onnx_folder, safetensors_folder, tensorflow_synthesizer, monkeypatch
 ):
     for whole, name, share in ((onnx_folder, "model.onnx", 0.9), (safetensors_folder, "model.safetensors", 0.7)):
@@ -141,24 +141,24 @@ def test_a_folder_of_weights_and_graph_speaks_with_either_in_half_the_bytes(
     assert all(np.array_equal(weights[path], whole[path].astype(np.float16)) for path in whole)
     speakers = {engine: make_synthesizer(source, OPTIONS, engine, print) for engine in (None, "tensorflow")}
     assert [type(each).__name__ for each in speakers.values()] == ["OnnxSynthesizer", "TensorFlowSynthesizer"]
-    found, expected = (each.speak([5, 9, 20, 14], speaker=0, number=0)[0] for each in (
+    found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (
         speakers["tensorflow"], tensorflow_synthesizer
     ))  # fmt: skip
     assert 1e-6 < np.abs(found - expected).max() < 0.05
     graph = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
-    found, expected = (each.speak([5, 9, 20, 14], speaker=0, number=0)[0] for each in (speakers[None], graph))
+    found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (speakers[None], graph))
     assert 1e-6 < np.abs(found - expected).max() < 0.05
     monkeypatch.setattr(engines, "find_spec", lambda name: None if name == "onnxruntime" else True)
     assert type(make_synthesizer(source, OPTIONS, None, print)).__name__ == "TensorFlowSynthesizer"
 
 
-def test_the_card_of_both_has_the_users_words_and_names_the_graph(folder_of_both):
+def test_the_card_has_the_users_words_and_names_the_graph(folder_of_both):
     text = (folder_of_both / "README.md").read_text()
     assert "\n\nSpoken by ours truly.\n\n## Use" in text
     assert "`model.safetensors`: averaged weights, float16\n- `model.onnx`, `tokens.txt`: the same model" in text
 
 
-def test_the_graph_is_exported_once_and_made_again_when_it_is_damaged(source, exports, tmp_path):
+def test_the_graph_is_exported_once_unless_it_is_damaged(source, exports, tmp_path):
     told = []
     assert kept.kept_graph(source, told.append) == kept.kept_graph(source, told.append) == b"graph 1"
     assert len(told) == len(exports) == 1

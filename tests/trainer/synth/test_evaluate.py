@@ -15,7 +15,7 @@ from xtts.trainer.synth.systems import read_twice, speak_clips
 from xtts.trainer.synth.voice_source import open_source
 
 
-def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_synthesizer):
+def test_the_noise_of_a_sentence_depends_on_its_position_alone(tensorflow_synthesizer):
     """The same noise in all would be a pattern that the Fréchet distance takes for the voice's."""
     clip = EvaluationClip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
     source = tensorflow_synthesizer.source
@@ -27,9 +27,7 @@ def test_every_sentence_has_its_own_noise_whatever_else_is_spoken(tensorflow_syn
 
 
 @pytest.mark.parametrize("slowness", [1, 4])
-def test_the_real_time_factor_is_of_speech_and_vocoder_without_compiling(
-    finished_run, one_shape_cache, monkeypatch, slowness
-):
+def test_the_real_time_factor_excludes_compiling(finished_run, one_shape_cache, monkeypatch, slowness):
     clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
     monkeypatch.setattr(systems, "time", clock)
     synthesizer = SimpleNamespace(compile_seconds=0.0)
@@ -52,7 +50,7 @@ def test_the_real_time_factor_is_of_speech_and_vocoder_without_compiling(
     assert system.real_time_factor == pytest.approx(3.0 * slowness / speech)
 
 
-def test_a_second_reading_is_of_the_same_sentence_by_the_same_speaker():
+def test_a_second_reading_has_the_same_sentence_and_speaker():
     said = [("a", 1, 0), ("b", 2, 0), ("c", 1, 0), ("d", 1, 1), ("e", 1, 0), ("f", 2, 0), ("g", 3, 0)]
     clips = [
         EvaluationClip(clip_id=name, ids=[5, sentence], mel=np.zeros((4, 80), np.float32), speaker=speaker)

@@ -31,7 +31,7 @@ def test_sentences_lines_and_items_are_parted(text, sentences):
     assert split_sentences(text, "en") == sentences
 
 
-def test_a_long_sentence_is_cut_at_clauses_then_words_then_anywhere():
+def test_a_long_sentence_is_cut_at_clauses_words_or_anywhere():
     assert split_text("first this, then that; at last those", within(14)) == [
         "first this,",
         "then that;",

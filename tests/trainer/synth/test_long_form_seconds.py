@@ -19,7 +19,7 @@ def engines(several, several_graph):
     _, source = several
     both = {
         "tensorflow": TensorFlowSynthesizer(source, OPTIONS),
-        "onnx": OnnxSynthesizer(source, OPTIONS, graph=several_graph, where="the graph"),
+        "onnx": OnnxSynthesizer(source, OPTIONS, graph=several_graph, location="the graph"),
     }
     both["tensorflow"].prepare(source.voice.shapes[0])
     return both
@@ -57,7 +57,7 @@ def test_sentences_last_as_long_as_they_are_asked_to(long_form):
     assert len(lengths) > 3
 
 
-def test_a_text_of_several_pieces_lasts_that_long_with_its_pauses(long_form):
+def test_a_text_of_several_pieces_lasts_the_given_seconds(long_form):
     words = ". ".join(sentences(3)) + "."
     seconds = spoken(long_form, words) / FRAMES_PER_SECOND
     for factor in (0.8, 1.5):  # slower: more pieces, and more pauses
@@ -65,7 +65,7 @@ def test_a_text_of_several_pieces_lasts_that_long_with_its_pauses(long_form):
 
 
 @pytest.mark.parametrize("seconds", [0.02, 60.0])
-def test_a_time_that_cannot_be_met_is_refused_with_those_that_can(long_form, seconds):
+def test_a_time_that_cannot_be_met_names_the_possible_range(long_form, seconds):
     own = spoken(long_form, "hello there")
     with pytest.raises(
         LockstepError, match=rf"^TEXT: {seconds:g} s asked for, expected \d\.\d\d to \d+\.\d\d s"
@@ -79,7 +79,7 @@ def test_a_time_that_cannot_be_met_is_refused_with_those_that_can(long_form, sec
 
 
 @pytest.mark.parametrize("frames", range(60, 840, 37))
-def test_pieces_share_the_frames_and_none_gets_less_than_its_tokens(frames):
+def test_pieces_share_frames_and_get_at_least_their_tokens(frames):
     own, tokens = [12, 90, 105, 5], [10, 3, 20, 5]
     shares = share_frames(frames, own, tokens)
     assert sum(shares) == frames

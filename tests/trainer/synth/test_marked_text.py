@@ -46,7 +46,7 @@ def test_marks_become_pauses_and_what_is_spoken(text, expected):
         ("<phoneme ph='x'>not ended", "not ended", "<phoneme>"),
     ],
 )  # fmt: skip
-def test_other_tags_are_left_out_with_one_warning_and_their_words_stay(text, spoken, named):
+def test_other_tags_are_left_out_with_one_warning(text, spoken, named):
     warning = f"TEXT: left out SSML tags that this voice does not know: {named}"
     assert passages(text) == ([(spoken, 0)], [warning])
 

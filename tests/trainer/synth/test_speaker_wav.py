@@ -37,7 +37,7 @@ def source(imitator):
 
 
 def test_the_recording_decides_the_voice(source, synthesizer, recordings):
-    for needs_a_voice, more in ((synthesizer.speak, {"number": 0}), (synthesizer.count_frames, {})):
+    for needs_a_voice, more in ((synthesizer.speak, {"noise_key": 0}), (synthesizer.count_frames, {})):
         with pytest.raises(LockstepError, match="no voice yet, expected a reference recording"):
             needs_a_voice([3, 4], speaker=0, **more)
     mels = read_recordings([recordings / f"{name}.wav" for name in ("low", "high")], source)
@@ -45,7 +45,7 @@ def test_the_recording_decides_the_voice(source, synthesizer, recordings):
     spoken = []
     for mel in mels:
         synthesizer.encode_reference(mel)
-        spoken.append(synthesizer.speak([5, 9, 20], speaker=0, number=0)[0])
+        spoken.append(synthesizer.speak([5, 9, 20], speaker=0, noise_key=0)[0])
     frames = min(map(len, spoken))
     assert np.abs(spoken[0][:frames] - spoken[1][:frames]).mean() > 1e-2
 
@@ -65,9 +65,7 @@ def test_the_voice_is_the_mean_of_the_crops(synthesizer):
     assert latents[0].shape == (1, 4, 16)
 
 
-def test_the_voice_of_several_references_is_the_mean_of_their_latents(
-    run, source, synthesizer, recordings, call, tmp_path
-):
+def test_several_references_give_the_mean_of_their_latents(run, source, synthesizer, recordings, call, tmp_path):
     paths = [recordings / f"{name}.wav" for name in ("low", "high")]
     latents = []
     for mel in (mels := read_recordings(paths, source)):
@@ -77,7 +75,7 @@ def test_the_voice_of_several_references_is_the_mean_of_their_latents(
     np.testing.assert_allclose(synthesizer._latents, np.mean(latents, axis=0), atol=1e-6)
     assert np.abs(latents[0] - latents[1]).max() > 1e-3
     synthesizer.encode_reference(*mels)
-    expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, number=0)
+    expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, noise_key=0)
     out, given = (
         ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy"),
         [("--speaker-wav", path) for path in paths],
@@ -102,7 +100,7 @@ def signatures(source, tmp_path_factory):
     return signatures
 
 
-def test_stock_tensorflow_encodes_a_reference_and_speaks_as_long_as_it_is_asked_to(source, synthesizer, signatures):
+def test_stock_tensorflow_encodes_and_speaks_for_the_given_time(source, synthesizer, signatures):
     crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
     voice = signatures["encode_reference"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
     synthesizer.encode_reference(crop[0])

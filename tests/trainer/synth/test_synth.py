@@ -92,7 +92,7 @@ def test_speech_takes_the_smallest_shape_that_holds_it(
         tensorflow_synthesizer, "voice", tensorflow_synthesizer.voice.model_copy(update={"shapes": shapes})
     )
     monkeypatch.setattr(tensorflow_synthesizer, "_run", run)
-    mel, durations = tensorflow_synthesizer.speak([1] * tokens, speaker=0, number=0, frames=wanted)
+    mel, durations = tensorflow_synthesizer.speak([1] * tokens, speaker=0, noise_key=0, frames=wanted)
     assert runs == tried
     assert (durations.sum(), len(mel)) == (needed, min(needed, tried[-1]))
 
@@ -100,7 +100,7 @@ def test_speech_takes_the_smallest_shape_that_holds_it(
 def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
     spoken = []
 
-    def speak(ids, *, speaker, language, number, frames):
+    def speak(ids, *, speaker, language, noise_key, frames):
         assert (language, frames) == (0, 0)
         spoken.append(len(ids))
         return np.zeros((min(4 * len(ids), 50), 80), np.float32), np.full(len(ids), 4)
@@ -155,7 +155,7 @@ def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffi
     assert f"{out}: {found.duration:.2f} s" in screen
 
 
-def test_what_the_import_of_tensorflow_writes_is_shown_only_if_it_fails(capfd):
+def test_output_of_importing_tensorflow_is_shown_if_it_fails(capfd):
     def fail():
         os.write(2, b"the reason")
         raise ImportError
@@ -198,7 +198,7 @@ def refused(tmp_path, finished_run, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "reached"), [(["-"], 1, True), (["hello", "-o", "no/a.wav"], 2, False), (["info"], 0, False)]
 )
-def test_tensorflow_is_imported_once_all_else_is_known_to_be_right(finished_run, tmp_path, arguments, code, reached):
+def test_tensorflow_is_imported_after_all_other_checks(finished_run, tmp_path, arguments, code, reached):
     (tmp_path / "tensorflow.py").write_text("raise SystemExit('tensorflow was imported')\n")
     done = subprocess.run(
         [str(part) for part in (XTTS_SYNTH, *arguments, "--ckpt", finished_run[0])], input="hello", text=True,
@@ -238,7 +238,7 @@ def test_an_output_that_cannot_be_written(refused, tmp_path, monkeypatch):
     assert "locked cannot be written to" in refused("hello", "-o", "locked/a.wav")
 
 
-def test_bytes_that_are_no_text_and_a_checkpoint_that_is_not_there(refused, tmp_path):
+def test_text_that_is_not_utf8_and_missing_checkpoints_fail(refused, tmp_path):
     assert "standard input: not UTF-8 text" in refused(stdin=b"\xff\xfe\x00")
     assert "no such folder" in refused("hello", ckpt=tmp_path / "nothing")
 
@@ -260,7 +260,7 @@ def test_a_run_whose_description_is_damaged(refused, tmp_path, finished_run):
         (("evalute", "--json", "x.json"), "evaluate"),
     ],
 )  # fmt: skip
-def test_a_word_that_is_nearly_a_command_is_not_spoken_over_a_wav(refused, arguments, meant):
+def test_a_misspelled_command_is_not_spoken_over_a_wav(refused, arguments, meant):
     said = refused(*arguments)
     assert f"did you mean xtts-synth {meant}? To speak it: xtts-synth speak " in said
     assert len(said.splitlines()) == 1
@@ -272,9 +272,7 @@ def test_other_words_and_those_after_speak_are_spoken(call, tmp_path, monkeypatc
     assert "no run in runs/ has a checkpoint" in call(main, *arguments)[2]
 
 
-def test_without_ckpt_the_run_that_was_trained_last_speaks_and_a_wrong_path_lists_the_runs(
-    finished_run, call, tmp_path, monkeypatch
-):
+def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, time in (("young", 2), ("old", 1)):
         checkpoint = tmp_path / "runs" / name / "checkpoints" / "step-1"

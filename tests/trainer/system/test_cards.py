@@ -12,7 +12,7 @@ V100, A100 = Card((7, 0), "V100"), Card((8, 0), "A100")
 
 
 @pytest.mark.parametrize("capability", [(6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)])
-def test_nothing_is_said_of_a_card_that_tensorflow_has_kernels_for(capability):
+def test_a_card_with_kernels_gets_no_warning(capability):
     assert kernel_warning(Card(capability, "card"), BUILT) == ""
 
 

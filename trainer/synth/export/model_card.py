@@ -1,4 +1,4 @@
-"""The model card of an exported folder: what is known of the voice, and nothing that is not."""
+"""The model card of an exported folder: the known facts about the voice."""
 
 import json
 import shlex
@@ -70,34 +70,34 @@ With Lockstep installed:
 
 @dataclass(frozen=True, kw_only=True)
 class CardOptions:
-    """What the card says besides what is known of the checkpoint."""
+    """What the card says in addition to the facts of the checkpoint."""
 
     license: str | None = None
     evaluation: Path | None = None
     """JSON of `xtts-synth evaluate`."""
     float16: bool = False
-    """The type of the weights, which is float32 otherwise."""
+    """Whether the weights are float16; otherwise float32."""
     about: Path | None = None
-    """Markdown that the card has after its first lines: who speaks, where the recordings are from, how it was made."""
+    """Markdown after the first lines of the card: the speaker, the source of the recordings, the making."""
 
 
 def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardOptions) -> str:
-    """Write weights, configuration, card and facts into a folder that becomes `out`; a line that says what it is.
+    """Write weights, configuration, card and facts into a folder that becomes `out`: return a description of it.
 
     Raises:
-        LockstepError: The source is such a folder already, or as in `collect_facts`.
+        LockstepError: The source is an exported folder already, or as in `collect_facts`.
     """
     if source.run is None:
         raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
-    kind = np.dtype(np.float16 if options.float16 else np.float32)
-    weights = {path: values.astype(kind) for path, values in source.averages().items()}
+    dtype = np.dtype(np.float16 if options.float16 else np.float32)
+    weights = {path: values.astype(dtype) for path, values in source.averages().items()}
     parameters = sum(values.size for values in weights.values())
     facts = collect_facts(source, parameters=parameters, options=options)
     write_model_folder(folder, config=source.config(), voice=source.voice, weights=weights)
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
     card = model_card(
-        source, facts, out.resolve().name, about=_about(options.about), type=kind.name,
+        source, facts, out.resolve().name, about=_about(options.about), type=dtype.name,
         graph=graph if (folder / GRAPH_FILE).is_file() else "",
     )  # fmt: skip
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
@@ -105,10 +105,10 @@ def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardO
 
 
 def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> Facts:
-    """What the card says of a checkpoint of so many parameters, as JSON.
+    """Collect the facts of a checkpoint with `parameters` parameters, for JSON.
 
     Raises:
-        LockstepError: The file of figures cannot be read, or has those of another checkpoint.
+        LockstepError: The file of figures cannot be read, or is of another checkpoint.
     """
     voice = source.voice
     return {
@@ -130,7 +130,7 @@ def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> F
 
 
 def _corpus(source: Source) -> Facts | None:
-    """Facts of the cache; None if it is gone, or is no longer the one that was trained on."""
+    """Facts of the cache; None if it is gone or has changed since the training."""
     if source.cache is None:
         return None
     try:
@@ -150,10 +150,10 @@ def _corpus(source: Source) -> Facts | None:
 
 
 def _evaluation(path: Path, checkpoint: Path) -> Facts:
-    """The means of a file that `xtts-synth evaluate --json` wrote."""
+    """Read the mean figures of a file that `xtts-synth evaluate --json` wrote."""
     try:
         report = json.loads(path.read_text(encoding="utf-8"))
-        made_of = Path(report["checkpoint"])
+        evaluated = Path(report["checkpoint"])
         figures = {
             system: {key: float(value) for key, value in means.items() if key not in ("sentences", "verdicts")}
             for system, means in report["systems"].items()
@@ -165,13 +165,13 @@ def _evaluation(path: Path, checkpoint: Path) -> Facts:
         raise LockstepError(
             "--evaluation", found=f"{path} is something else", expected="a file of xtts-synth evaluate --json"
         ) from None
-    if made_of.resolve() != checkpoint.resolve():
-        raise LockstepError("--evaluation", found=f"figures of {made_of}", expected=f"those of {checkpoint}")
+    if evaluated.resolve() != checkpoint.resolve():
+        raise LockstepError("--evaluation", found=f"figures of {evaluated}", expected=f"those of {checkpoint}")
     return {**counts, "systems": figures}
 
 
 def _about(path: Path | None) -> str:
-    """A text of the user's as a paragraph of the card."""
+    """Read the user's text as a paragraph of the card."""
     if path is None:
         return ""
     try:
@@ -183,8 +183,8 @@ def _about(path: Path | None) -> str:
 
 
 def model_card(source: Source, facts: Facts, name: str, **texts: str) -> str:
-    """The card as Markdown with YAML front matter; name: that of the folder, texts: about, type and graph."""
-    profile, model, evaluated = source.voice.mel_profile, facts["model"], facts["evaluation"]
+    """Write the card in Markdown with YAML front matter; name: of the folder, texts: about, type and graph."""
+    profile, model, evaluation = source.voice.mel_profile, facts["model"], facts["evaluation"]
     front = {
         "library_name": LIBRARY,
         "pipeline_tag": "text-to-speech",
@@ -200,17 +200,17 @@ def model_card(source: Source, facts: Facts, name: str, **texts: str) -> str:
         tokens=model["tokenizer"], profile=profile.name, rate=profile.sample_rate, channels=profile.mel_channels,
         version=facts["version"], license=facts["license"] or "Not stated.",
         model=_table({**model, "languages": ", ".join(model["languages"])}), corpus=corpus,
-        figures=_figures(evaluated) if evaluated else "Not computed.",
+        figures=_figures(evaluation) if evaluation else "Not computed.",
         weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE, facts=FACTS_FILE, **texts,
     )  # fmt: skip
 
 
 def _figures(evaluation: Mapping[str, Any]) -> str:
-    """The means of every system as a table, a row for each figure."""
+    """Make a table of the mean figures of every system, a row for each figure."""
     systems = evaluation["systems"]
     rows = [f"| | {' | '.join(systems)} |", "|---|" + "---:|" * len(systems)]
-    for key, (name, shown) in ROWS.items():
-        cells = [shown.format(means[key]) if key in means else "" for means in systems.values()]
+    for key, (name, template) in ROWS.items():
+        cells = [template.format(means[key]) if key in means else "" for means in systems.values()]
         rows += [f"| {name} | {' | '.join(cells)} |"] if any(cells) else []
     kind = "held-out" if evaluation["split"] == "validation" else "training"
     return f"Means over {evaluation['spoken']} {kind} sentences, by `xtts-synth evaluate`:\n\n" + "\n".join(rows)

@@ -1,4 +1,4 @@
-"""Acoustic model and vocoder as ONNX graphs of dynamic sizes: N tokens and T frames cost N and T, no padding.
+"""Acoustic model and vocoder as ONNX graphs of dynamic sizes, without padding.
 
 Letters: N tokens, T frames, M mel channels.
 """
@@ -17,41 +17,41 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.vocoder import Vocoder
-from xtts.trainer.synth.onnx_file import first_line
+from xtts.trainer.synth.onnx_file import short_message
 from xtts.trainer.synth.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
 from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.synth.voice_source import Source
 
 OPSET = 17
-"""Version of ONNX's operators: old enough for runtimes of 2022."""
+"""Version of ONNX's operators: runtimes since 2022 have it."""
 INPUTS = {
     "x": tf.TensorSpec([1, None], tf.int64, "x"),
     "x_length": tf.TensorSpec([1], tf.int64, "x_length"),
     "noise_scale": tf.TensorSpec([1], tf.float32, "noise_scale"),
     "length_scale": tf.TensorSpec([1], tf.float32, "length_scale"),
 }
-"""Of every graph, in the order of Matcha models for sherpa-onnx; `sid` and `language` follow where needed."""
+"""Inputs of every graph, in the order of Matcha models for sherpa-onnx; `sid` and `language` follow if needed."""
 _FEWEST_HALVED = 64
-"""Values of the smallest weight that is stored as float16."""
+"""Size of the smallest weight that is stored as float16."""
 _PAD = 0
 _TABLES = {"speaker": "sid", "language": "language"}
-"""Fields of the conditioning by the graph's inputs, int64[1]."""
+"""Inputs of the graph, int64[1], by field of the conditioning."""
 
 
 def convert_model(
     model: AcousticModel, source: Source, *, options: SynthesisOptions, language: str | None,
     references: Sequence[np.ndarray],
 ) -> onnx.ModelProto:  # fmt: skip
-    """The graph from `INPUTS` to `MEL` and `DURATIONS`, with the weights inside.
+    """Convert the model to a graph from `INPUTS` to `MEL` and `DURATIONS`, with the weights inside.
 
-    What may be left out is a constant until `with_optional_inputs`. The input `noise`, standard normal, ends the speech
-    at its F frames. Where it is left out, noise is drawn inside, and the speech has all its frames.
+    Optional inputs are constants until `with_optional_inputs`. The input `noise`, standard normal, ends the speech at
+    its F frames. Without it, noise is drawn inside, and the speech has all its frames.
 
     Args:
-        model: With the weights to speak with.
-        source: Where it is from.
-        options: Their schedule is used where that input is left out.
+        model: The model with its weights.
+        source: Source of the model.
+        options: Their schedule is the default of that input.
         language: The language to fix in a model of several, which then has no input for it.
         references: Log-mels float32[F, M]; the voice of a model with voice latents is their mean, fixed in the graph.
 
@@ -76,7 +76,7 @@ def convert_model(
     speak = tf.function(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )
-    graph = _converted(speak)
+    graph = _convert(speak)
     required = [entry for entry in graph.graph.input if entry.name not in defaults]
     del graph.graph.input[:]
     graph.graph.input.extend(required)
@@ -85,13 +85,13 @@ def convert_model(
 
 
 def vocoder_graph(vocoder: Vocoder) -> onnx.ModelProto:
-    """The graph from `mel`, float32[1, T, M], to `samples`, float32[1, S], with weights of 16 bits.
+    """Convert a vocoder to a graph from `mel`, float32[1, T, M], to `samples`, float32[1, S], with float16 weights.
 
     It computes Fourier transforms as products of matrices, which every runtime has, and draws no random numbers.
     """
     profile = vocoder.profile
     mel = tf.TensorSpec([1, None, profile.mel_channels], tf.float32, "mel")
-    graph = _converted(tf.function(lambda mel: {"samples": vocoder.vocode(mel)}, input_signature=[mel]))
+    graph = _convert(tf.function(lambda mel: {"samples": vocoder.vocode(mel)}, input_signature=[mel]))
     store_as_float16(graph)
     graph.producer_name, graph.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
     onnx.helper.set_model_props(graph, {PROFILE_KEY: profile.name, "sample_rate": str(profile.sample_rate)})
@@ -99,7 +99,7 @@ def vocoder_graph(vocoder: Vocoder) -> onnx.ModelProto:
 
 
 def _defaults(model: AcousticModel, options: SynthesisOptions) -> dict[str, np.ndarray]:
-    """The inputs that may be left out, and what they are then; an empty axis is of any size, as is the schedule's."""
+    """Defaults of the optional inputs; an empty axis may have any size, and so may the schedule."""
     return {
         SCHEDULE: options.schedule,
         NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
@@ -110,45 +110,45 @@ def _defaults(model: AcousticModel, options: SynthesisOptions) -> dict[str, np.n
 def _speak(
     model: AcousticModel, *, longest: int, fixed: dict[str, np.ndarray], names: list[str]
 ) -> Callable[..., dict[str, tf.Tensor]]:
-    """The function of the graph; names: those of its arguments."""
+    """Make the function of the graph; names: of its arguments."""
 
     def speak(*values: tf.Tensor) -> dict[str, tf.Tensor]:
-        given = dict(zip(names, values, strict=True))
-        ids = tf.cast(given["x"][0, : tf.cast(given["x_length"][0], tf.int32)], tf.int32)
+        inputs = dict(zip(names, values, strict=True))
+        ids = tf.cast(inputs["x"][0, : tf.cast(inputs["x_length"][0], tf.int32)], tf.int32)
         # Runtimes that put a pad around every token speak like those that do not.
         tokens = tf.boolean_mask(ids, ids != _PAD)[tf.newaxis]
-        chosen = {field: tf.cast(given[name], tf.int32) for field, name in _TABLES.items() if name in given}
-        # Made here: a tensor from outside would become an input of the graph.
+        chosen = {field: tf.cast(inputs[name], tf.int32) for field, name in _TABLES.items() if name in inputs}
+        # Constants are made here: a tensor from outside would become an input of the graph.
         conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
         timed = model.time_tokens(
-            tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / given["length_scale"][0],
-            conditioning=conditioning, wanted_frames=tf.cast(given[WANTED_FRAMES], tf.int32),
+            tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / inputs["length_scale"][0],
+            conditioning=conditioning, wanted_frames=tf.cast(inputs[WANTED_FRAMES], tf.int32),
         )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
-        noise = _noise(given[NOISE], mel_length[0]) * given["noise_scale"][0]
-        mel = model.speak_tokens(timed, mel_length, noise, schedule=given[SCHEDULE], conditioning=conditioning)
+        noise = _noise(inputs[NOISE], mel_length[0]) * inputs["noise_scale"][0]
+        mel = model.speak_tokens(timed, mel_length, noise, schedule=inputs[SCHEDULE], conditioning=conditioning)
         return {MEL: tf.transpose(mel, [0, 2, 1]), DURATIONS: timed.durations}  # in the order of their names
 
     return speak
 
 
-def _noise(given: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
-    """As many frames of the noise float32[1, F, M] as there are, at most `frames`; drawn if F is 0."""
-    drawn = tf.random.normal([1, tf.where(tf.shape(given)[1] > 0, 0, frames), given.shape[2]])
-    return tf.concat([given[:, :frames], drawn], axis=1)
+def _noise(noise: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
+    """Cut the input noise float32[1, F, M] to at most `frames` frames; draw `frames` frames if F is 0."""
+    drawn = tf.random.normal([1, tf.where(tf.shape(noise)[1] > 0, 0, frames), noise.shape[2]])
+    return tf.concat([noise[:, :frames], drawn], axis=1)
 
 
-def _converted(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:
-    """A function with an input signature as a graph; `LockstepError` if it cannot be converted."""
+def _convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:
+    """Convert a function with an input signature to a graph; `LockstepError` if that fails."""
     import tf2onnx
 
-    speak.get_concrete_function()  # what fails here is no fault of the converter
+    speak.get_concrete_function()  # an error here is not the converter's
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # it warns of every node that it keeps
     try:
         graph, _ = tf2onnx.convert.from_function(speak, input_signature=speak.input_signature, opset=OPSET)
     except (ValueError, RuntimeError, NotImplementedError, KeyError, AttributeError) as error:
         raise LockstepError(
-            "--format onnx", found=f"the model cannot be converted ({first_line(error)})",
+            "--format onnx", found=f"the model cannot be converted ({short_message(error)})",
             fix="pip install --upgrade 'lockstep-tts[onnx]'",
         ) from None  # fmt: skip
     for node in graph.graph.node:

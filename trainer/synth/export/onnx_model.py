@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 
 TOKENS_FILE = "tokens.txt"
 SPACE_IN_PIECE = "\u2581"
-"""Stands for a space inside a piece of byte-pair encoding: a line of tokens.txt ends its symbol at a space."""
+"""Replaces a space inside a piece of byte-pair encoding: in tokens.txt a space ends the symbol."""
 _DIGEST_BYTES = 32
 _MOST_KEPT = 9
-"""Graphs that stay, those used last."""
+"""Number of graphs to keep, those used last."""
 _PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
 _MOST_BYTES = 2**31 - 1
-"""The largest message of protobuf, and so the largest graph in one file."""
+"""Largest protobuf message, and so the largest graph in one file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxOptions:
-    """What an ONNX graph holds besides the model."""
+    """Options of an ONNX graph."""
 
     language: str | None = None
-    """Fixed in the graph of a model of several."""
+    """Language to fix in the graph of a model of several."""
     speaker_wav: tuple[Path, ...] = ()
-    """References of a model with voice latents: their mean is fixed in the graph."""
+    """References of a model with voice latents, whose mean is fixed in the graph."""
     float16: bool = False
-    """Store the weights with 16 bits; a runtime makes float32 of them when it loads the graph."""
+    """Store the weights as float16; a runtime converts them to float32 when it loads the graph."""
 
 
 def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: OnnxOptions) -> str:
-    """Write `model.onnx`, `tokens.txt` and what Lockstep speaks with it into a folder; a line that says what they are.
+    """Write `model.onnx`, `tokens.txt` and the voice's description into a folder: return a description of the graph.
 
     Raises:
         LockstepError: As in `make_graph`.
@@ -59,18 +59,18 @@ def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, opti
     (folder / GRAPH_FILE).write_bytes(graph.data)
     (folder / TOKENS_FILE).write_text(tokens_file(source.voice.tokenizer), encoding="utf-8")
     write_description(folder, config=source.config(), voice=source.voice, language=options.language)
-    return graph.described
+    return graph.description
 
 
 class Graph(NamedTuple):
     """An ONNX model that has been tried."""
 
     data: bytes
-    described: str
+    description: str
 
 
 def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOptions) -> Graph:
-    """The model as one graph, with its metadata; synthesis: what it does where those inputs are left out.
+    """Make a graph of the model, with its metadata; synthesis: defaults of the optional inputs.
 
     Raises:
         LockstepError: A package is missing, or the graph gets too large.
@@ -91,8 +91,8 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     onnx.helper.set_model_props(graph, graph_metadata(source.voice, language=language, nfe=synthesis.nfe))
     inputs = ", ".join(entry.name for entry in graph.graph.input)
     outputs = " and ".join(entry.name for entry in graph.graph.output)
-    described = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
-    return Graph(_tried(graph, source, synthesis), described)
+    description = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
+    return Graph(_try_graph(graph, source, synthesis), description)
 
 
 def _check_packages() -> None:
@@ -102,21 +102,21 @@ def _check_packages() -> None:
         raise LockstepError("--format onnx", found=found, fix=fix)
 
 
-def _tried(graph: "onnx.ModelProto", source: Source, synthesis: SynthesisOptions) -> bytes:
-    """A graph as bytes, after it has spoken a token."""
-    where = "--format onnx"
+def _try_graph(graph: "onnx.ModelProto", source: Source, synthesis: SynthesisOptions) -> bytes:
+    """Serialize a graph and have it speak a token."""
+    location = "--format onnx"
     if (size := graph.ByteSize()) > _MOST_BYTES:
-        raise LockstepError(where, found=f"a graph of {size:,} bytes", expected=f"at most {_MOST_BYTES:,}")
+        raise LockstepError(location, found=f"a graph of {size:,} bytes", expected=f"at most {_MOST_BYTES:,}")
     data: bytes = graph.SerializeToString()
-    OnnxSynthesizer(source, synthesis, graph=data, where=where)
+    OnnxSynthesizer(source, synthesis, graph=data, location=location)
     return data
 
 
 def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
-    """The graph of a run or of a folder of safetensors; `LockstepError` if it cannot be exported.
+    """Return the graph of a run or a folder of safetensors; `LockstepError` if it cannot be exported.
 
-    A damaged file is written anew. A folder that cannot be written to costs the time of an export at each start. The
-    file is the SHA-256 of the graph, then the graph.
+    It is exported once and kept in the user's cache folder: the file is the SHA-256 of the graph, then the graph. A
+    damaged file is written again. If the folder cannot be written to, each start exports the graph.
     """
     path = kept_graph_file(source)
     with suppress(OSError):
@@ -135,7 +135,7 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
 
 
 def kept_graph_file(source: Source) -> Path:
-    """Where the graph of a run or of a folder of safetensors is kept."""
+    """Path of the kept graph of a run or a folder of safetensors."""
     return user_cache() / "onnx" / f"{_key(source)}.graph"
 
 
@@ -147,30 +147,30 @@ def _key(source: Source) -> str:
     code = hashlib.sha256()
     for file in sorted((*(trainer / "model").glob("*.py"), *(trainer / "synth" / "export").glob("onnx_*.py"))):
         code.update(file.read_bytes())
-    described = {
+    origin = {
         "weights": source.weights_digest(),
         "model": source.model.model_dump(mode="json"),
         "voice": voice,
         "versions": [metadata.version(name) for name in _PACKAGES],
         "code": code.hexdigest(),
     }
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def tokens_file(tokenizer: Tokenizer) -> str:
-    """The text of tokens.txt: `SYMBOL ID` a line, start and end as `^` and `$`; pad and blank are not in it."""
-    known = {symbol: i for i, symbol in enumerate(tokenizer.symbols) if symbol not in SPECIAL}
+    """Text of tokens.txt: `SYMBOL ID` a line, start and end as `^` and `$`, without pad and blank."""
+    ids = {symbol: i for i, symbol in enumerate(tokenizer.symbols) if symbol not in SPECIAL}
     lines = {"^": tokenizer.symbols.index(START), "$": tokenizer.symbols.index(END)}
-    lines |= {s if s == " " else s.replace(" ", SPACE_IN_PIECE): i for s, i in known.items()}
+    lines |= {s if s == " " else s.replace(" ", SPACE_IN_PIECE): i for s, i in ids.items()}
     return "".join(f"{symbol} {i}\n" for symbol, i in lines.items())
 
 
 def graph_metadata(voice: Voice, *, language: str, nfe: int) -> dict[str, str]:
-    """Metadata of the graph; language: the one that it speaks, or the first of several."""
+    """Metadata of the graph for sherpa-onnx; language: the one that it speaks, or the first of several."""
     tokenizer = voice.tokenizer
-    # That runtime puts pad_id around every token. Our pad is dropped inside the graph, a blank is wanted there.
+    # That runtime puts pad_id around every token: a blank if the model needs it, else our pad, which the graph drops.
     pad = tokenizer.symbols.index(BLANK if tokenizer.add_blank else PAD)
-    described = {
+    fields = {
         "model_type": "matcha-tts",
         "version": 1,
         "sample_rate": voice.mel_profile.sample_rate,
@@ -188,4 +188,4 @@ def graph_metadata(voice: Voice, *, language: str, nfe: int) -> dict[str, str]:
         "languages": json.dumps(voice.languages),
         "speakers": json.dumps(voice.speakers, ensure_ascii=False),
     }
-    return {key: str(value) for key, value in described.items()}
+    return {key: str(value) for key, value in fields.items()}

@@ -1,4 +1,4 @@
-"""The model as a SavedModel, which stock TensorFlow runs alone: one signature for each shape of the cache."""
+"""Export as a SavedModel, which stock TensorFlow runs alone: one signature for each shape of the cache."""
 
 from functools import partial
 from pathlib import Path
@@ -12,19 +12,19 @@ MODEL_FOLDER = "model"
 
 
 def signature_name(shape: BucketShape) -> str:
-    """Name of a shape's signature: its tokens and frames."""
+    """Name of a shape's signature, by its tokens and frames."""
     return f"speak_{shape.tokens}_{shape.frames}"
 
 
 def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> str:
-    """One signature for each shape; `serving_default` is the largest. Returns a line that says what it is.
+    """Write one signature for each shape; `serving_default` is the largest. Returns a description of the model.
 
-    options: only nfe and solver, both fixed in the program.
+    options: only nfe and solver count, both fixed in the program.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2],
-    wanted_frames: int32[1], 0 for as many as the durations have (, speaker: int32[1]) (, voice: float32[1, N, D])
+    wanted_frames: int32[1], 0 for what the durations sum up to (, speaker: int32[1]) (, voice: float32[1, N, D])
     (, language: int32[1]) -> mel: float32[1, T, M], natural-log magnitude, mel_length: int32[1], more than T if the
-    shape was too short, and durations: int32[1, L], frames of each token. A model with voice latents has one more
+    shape was too short, and durations: int32[1, L], frames of each token. A model with voice latents has another
     signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
     """
     with tensorflow_import(shares_gpu=True):

@@ -1,1 +1,1 @@
-"""From log-mel to waveform: Griffin-Lim, and ONNX vocoders as they are found."""
+"""From log-mel to waveform: Griffin-Lim, and published ONNX vocoders."""

@@ -1,4 +1,4 @@
-"""ONNX vocoders as they are found: HiFi-GAN and BigVGAN give samples, Vocos a spectrum. Every output is checked."""
+"""Published ONNX vocoders: HiFi-GAN and BigVGAN give samples, Vocos a spectrum. Every output is checked."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,10 +9,10 @@ import numpy as np
 from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.onnx_file import first_line, open_session, read_file, refusals
+from xtts.trainer.synth.onnx_file import open_session, read_file, refusals, short_message
 
 PROFILE_KEY = "mel_profile"
-"""Metadata that names the mel profile."""
+"""Metadata key of the mel profile's name."""
 SPECTRUM = ("mag", "x", "y")
 """Outputs of Vocos as sherpa-onnx ships it, float32[1, F, T] each: magnitude, cosine and sine of the phase."""
 
@@ -23,13 +23,13 @@ _FLOATS: dict[str, type[np.floating[Any]]] = {
 }
 _PCM_16 = "tensor(int16)"
 _LARGEST_PEAK = 2.0
-"""A vocoder passes full scale now and then, and is clipped; one that goes further does not give samples in -1 to 1."""
+"""Largest peak that is clipped: vocoders exceed full scale now and then, but beyond this it is another scale."""
 _TRIAL_FRAMES = 40
 _LARGEST_FFT = 2**16
 
 
 class _MelInput(NamedTuple):
-    """The only input of a vocoder: float[1, M, T], or float[1, T, M] where the channels are not first."""
+    """The input of a vocoder: float[1, M, T] with channels first, otherwise float[1, T, M]."""
 
     name: str
     dtype: type[np.floating[Any]]
@@ -37,10 +37,10 @@ class _MelInput(NamedTuple):
 
 
 class OnnxVocoder:
-    """mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1, S within a hop of T * hop."""
+    """An ONNX vocoder: float32[T, M], natural-log magnitude -> float32[S] in -1 to 1, S within a hop of T * hop."""
 
     def __init__(self, path: Path, profile: MelProfile, warn: Callable[[str], None]) -> None:
-        """Load and try the model; `LockstepError` for one that does not fit the profile, or is no vocoder."""
+        """Load and try the model; `LockstepError` if it does not fit the profile, or is no vocoder."""
         self.path, self.profile = path, profile
         self._session = open_session(read_file(path), str(path))
         self._metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
@@ -51,21 +51,21 @@ class OnnxVocoder:
         self(np.full((_TRIAL_FRAMES, profile.mel_channels), profile.silence, np.float32))
 
     def __call__(self, mel: np.ndarray) -> np.ndarray:
-        """The samples of a mel."""
+        """Turn a mel into samples."""
         name, dtype, channels_first = self._mel_input
         batch = mel.T[None] if channels_first else mel[None]
         try:
-            found = self._session.run(self._outputs, {name: np.ascontiguousarray(batch, dtype)})
+            outputs = self._session.run(self._outputs, {name: np.ascontiguousarray(batch, dtype)})
         except refusals() as error:
-            shown = f"a log-mel {list(batch.shape)} of profile {self.profile.name}"
-            raise LockstepError(str(self.path), found=f"does not run on {shown} ({first_line(error)})") from None
-        raw = found[0] if self._stft is None else self._invert(found, self._stft, len(mel))
+            mel_shape = f"a log-mel {list(batch.shape)} of profile {self.profile.name}"
+            raise LockstepError(str(self.path), found=f"does not run on {mel_shape} ({short_message(error)})") from None
+        raw = outputs[0] if self._stft is None else self._invert(outputs, self._stft, len(mel))
         return self._samples(raw, len(mel))
 
     def _find_input(self) -> _MelInput:
-        """The input, if it is one log-mel; a symbolic channel axis is taken for [1, M, T]."""
+        """Return the input if it is one log-mel; with a symbolic channel axis it counts as [1, M, T]."""
         inputs, channels = self._session.get_inputs(), self.profile.mel_channels
-        described = "; ".join(f"{part.name} {part.shape} {part.type}" for part in inputs)
+        described = "; ".join(f"{tensor.name} {tensor.shape} {tensor.type}" for tensor in inputs)
         expected = f"one log-mel [1, {channels}, T] or [1, T, {channels}] of profile {self.profile.name}"
         fits = len(inputs) == 1 and len(inputs[0].shape) == 3 and inputs[0].type in _FLOATS
         if fits:
@@ -76,35 +76,35 @@ class OnnxVocoder:
         return _MelInput(inputs[0].name, _FLOATS[inputs[0].type], axes != [None, channels])
 
     def _find_outputs(self) -> list[str]:
-        """The name of the samples, or those of the three parts of a spectrum."""
+        """Return the name of the samples, or the three names of a spectrum."""
         outputs = self._session.get_outputs()
-        names, types = [part.name for part in outputs], {part.type for part in outputs}
+        names, types = [tensor.name for tensor in outputs], {tensor.type for tensor in outputs}
         if set(SPECTRUM) == set(names) and types <= set(_FLOATS):
             return list(SPECTRUM)
         if len(names) == 3 and self._metadata.get("model_type") == "vocos" and types <= set(_FLOATS):
             return names
         if len(names) == 1 and types <= {*_FLOATS, _PCM_16}:
             return names
-        described = "; ".join(f"{part.name} {part.shape} {part.type}" for part in outputs)
+        described = "; ".join(f"{tensor.name} {tensor.shape} {tensor.type}" for tensor in outputs)
         raise LockstepError(
             str(self.path), found=f"a model with the outputs {described}",
             expected=f"samples, float or int16, or the spectrum {', '.join(SPECTRUM)} of Vocos",
         )  # fmt: skip
 
-    def _invert(self, parts: list[np.ndarray], settings: StftSettings, frames: int) -> np.ndarray:
+    def _invert(self, outputs: list[np.ndarray], settings: StftSettings, frames: int) -> np.ndarray:
         wanted = (1, settings.bins, frames)
-        for name, part in zip(self._outputs, parts, strict=True):
-            if part.shape != wanted:
+        for name, values in zip(self._outputs, outputs, strict=True):
+            if values.shape != wanted:
                 raise LockstepError(
-                    str(self.path), found=f"the output {name} of shape {list(part.shape)}",
+                    str(self.path), found=f"the output {name} of shape {list(values.shape)}",
                     expected=f"{list(wanted)} for {frames} frames and n_fft {settings.fft_size}",
                 )  # fmt: skip
-        magnitude, cosine, sine = (part[0].astype(np.float32) for part in parts)
-        with np.errstate(all="ignore"):  # what is not finite is refused below
+        magnitude, cosine, sine = (values[0].astype(np.float32) for values in outputs)
+        with np.errstate(all="ignore"):  # `_samples` refuses values that are not finite
             return inverse_stft(magnitude * (cosine + 1j * sine), settings)
 
     def _samples(self, raw: np.ndarray, frames: int) -> np.ndarray:
-        """An output as samples float32[S] in -1 to 1; `LockstepError` for anything else."""
+        """Check an output and convert it to samples float32[S] in -1 to 1; `LockstepError` for anything else."""
         hop = self.profile.hop_samples
         if max(raw.shape, default=1) != raw.size or abs(raw.size - frames * hop) > hop:
             raise LockstepError(
@@ -122,7 +122,7 @@ class OnnxVocoder:
         return np.clip(samples, -1.0, 1.0)
 
     def _stft_settings(self) -> StftSettings:
-        """How Vocos computes its spectrum, by the metadata that sherpa-onnx reads; what is missing is as in Vocos.
+        """Read the settings of Vocos' spectrum from the metadata for sherpa-onnx; missing ones are as in Vocos.
 
         `pad_mode` is not needed: the inverse cuts off what padding added.
         """
@@ -131,8 +131,8 @@ class OnnxVocoder:
             "n_fft": profile.fft_size, "hop_length": profile.hop_samples, "win_length": profile.window_samples,
             "center": 1, "normalized": 0,
         }  # fmt: skip
-        number = {key: self._number(key, default) for key, default in defaults.items()}
-        size, hop, window = number["n_fft"], number["hop_length"], number["win_length"]
+        settings = {key: self._integer(key, default) for key, default in defaults.items()}
+        size, hop, window = settings["n_fft"], settings["hop_length"], settings["win_length"]
         if not 0 < hop <= window <= size <= _LARGEST_FFT or size % 2:
             raise LockstepError(
                 str(self.path), found=f"n_fft {size}, win_length {window} and hop_length {hop} in its metadata",
@@ -142,12 +142,12 @@ class OnnxVocoder:
         if shape not in WINDOWS:
             raise LockstepError(str(self.path), found=f"window_type {shape!r}", expected=" or ".join(WINDOWS))
         return StftSettings(
-            fft_size=size, hop_samples=hop, window_samples=window, centered=bool(number["center"]), window=shape,
-            normalized=bool(number["normalized"]),
+            fft_size=size, hop_samples=hop, window_samples=window, centered=bool(settings["center"]), window=shape,
+            normalized=bool(settings["normalized"]),
         )  # fmt: skip
 
     def _check_metadata(self, warn: Callable[[str], None]) -> None:
-        """Raise `LockstepError` for the metadata of a vocoder for other mels; warn where it names no profile."""
+        """Raise `LockstepError` if the metadata is of a vocoder for other mels; warn if it names no profile."""
         declared, profile = self._metadata.get(PROFILE_KEY), self.profile
         if declared not in (None, profile.name):
             raise LockstepError(
@@ -160,17 +160,17 @@ class OnnxVocoder:
             "n_mels": profile.mel_channels, "num_mels": profile.mel_channels, "feat_dim": profile.mel_channels,
         }  # fmt: skip
         for key, value in wanted.items():
-            found = self._number(key, value)
-            if found != value:
+            own = self._integer(key, value)
+            if own != value:
                 raise LockstepError(
-                    str(self.path), found=f"a vocoder with {key} {found}",
+                    str(self.path), found=f"a vocoder with {key} {own}",
                     expected=f"{value}, as in mel profile {profile.name}, the checkpoint's",
                     fix="choose another vocoder",
                 )  # fmt: skip
         if declared is None:
             warn(f"{self.path} declares no {PROFILE_KEY}; it is given log-mels of profile {profile.name}")
 
-    def _number(self, key: str, default: int) -> int:
+    def _integer(self, key: str, default: int) -> int:
         text = self._metadata.get(key, str(default))
         try:
             return int(text)

@@ -1,4 +1,4 @@
-"""From log-mel to waveform: the vocoder of an exported voice, Griffin-Lim, or another ONNX vocoder for its log-mel."""
+"""Choice of the vocoder: that of an exported voice, Griffin-Lim, or another ONNX model for its log-mels."""
 
 from collections.abc import Callable
 from importlib import util
@@ -18,7 +18,7 @@ VOCODER_FILE = "vocoder.onnx"
 
 
 def check_vocoder(name: str | None) -> None:
-    """Raise `LockstepError` for an invalid vocoder, before heavy imports; None is the voice's own."""
+    """Raise `LockstepError` for an invalid name, before heavy imports; None is the voice's own vocoder."""
     if name in (None, GRIFFIN_LIM):
         return
     if not name.startswith(_ONNX):
@@ -30,12 +30,12 @@ def check_vocoder(name: str | None) -> None:
 def make_vocoder(
     name: str | None, profile: MelProfile, warn: Callable[[str], None], *, voice: Path | None = None
 ) -> Vocoder:
-    """The vocoder named by `--vocoder`, ready for use.
+    """Load the vocoder named by `--vocoder`.
 
     Args:
-        name: None for the one in the folder `voice`, or Griffin-Lim if that has none.
-        profile: The voice's.
-        warn: Gets a line about a vocoder that may not fit, or that cannot be used.
+        name: None for the one in the folder `voice`, or Griffin-Lim if it has none.
+        profile: Mel profile of the voice.
+        warn: Gets a line about a vocoder that may not fit, or cannot be used.
         voice: Folder of the voice.
 
     Raises:

@@ -76,12 +76,12 @@ def imitating(untrained):
     """(a model of voice latents and a table of speakers, its graph of a fixed voice and language)."""
     latents = ["model.voice_latents=4", "model.voice_frames=40", "model.voice_width=16"]
     model, source = untrained(*latents, "model.voice_speaker_table=true")
-    assert (source.speakers, source.speaker_number("cy")) == (["ann", "bo", "cy"], 2)
+    assert (source.speakers, source.speaker_row("cy")) == (["ann", "bo", "cy"], 2)
     graph = convert_model(model, source, options=OPTIONS, language="fa", references=[REFERENCE])
     return model, graph.SerializeToString()
 
 
-def test_a_voice_and_a_language_are_fixed_in_the_graph_beside_a_speaker(imitating):
+def test_voice_and_language_can_be_fixed_in_the_graph(imitating):
     model, graph = imitating
     latents = []
     for crop in (REFERENCE[:40], REFERENCE[40:80], REFERENCE[80:]):

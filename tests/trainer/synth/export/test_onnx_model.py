@@ -128,7 +128,7 @@ def test_the_speech_ends_with_the_noise(onnx_folder):
     assert graph.run(None, inputs(ids, length_scale=9.0, noise=noise))[0].shape == (1, 80, 7)
 
 
-def test_the_noise_is_drawn_inside_and_keyed_by_onnxruntimes_seed(onnx_folder):
+def test_the_noise_is_drawn_inside_by_the_seed_of_onnxruntime(onnx_folder):
     def speak(seed):
         onnxruntime.set_seed(seed)
         return session(onnx_folder / "model.onnx").run(None, inputs([5, 9, 20]))[0]

@@ -32,7 +32,7 @@ def voice(vocoder, tmp_path_factory):
     return folder
 
 
-def test_the_graph_gives_the_model_s_samples_with_operators_of_every_runtime(vocoder, voice):
+def test_the_graph_gives_the_samples_of_the_model(vocoder, voice):
     graph = vocoder_graph(vocoder)
     assert graph.opset_import[0].version == 17
     assert not {node.op_type for node in graph.graph.node} & {"STFT", "DFT", "RandomNormal", "RandomNormalLike"}
@@ -43,7 +43,7 @@ def test_the_graph_gives_the_model_s_samples_with_operators_of_every_runtime(voc
     assert len(speak(MEL[:1])) == PROFILE.hop_samples
 
 
-def test_a_voice_speaks_with_the_vocoder_in_its_folder_unless_another_is_named(voice, tmp_path):
+def test_a_voice_speaks_with_the_vocoder_in_its_folder(voice, tmp_path):
     named = make_vocoder(f"onnx:{voice / VOCODER_FILE}", PROFILE, pytest.fail)(MEL)
     np.testing.assert_array_equal(make_vocoder(None, PROFILE, pytest.fail, voice=voice)(MEL), named)
     plain = reconstruct(MEL, PROFILE)
@@ -51,7 +51,7 @@ def test_a_voice_speaks_with_the_vocoder_in_its_folder_unless_another_is_named(v
     np.testing.assert_array_equal(make_vocoder(None, PROFILE, pytest.fail, voice=tmp_path)(MEL), plain)
 
 
-def test_without_onnxruntime_it_speaks_by_griffin_lim_and_says_so(voice, monkeypatch):
+def test_without_onnxruntime_griffin_lim_speaks_with_a_warning(voice, monkeypatch):
     monkeypatch.setattr(util, "find_spec", lambda name: None)
     warnings = []
     speak = make_vocoder(None, PROFILE, warnings.append, voice=voice)

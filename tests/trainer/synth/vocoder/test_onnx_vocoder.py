@@ -52,7 +52,7 @@ def test_a_vocoder_of_samples_gets_the_mel_in_its_own_order(tmp_path, shape, kin
     assert not warnings
 
 
-def test_without_a_profile_there_is_a_warning_and_a_little_beyond_full_scale_is_clipped(tmp_path):
+def test_a_vocoder_without_a_profile_gets_a_warning_and_clips(tmp_path):
     warnings = []
     samples = load(hifigan(tmp_path / "v.onnx", gain=2.0), warn=warnings.append)(ramp() * 2)
     assert "declares no mel_profile; it is given log-mels of profile hifigan" in warnings[0]
@@ -72,7 +72,7 @@ def test_without_a_profile_there_is_a_warning_and_a_little_beyond_full_scale_is_
         ({"metadata": {"sample_rate": "high"}}, "sample_rate 'high' in its metadata, expected a number"),
     ],
 )
-def test_what_is_no_vocoder_of_this_profile_is_refused_before_anything_is_spoken(tmp_path, options, message):
+def test_a_model_that_is_no_vocoder_of_the_profile_is_refused(tmp_path, options, message):
     path = hifigan(tmp_path / "v.onnx", **options)
     with pytest.raises(LockstepError, match=message):
         load(path, warn=lambda _: None)
