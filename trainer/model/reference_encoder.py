@@ -108,8 +108,7 @@ class ReferenceEncoder(Block):
     def build(self) -> None:
         """Create the weights."""
         super().build()
-        initializer = self.queries_initializer
-        self.queries = self.add_weight(shape=self.queries_shape, initializer=initializer, name="queries")
+        self.queries = self.add_weight(shape=self.queries_shape, initializer=self.queries_initializer, name="queries")
 
     def call(self, mel: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """mel: float32[B, F, M], normalised, valid: bool[B, F, 1], seed: int32[2] | None -> [B, N, D]."""

@@ -196,7 +196,7 @@ def test_a_cache_that_cannot_be_written_costs_no_speech(source, exports, tmp_pat
 def speakers(monkeypatch):
     """What is made, by name."""
     monkeypatch.setattr(engines, "_tensorflow", lambda *_: "tensorflow")
-    monkeypatch.setattr("xtts.trainer.synth.onnx_synthesizer.OnnxSynthesizer", lambda *_, graph, where: "onnx")
+    monkeypatch.setattr("xtts.trainer.synth.onnx_synthesizer.OnnxSynthesizer", lambda *_, graph, location: "onnx")
 
 
 @pytest.mark.parametrize("gpu", [False, True])
