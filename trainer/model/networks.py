@@ -130,7 +130,7 @@ class FlowDecoder(Block):
         self.text_projection = self.add_dense(
             mel_channels + config.text_width, width + coarse_width, glorot(seeds), "text_projection"
         )
-        self.position_projection = self.add_dense(  # stored weights have the other name
+        self.position_projection = self.add_dense(  # named as in stored weights
             POSITION_FEATURES, width, glorot(seeds), "place_projection", use_bias=False
         )
         self.time_embedding = self.add_layer(TimeEmbedding(condition, seeds, dtype=dtype, name="time_embedding"))

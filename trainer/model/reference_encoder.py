@@ -96,7 +96,7 @@ class ReferenceEncoder(Block):
             name = f"convolution_{i}"
             block = ConvolutionBlock(width, width, kernel, config.dropout, seeds, dtype=dtype, name=name)
             self.convolutions.append(self.add_layer(block))
-        self.memory_norm = self.add_norm(width, "heard_norm")  # stored weights have the other name
+        self.memory_norm = self.add_norm(width, "heard_norm")  # named as in stored weights
         self.queries_initializer = keras.initializers.RandomNormal(0.0, 1.0, seed=next(seeds))
         self.blocks = []
         for i in range(config.voice_blocks):
