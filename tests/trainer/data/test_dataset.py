@@ -78,7 +78,7 @@ def slow_storage(monkeypatch):
 
 @pytest.mark.parametrize("storage", [None, "slow_storage"])
 @pytest.mark.parametrize(("records", "block_records", "positions"), LAYOUTS.values(), ids=LAYOUTS)
-def test_a_stream_is_what_locate_names(
+def test_a_stream_reads_what_records_from_names(
     made, assert_stream_reads_records, request, storage, records, block_records, positions
 ):
     if storage:
