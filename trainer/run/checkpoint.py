@@ -176,7 +176,9 @@ def newest_run() -> Path:
 
 
 def _is_vocoder(run: Path) -> bool:
-    return any(key.startswith("vocoder.") for key in read_meta(find_checkpoint(run))["settings"])
+    """Whether the configuration of a run has the section `vocoder`."""
+    config = run / "config.yaml"
+    return config.is_file() and "\nvocoder:\n" in config.read_text(encoding="utf-8")
 
 
 def best_checkpoint(path: Path) -> Path:

@@ -34,7 +34,7 @@ from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch import Batch, make_signature
-from xtts.trainer.evaluation.held_out_clips import ShardClips, read_clips
+from xtts.trainer.evaluation.evaluation_clips import ShardClips, read_clips
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import SIGMA_MIN, TimedTokens
 from xtts.trainer.model.conditioning import Conditioning
