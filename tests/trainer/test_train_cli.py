@@ -85,7 +85,7 @@ REPAIR = "run xtts-precompute verify --cache {cache} --against <its corpus> --re
     ("damage", "more", "code", "messages"),
     [
         (unfinished, (), 2, ["no finished cache here"]),
-        (rewritten(format_version=99), (), 1, ["format version 99, expected 7; run xtts-precompute build --fresh"]),
+        (rewritten(format_version=99), (), 1, ["format version 99, expected 8; run xtts-precompute build --fresh"]),
         (rewritten(vocabulary=3), (), 1, ["edited after it was written"]),
         (truncated, (), 1, ["shard-00000-of-", "truncated to"]),
         (flipped, FULLY, 1, [".tfrecord: damaged (digest differs); " + REPAIR]),
@@ -127,7 +127,7 @@ def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refu
             ("--config", "tinny"),
             "tinny: cannot be read (No such file or directory), expected a YAML file or one of big,",
         ),
-        (("--model-size", "huge"), "model.size 'huge', expected one of big, normal, small, tiny"),
+        (("--model-size", "huge"), "model.size 'huge', expected one of tiny, small, normal, big"),
         (("--set", "training.gradient_accumulation_steps=3"), "batch_size 4 is not divisible by"),
         (("--resume", "nowhere"), "nowhere: no such folder, expected a run folder or one checkpoint"),
     ],

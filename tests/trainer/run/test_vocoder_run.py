@@ -58,17 +58,36 @@ def test_generator_and_discriminators_move_and_are_validated(vocoder_run, read_s
     assert f"use it: xtts-synth export --ckpt {folder}" in " ".join(screen.split())
 
 
-def test_its_export_is_a_vocoder_and_no_voice(vocoder_run, call, tmp_path):
-    folder, _ = vocoder_run
-    code, _, error = call(synth_cli.main, "export", "--ckpt", folder, tmp_path / "out")
+@pytest.fixture(scope="session")
+def vocoder_file(vocoder_run, call, tmp_path_factory):
+    """Its export."""
+    out = tmp_path_factory.mktemp("exported") / "out"
+    code, _, error = call(synth_cli.main, "export", "--ckpt", vocoder_run[0], out)
     assert code == 0, error
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["vocoder.onnx"]
-    spoken = make_vocoder(f"onnx:{tmp_path / 'out' / 'vocoder.onnx'}", mel_profile("hifigan"), print)
-    sound = spoken(np.random.default_rng(0).normal(-4.0, 1.0, [40, 80]).astype(np.float32))
-    assert (sound.shape, bool(np.isfinite(sound).all())) == ((40 * 256,), True)
-    code, _, error = call(synth_cli.main, "--ckpt", folder, "Hello.")
+    (file,) = out.iterdir()
+    return file
+
+
+def test_its_export_is_a_vocoder_and_no_voice(vocoder_run, vocoder_file, call):
+    assert vocoder_file.name == "vocoder.onnx"
+    vocode = make_vocoder(f"onnx:{vocoder_file}", mel_profile("hifigan"), print)
+    samples = vocode(np.random.default_rng(0).normal(-4.0, 1.0, [40, 80]).astype(np.float32))
+    assert (samples.shape, bool(np.isfinite(samples).all())) == ((40 * 256,), True)
+    code, _, error = call(synth_cli.main, "--ckpt", vocoder_run[0], "Hello.")
     assert code == 2
     assert "a vocoder, which speaks mels" in error
+
+
+def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_file, call, tmp_path):
+    first = ["--ckpt", finished_run[0], "--format", "safetensors", "--vocoder", vocoder_file, tmp_path / "voice"]
+    assert call(synth_cli.main, "export", *first)[0] == 0
+    again = ["--ckpt", tmp_path / "voice", "--format", "safetensors", tmp_path / "again"]
+    assert call(synth_cli.main, "export", *again)[0] == 0
+    for folder in ("voice", "again"):
+        assert (tmp_path / folder / "vocoder.onnx").read_bytes() == vocoder_file.read_bytes()
+    wrong = ["--ckpt", finished_run[0], "--vocoder", tmp_path / "none.onnx", tmp_path / "other"]
+    code, _, error = call(synth_cli.main, "export", *wrong)
+    assert (code, "no such file" in error) == (2, True)
 
 
 @pytest.mark.parametrize(("config", "message"), [
