@@ -198,7 +198,7 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
 @click.argument("out", type=_PATH)
 @click.option("--cache", type=_PATH, required=True, metavar="DIR", help="Cache that the voice was trained on.")
 @_with_options("nfe", "solver", "temperature", "seed")
-def mels(checkpoint: Path, crops: Path, out: Path, cache: Path, **given: Any) -> None:  # noqa: ANN401 - of synthesis
+def mels(checkpoint: Path, crops: Path, out: Path, cache: Path, **given: object) -> None:
     """Write the cache CROPS again into OUT, with mels of a voice in time with its recordings, for its vocoder."""
     with report_errors():
         options = _taken(given)
