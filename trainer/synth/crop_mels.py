@@ -5,6 +5,7 @@ mel, with the text aligned to the recording, so that the mel has the model's det
 """
 
 import hashlib
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
@@ -56,7 +57,8 @@ def write_mels(checkpoint: Path, cache: Path, crops: Path, out: Path, options: S
     cache: of the voice, with the clips that were cut; a crop of another clip keeps its mel, and is counted.
 
     Raises:
-        LockstepError: OUT is already there, the caches do not fit, or the voice is that of a recording.
+        LockstepError: OUT is already there or cannot be written, the caches do not fit, or the voice is that of a
+            recording.
     """
     check_folder(out, "OUT")
     if out.exists():
@@ -72,11 +74,15 @@ def write_mels(checkpoint: Path, cache: Path, crops: Path, out: Path, options: S
             raise LockstepError(str(crops), found=found, expected=expected, fix="build with --config vocoder")
         mels = voice_mels(source, cache, options)
         starts = {row.clip.id: row.clip.start or 0.0 for row in read_index(cache / load_spec(cache).index_file)}
-        unfinished = out.with_name(f".{out.name}.partial")
-        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished = out.with_name(f".{out.name}.{os.getpid()}.partial")
         writer = _CropWriter(crops, spec, mels, starts, unfinished)
-        writer.write()
-        unfinished.rename(out)
+        try:
+            writer.write()
+            unfinished.rename(out)
+        except OSError as error:
+            raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
     click.echo(f"{out}: {writer.changed} crops with mels of {source.checkpoint}, {writer.kept} as they were")
 
 

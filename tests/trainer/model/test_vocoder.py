@@ -6,7 +6,9 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import VocoderConfig
+from xtts.trainer.data.batch import CropBatch
 from xtts.trainer.engine.metrics import VOCODER
+from xtts.trainer.engine.objectives import CropInputs, VocoderObjective
 from xtts.trainer.model.vocoder import Crops, Vocoder, constant_noise, pulse_train
 
 PROFILE = mel_profile("hifigan")
@@ -103,3 +105,18 @@ def test_it_speaks_outside_training_as_in_it(vocoder, crops):
     inside = slice(4 * HOP, -4 * HOP)  # windows at the edges are padded otherwise
     scale = np.abs(trained).max()
     np.testing.assert_allclose(spoken[:, inside] / scale, trained[:, inside] / scale, atol=1e-3)
+
+
+def test_a_crop_counts_by_its_useful_frames_and_a_padding_row_not_at_all(vocoder, crops):
+    objective = VocoderObjective(vocoder, VOCODER)
+    waveform = tf.cast(crops.samples * 32_768.0, tf.int16)
+    whole, half, padding = (
+        objective.loss_sums(
+            CropBatch(crops.mel, tf.constant(lengths), waveform, crops.log_hertz, tf.ones([2, FRAMES], tf.uint8)),
+            CropInputs(tf.range(2), tf.constant([5, 0])),
+        )
+        for lengths in ([FRAMES, FRAMES], [FRAMES, FRAMES // 2], [FRAMES, 0])
+    )
+    for name in VOCODER.losses:
+        np.testing.assert_allclose(half[name], whole[name] * [1.0, 0.5], rtol=1e-5)
+        np.testing.assert_allclose(padding[name], whole[name] * [1.0, 0.0], rtol=1e-5)

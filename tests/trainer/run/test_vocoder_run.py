@@ -78,10 +78,13 @@ def test_its_export_is_a_vocoder_and_no_voice(vocoder_run, vocoder_file, call):
     assert "a vocoder, which speaks mels" in error
 
 
-def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_file, call, tmp_path):
+def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_file, call, tmp_path):
     first = ["--ckpt", finished_run[0], "--format", "safetensors", "--vocoder", vocoder_file, tmp_path / "voice"]
     assert call(synth_cli.main, "export", *first)[0] == 0
     assert (tmp_path / "voice" / "vocoder.onnx").read_bytes() == vocoder_file.read_bytes()
+    wrong = ["--ckpt", vocoder_run[0], "--vocoder", vocoder_file, tmp_path / "other"]
+    code, _, error = call(synth_cli.main, "export", *wrong)
+    assert (code, "a vocoder itself, expected a voice" in error) == (2, True)
     wrong = ["--ckpt", finished_run[0], "--vocoder", tmp_path / "none.onnx", tmp_path / "other"]
     code, _, error = call(synth_cli.main, "export", *wrong)
     assert (code, "no such file" in error) == (2, True)
@@ -95,3 +98,11 @@ def test_each_model_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, config
     cache = crop_cache if config == "tiny" else tiny_cache
     with pytest.raises(LockstepError, match=message):
         make_plan([config], [], {}, cache=cache, out=tmp_path / "run", resume=None, init_from=None)
+
+
+def test_a_precision_without_a_vocoder_is_refused(crop_cache, tmp_path):
+    with pytest.raises(LockstepError, match="bfloat16, in which no vocoder was tried, expected float32"):
+        make_plan(
+            ["vocoder"], ["training.mixed_precision=bfloat16"], {}, cache=crop_cache, out=tmp_path / "run",
+            resume=None, init_from=None,
+        )  # fmt: skip

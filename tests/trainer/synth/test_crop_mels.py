@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from cache_files import build_cache
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.shard_reader import read_shard
+from xtts.shared.config_files import load_config
 from xtts.trainer.synth import cli, crop_mels
 
 
@@ -38,9 +40,16 @@ def test_each_crop_gets_the_mel_of_its_place(
     assert not verify_cache(tmp_path / "out", threads=1)
 
 
-def test_caches_that_do_not_belong_together_are_refused(crop_cache, one_shape_cache, finished_run, tmp_path, call):
+def test_caches_that_do_not_belong_together_are_refused(
+    crop_cache, one_shape_cache, finished_run, tiny_corpus, tmp_path, call
+):
     voice = ["--ckpt", finished_run[0], "--cache", one_shape_cache]
     code, _, error = call(cli.main, "mels", *voice, one_shape_cache, tmp_path / "out")
     assert (code, "whole clips of profile hifigan, expected crops" in error) == (2, True)
     code, _, error = call(cli.main, "mels", *voice, crop_cache, crop_cache)
     assert "already exists" in error
+    config = load_config("vocoder", assignments=["audio.crop_frames=32"])
+    build_cache([f"others={tiny_corpus}"], tmp_path / "others", config)
+    code, _, error = call(cli.main, "mels", *voice, tmp_path / "others", tmp_path / "out")
+    assert "no crop of a clip of the voice's cache; build both caches from the same --data" in error
+    assert {path.name for path in tmp_path.iterdir()} == {"others"}

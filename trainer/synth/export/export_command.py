@@ -45,6 +45,8 @@ def export(
     try:
         partial.mkdir()
         if stored.config().vocoder is not None:
+            if vocoder is not None:
+                raise LockstepError("--vocoder", found=f"for {checkpoint}, a vocoder itself", expected="a voice")
             described = [save_vocoder(stored, partial / VOCODER_FILE)]
         else:
             source = open_source(checkpoint)
