@@ -20,6 +20,7 @@ def test_a_text_sounds_the_same_without_its_unknown_letters(onnx_folder):
         voice.speak(" ")
 
 
+@pytest.mark.long
 def test_the_figures_are_the_means_of_every_system(finished_run, capsys):
     figures = evaluate_checkpoint(finished_run[0], limit=1, nfe=2)
     assert set(figures) == {"synthesised", "vocoded recording"}
