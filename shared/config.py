@@ -157,9 +157,10 @@ class TrainingConfig(ConfigSection):
     """Updates in the whole run, the resumed ones included; the schedule ends here."""
     epochs: PositiveInt | Literal["auto"] | None = None
     """Passes over the training clips; when set, it decides `steps`. `auto`: 500 passes, but at least 20,000 steps and
-    at most 500,000."""
-    patience: PositiveInt | None = None
-    """Validations in a row without a new best loss after which the final decay begins, and the run ends with it."""
+    at most 500,000; of size tiny 40 passes, at least 1,500 steps and at most 20,000."""
+    patience: PositiveInt | None = 10
+    """Validations in a row without a new best flow loss (of a vocoder: a new best loss) after which the final decay
+    begins, and the run ends with it; null: never."""
     learning_rate: PositiveFloat = 1e-3
     """Peak, reached after warm-up."""
     learning_rate_batch_size: PositiveInt | None = None

@@ -6,8 +6,9 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 
-_EPOCHS, _FEWEST_STEPS, _MOST_STEPS = 500, 20_000, 500_000
-"""What `training.epochs: auto` means."""
+_AUTO = 500, 20_000, 500_000
+_AUTO_TINY = 40, 1_500, 20_000
+"""What `training.epochs: auto` means: epochs, fewest and most steps; of size tiny an hour or less on two cores."""
 
 
 def trained_buckets(spec: CacheSpec) -> list[int]:
@@ -67,11 +68,12 @@ def for_corpus(config: Config, spec: CacheSpec) -> Config:
     training = config.training
     training = training.model_copy(update={"batch_size": _largest_batch(spec, training)})
     if training.epochs is not None:
-        epochs = _EPOCHS if training.epochs == "auto" else training.epochs
+        auto, fewest, most = _AUTO_TINY if config.model.size == "tiny" else _AUTO
+        epochs = auto if training.epochs == "auto" else training.epochs
         sizes = batch_sizes(spec, training)
         steps = sum(epochs * spec.epoch_clips(spec.buckets[number]) // size for number, size in sizes.items())
         if training.epochs == "auto":
-            steps = min(max(steps, _FEWEST_STEPS), _MOST_STEPS)
+            steps = min(max(steps, fewest), most)
         training = training.model_copy(update={"steps": steps})
     return config.model_copy(update={"training": training})
 

@@ -7,10 +7,7 @@ from typing import Any, NamedTuple
 
 RISING_VALIDATIONS, RISE = 3, 1.02
 """A held-out loss rises once its lowest value is so many validations old, and it has grown by this factor since."""
-REMEDY = (
-    "more recordings help most, then a higher model.dropout, fewer steps (training.patience=4 finds how many), or "
-    "xtts-synth --best"
-)
+REMEDY = "more recordings help most, then a higher model.dropout, fewer steps, or xtts-synth --best"
 
 
 @dataclass

@@ -106,6 +106,6 @@ class Validate:
             trained = mean_losses(run.metrics.held_out, np.concatenate(rows)[:, columns].tolist())
             for line in self.overfitting.note(run.step, losses, trained):
                 run.reporter.say(f"overfitting: {line}; {REMEDY}")
-        if run.best.note(run.step, total):
+        if run.best.note(run.step, run.metrics.score(losses)):
             run.save()
         return {"loss": total, **losses}

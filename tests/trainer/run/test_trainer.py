@@ -223,7 +223,7 @@ def test_a_run_that_no_longer_improves_decays_early_and_keeps_its_best(run_train
     folder = tmp_path / "run"
     code, out, _ = run_train(folder, *PATIENT, "training.steps=100")
     assert code == 0
-    losses = {line["step"]: line["loss"] for line in read_steps(folder, "validation")}
+    losses = {line["step"]: line["flow"] for line in read_steps(folder, "validation")}
     last = max(losses)
     begun = last // 2
     before = [step for step in losses if step <= begun]
