@@ -232,6 +232,16 @@ def read_index(path: Path) -> list[IndexRow]:
         return [row for batch in file.iter_batches(_READ_ROWS) for row in rows_of(pa.table(batch))]
 
 
+def speaker_languages(path: Path) -> dict[str, str]:
+    """Return the language of most clips of each speaker in `index.parquet`; errors as of `read_index`."""
+    with readable_index(path) as file:
+        counts = (
+            file.read(columns=["speaker", "language"]).group_by(["speaker", "language"]).aggregate([([], "count_all")])
+        )
+    rows = sorted(counts.to_pylist(), key=lambda row: (row["count_all"], row["language"]))
+    return {row["speaker"]: row["language"] for row in rows}  # the last one of a speaker stays
+
+
 def notes_of(row: IndexRow) -> str:
     """Notes on a clip's text and audio, joined by semicolons."""
     return "; ".join(filter(None, ("" if row.clip.normalised else UNNORMALISED, row.notes)))

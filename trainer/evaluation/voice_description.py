@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, CacheSpec
+from xtts.shared.cache.clip_index import speaker_languages
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.bpe import Merges, check_merges
 from xtts.shared.text.pronunciation import Lexicon
@@ -86,6 +87,8 @@ class Voice(_Stored):
     """Trimming and loudness of the recordings, applied to references too."""
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None
     speakers: list[str]
+    speaker_languages: dict[str, str]
+    """The language that each speaker was recorded in, of a model of several languages."""
     shapes: Annotated[list[_Shape], Field(min_length=1, max_length=100)]
     """From short to long, like the buckets of a cache."""
 
@@ -124,7 +127,8 @@ def check_voice(stored: object, location: str) -> Voice:
 
 def voice_of(cache: Path, spec: CacheSpec) -> Voice:
     """Describe the voice that training on a cache produces."""
-    audio = spec.features["audio"]
+    audio, several = spec.features["audio"], len(spec.languages) > 1
+    languages = speaker_languages(cache / spec.index_file) if several and spec.speakers else {}
     return Voice(
         profile=spec.mel_profile.name,
         mel_mean=spec.statistics.mel_mean,
@@ -134,5 +138,6 @@ def voice_of(cache: Path, spec: CacheSpec) -> Voice:
         trim_silence_db=audio["trim_silence_db"],
         loudness_lufs=audio["loudness_lufs"],
         speakers=list(spec.speakers),
+        speaker_languages={name: languages[name] for name in spec.speakers if name in languages},
         shapes=[BucketShape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
     )

@@ -99,7 +99,8 @@ class Server:
             {
                 "model": capabilities.model, "engine": self.voice.synthesizer.engine,
                 "voices": [{"id": name, "name": name} for name in capabilities.voices],
-                "languages": capabilities.languages, "nfe": capabilities.nfe, "formats": capabilities.formats,
+                "languages": capabilities.languages, "voice_languages": capabilities.voice_languages,
+                "nfe": capabilities.nfe, "formats": capabilities.formats,
                 "sample_rate": capabilities.sample_rate, "hop_samples": self.voice.mel_profile.hop_samples,
                 "options": SynthesisOptions.model_json_schema()["properties"],
                 "takes_recordings": self.voice.source.takes_recording, "most_letters": capabilities.letters,

@@ -37,6 +37,8 @@ class Capabilities:
     aliases: dict[str, str]
     """Voices by their other names."""
     languages: list[str]
+    voice_languages: dict[str, str]
+    """The language of a voice, its default; empty for a model of one language."""
     nfe: list[int]
     synthesis: SynthesisOptions
     """Defaults of a request."""
@@ -76,8 +78,9 @@ class SpeechRequest(SynthesisOptions):
 def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest, list[str]]:
     """Parse a body: (request with every default filled in, warnings).
 
-    Missing and null fields get the server's default. So does a voice that the server lacks: clients send OpenAI's
-    names, and many let nobody choose another. Fields of other servers are ignored, with a warning.
+    Missing and null fields get the server's default: the language of the voice, or the first voice of the language. So
+    does a voice that the server lacks: clients send OpenAI's names, and many let nobody choose another. Fields of other
+    servers are ignored, with a warning.
 
     Raises:
         RequestError: 400, which names the first wrong field.
@@ -95,18 +98,18 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
         param = _shortened(error.where.removeprefix("--"))
         expected = f", expected {error.expected}" if error.expected else ""
         raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
-    voice, warnings = capabilities.aliases.get(request.voice or "", request.voice), list[str]()
-    if voice is not None and voice not in capabilities.voices:
-        warnings.append(f"voice: {_shortened(repr(voice))} is not here, {capabilities.voices[0]} speaks")
-        voice = None
+    language = request.language and re.split("[-_]", request.language)[0].lower()
+    own, asked = capabilities.voice_languages, capabilities.aliases.get(request.voice or "", request.voice)
+    fitting = [name for name in capabilities.voices if language and own.get(name) == language] or capabilities.voices
+    voice = asked if asked in capabilities.voices else fitting[0]
+    warnings = [] if asked in (None, voice) else [f"voice: {_shortened(repr(asked))} is not here, {voice} speaks"]
     unknown = [name for name in fields if name not in SpeechRequest.model_fields]
     warnings += [f"{_shortened(name)}: ignored, unknown field" for name in unknown]
     if request.instructions:
         warnings.append("instructions: ignored, the voice cannot be told how to speak")
-    language = request.language and re.split("[-_]", request.language)[0].lower()
     request = request.replaced(
-        voice=_choose("voice", voice, capabilities.voices),
-        language=_choose("language", language, capabilities.languages),
+        voice=voice,
+        language=_choose("language", language or own.get(voice), capabilities.languages),
         nfe=_choose("nfe", request.nfe, capabilities.nfe),
         response_format=_choose("response_format", request.response_format, capabilities.formats),
     )

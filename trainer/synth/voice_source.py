@@ -38,6 +38,12 @@ class Source(StoredModel):
         return self.voice.speakers if self.model.has_speaker_table else []
 
     @property
+    def speaker_languages(self) -> dict[str, str]:
+        """Language of each speaker, where it can be chosen."""
+        spoken = self.languages
+        return {name: code for name, code in self.voice.speaker_languages.items() if code in spoken}
+
+    @property
     def conditioning(self) -> list[str]:
         """Fields of `Conditioning` that the model reads, in signature order."""
         fields = {
@@ -47,11 +53,12 @@ class Source(StoredModel):
         }
         return [field for field, is_read in fields.items() if is_read]
 
-    def speaker_row(self, name: str | None) -> int:
-        """Row of a speaker in the model's table; without a name the first (most corpora have only one)."""
+    def speaker_row(self, name: str | None, language: str | None = None) -> int:
+        """Row of a speaker in the model's table; without a name the first, if possible of that language."""
         speakers = self.speakers
         if name is None:
-            return 0
+            own = self.speaker_languages
+            return next((row for row, speaker in enumerate(speakers) if language and own.get(speaker) == language), 0)
         if self.takes_recording and not speakers:
             raise LockstepError(
                 "--speaker",
@@ -65,11 +72,11 @@ class Source(StoredModel):
             raise LockstepError("--speaker", found=f"{name!r} is not in {self.checkpoint}", expected=expected)
         return speakers.index(name)
 
-    def language(self, code: str | None) -> str:
-        """Check the code of a language of the model; without a code the first (most corpora have only one)."""
+    def language(self, code: str | None, speaker: str | None = None) -> str:
+        """Check the code of a language of the model; without a code that of the speaker, or else of the first one."""
         languages = self.languages
         if code is None:
-            return languages[0]
+            return self.speaker_languages.get(speaker or next(iter(self.speakers), ""), languages[0])
         if code not in languages:
             found = f"{self.checkpoint} does not speak {code!r}"
             raise LockstepError("--language", found=found, expected=" or ".join(languages))

@@ -1,9 +1,11 @@
-"""An index at the sizes that a large corpus has."""
+"""An index at the sizes that a large corpus has, and what is read off it."""
+
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 from cache_files import index_bytes
 
-from xtts.shared.cache.clip_index import read_index
+from xtts.shared.cache.clip_index import read_index, speaker_languages
 
 
 def test_an_index_of_several_groups_is_read_in_its_order(kept_row, tmp_path):
@@ -11,3 +13,10 @@ def test_an_index_of_several_groups_is_read_in_its_order(kept_row, tmp_path):
     (tmp_path / "index.parquet").write_bytes(index_bytes(rows))
     assert pq.read_metadata(tmp_path / "index.parquet").num_row_groups == 2
     assert [row.clip.id for row in read_index(tmp_path / "index.parquet")] == [row.clip.id for row in rows]
+
+
+def test_the_language_of_a_speaker_is_that_of_most_clips(kept_row, tmp_path):
+    row, clips = kept_row("a", 5, 10), [("ann", "en"), ("ann", "de"), ("ben", "de"), ("ann", "de"), ("", "fa")]
+    rows = [replace(row, clip=replace(row.clip, speaker=name, language=code)) for name, code in clips]
+    (tmp_path / "index.parquet").write_bytes(index_bytes(rows))
+    assert speaker_languages(tmp_path / "index.parquet") == {"ann": "de", "ben": "de", "": "fa"}

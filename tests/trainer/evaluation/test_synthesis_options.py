@@ -15,8 +15,8 @@ from xtts.trainer.synth import evaluate_checkpoint, load_voice
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
 CAPABILITIES = Capabilities(
-    model="a", voices=["default"], aliases={}, languages=["en"], nfe=[4], synthesis=SynthesisOptions(), formats=["wav"],
-    sample_rate=22_050, letters=100,
+    model="a", voices=["default"], aliases={}, languages=["en"], voice_languages={}, nfe=[4],
+    synthesis=SynthesisOptions(), formats=["wav"], sample_rate=22_050, letters=100,
 )  # fmt: skip
 
 

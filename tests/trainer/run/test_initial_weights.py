@@ -14,6 +14,7 @@ def voice(symbols, *, speakers=(), languages=("en",)):
     tokenizer = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, *symbols), languages=languages)
     return Voice(
         profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=list(speakers),
+        speaker_languages={},
         expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
         shapes=[BucketShape(tokens=8, frames=64)],
     )  # fmt: skip

@@ -16,6 +16,7 @@ from xtts.trainer.run.stored_model import open_model
 TOKENIZER = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, " ", *"abc"))
 VOICE = Voice(
     profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TOKENIZER, speakers=["ann", "bob"],
+    speaker_languages={},
     expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
     shapes=[BucketShape(tokens=8, frames=64)],
 )  # fmt: skip
@@ -79,9 +80,9 @@ def test_configurations_that_cannot_be_read_are_refused(folder, text, message):
     [
         ("voice.json", "{", "voice.json: cannot be read"),
         ("voice.json", "[]", "no JSON object"),
-        ("voice.json", '{"format_version": 2}', "format version 2, expected 1"),
-        ("voice.json", '{"format_version": 1}', "no `voice` entry"),
-        ("voice.json", '{"format_version": 1, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
+        ("voice.json", '{"format_version": 1}', "format version 1, expected 2"),
+        ("voice.json", '{"format_version": 2}', "no `voice` entry"),
+        ("voice.json", '{"format_version": 2, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
         ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
         (
             "tokenizer.json",

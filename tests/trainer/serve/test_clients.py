@@ -42,6 +42,20 @@ def test_a_language_may_name_its_country(served_voice, language):
     assert read_request(json.dumps({"input": "a", "language": language}).encode(), capabilities)[0].language == "de"
 
 
+@pytest.mark.parametrize(
+    ("asked", "voice", "language"),
+    [
+        ({}, "anna", "en"), ({"voice": "ben"}, "ben", "de"), ({"language": "de"}, "ben", "de"),
+        ({"voice": "alloy", "language": "de"}, "ben", "de"), ({"voice": "anna", "language": "de"}, "anna", "de"),
+    ],
+)  # fmt: skip
+def test_voice_and_language_follow_each_other(served_voice, asked, voice, language):
+    own = {"anna": "en", "ben": "de"}
+    capabilities = replace(served_voice.capabilities, voices=[*own], languages=["en", "de"], voice_languages=own)
+    request, _ = read_request(json.dumps({"input": "a", **asked}).encode(), capabilities)
+    assert (request.voice, request.language) == (voice, language)
+
+
 def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):
     answer = speak(server, FAST | {"input": HELLO, "voice": {"id": "default"}, "instructions": "Sound glad."})
     assert answer.content == spoken_by_command(HELLO)[0]

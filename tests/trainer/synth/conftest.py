@@ -46,6 +46,7 @@ def untrained(micro):
         tokenizer = Tokenizer(kind="characters", add_blank=True, symbols=CHARACTERS, languages=("en", "fa"))
         voice = Voice(
             profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=["ann", "bo", "cy"],
+            speaker_languages={"ann": "en", "bo": "en", "cy": "fa"},
             expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
             shapes=[BucketShape(tokens=40, frames=400)],
         )  # fmt: skip

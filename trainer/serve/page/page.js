@@ -62,6 +62,7 @@ async function loadOffer() {
   }
   fill(voice, offer.voices.map((one) => new Option(one.name, one.id)));
   fill(language, offer.languages.map((code) => new Option(code, code)));
+  followVoice();
   fill(quality, qualities(offer.nfe));
   const formats = offer.formats.filter((name) => name !== "pcm");
   format.replaceChildren(...formats.map((name) => new Option(name, name, name === "wav", name === "wav")));
@@ -71,6 +72,10 @@ async function loadOffer() {
   recordButton.hidden = !navigator.mediaDevices; // it is there on this machine and behind TLS
   greet();
   say("Ready.");
+}
+
+function followVoice() {
+  language.value = offer.voice_languages[voice.value] ?? language.value;
 }
 
 function greet() {
@@ -419,7 +424,8 @@ place.addEventListener("input", () => {
   if (player.playing) player.play(seconds); else player.pause(seconds);
 });
 text.addEventListener("input", () => { checkText(); if (status.className) say(""); });
-for (const choice of [voice, language]) choice.addEventListener("change", greet);
+voice.addEventListener("change", () => { followVoice(); greet(); });
+language.addEventListener("change", greet);
 download.addEventListener("click", (event) => save(event, shown));
 speed.addEventListener("input", () => { byId("speed-shown").textContent = Number(speed.value).toFixed(2); });
 token.addEventListener("change", () => { sessionStorage.setItem("token", token.value); loadOffer(); });
