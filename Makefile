@@ -23,7 +23,7 @@ READY := .venv/.ready
 READY_DEV := .venv/.ready-dev
 SAMPLE_READY := $(SAMPLE)/metadata.csv
 # What training, every corpus and the voice need; Ray, linters and the servers of the tests come with READY_DEV.
-EXTRAS := bpe,demo,mandarin,onnx,serve
+EXTRAS := bpe,demo,mandarin,serve
 CORPUS := $(or $(DATA),$(SAMPLE))
 # Editors and type checkers do not run the finder of an editable install: they read folders. A .pth in the environment
 # names one whose xtts/ holds links to the tree. Python itself still asks the finder first, so that a module has one

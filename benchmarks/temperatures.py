@@ -21,11 +21,11 @@ from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import report_errors
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.engines import make_fastest_synthesizer
+from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.evaluate import OTHER_RECORDINGS, RECORDED, VOCODED
 from xtts.trainer.synth.systems import ROWS, System, TestSet
-from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.vocoders.vocoder import make_vocoder
 
 FULL = {"temperatures": [0.3, 0.5, 0.667, 0.8], "nfe": [10], "limit": 24}
 QUICK = {"temperatures": [0.667], "nfe": [4], "limit": 2}
@@ -67,7 +67,7 @@ def listen(options: argparse.Namespace) -> dict[str, list[System]]:
             for nfe in options.nfe:
                 for temperature in options.temperatures:
                     synthesis = SynthesisOptions(nfe=nfe, temperature=temperature)
-                    synthesizer = make_fastest_synthesizer(source, synthesis, print)
+                    synthesizer = make_synthesizer(source, synthesis, None, print)
                     row = heard.setdefault(f"temperature {temperature:g}, {nfe} evaluations", [])
                     row.append(test_set.synthesised(synthesizer))
                     print(voice, synthesis, row[-1].means, flush=True)

@@ -25,7 +25,7 @@ from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct, shortest_samples
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
-from xtts.trainer.synth.vocoder.vocoder import make_vocoder
+from xtts.trainer.vocoders.vocoder import make_vocoder
 
 PESQ_HZ = 16_000
 ITERATIONS = (30, 60, 120)

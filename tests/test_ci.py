@@ -12,7 +12,7 @@ CHOICE = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "long_tests.py")
     ("changed", "tests"),
     [
         ("trainer/run/checkpoint.py", "tests/trainer/run"),
-        ("trainer/synth/vocoder/onnx_vocoder.py", "tests/trainer/synth/vocoder"),
+        ("trainer/vocoders/onnx_vocoder.py", "tests/trainer/vocoders"),
         ("trainer/cli.py", "tests/trainer"),
         ("shared/errors.py", "tests/shared"),
         ("precompute/pipeline/gone_folder/x.py", "tests/precompute/pipeline"),

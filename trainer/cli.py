@@ -1,5 +1,6 @@
 """`xtts-train`: checks everything before it imports TensorFlow."""
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,27 @@ from xtts.shared.config_flags import config_options
 from xtts.shared.errors import report_errors
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from xtts.trainer.engine.engine import TracedSteps
     from xtts.trainer.run.run_plan import RunPlan
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    return Console(width=None if os.isatty(1) else 200)
+
+
+def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> None:
+    """Export the voice of a run instead of training it."""
+    if run is None:
+        return
+    with report_errors():
+        from xtts.trainer.synth.finished_run import finish_run
+
+        finish_run(run, _console())
+    context.exit()
 
 
 @click.command(context_settings={"show_default": True})
@@ -33,6 +53,15 @@ if TYPE_CHECKING:
     flag_value="",
     metavar="[CKPT]",
     help="Run folder or checkpoint to continue; without a value, the folder of --out if it holds a run.",
+)
+@click.option(
+    "--finish",
+    type=click.Path(path_type=Path),
+    metavar="RUN",
+    callback=_finish,
+    expose_value=False,
+    is_eager=True,
+    help="Run that was stopped: export its newest checkpoint into RUN/voice/, as at its last step, and train nothing.",
 )
 @click.option(
     "--init-from",
@@ -77,13 +106,9 @@ def run(plan: "RunPlan", traced: "TracedSteps | None" = None) -> None:
 
     traced: as for `build_engine`.
     """
-    import os
-
-    from rich.console import Console
-
     from xtts.trainer.system.tensorflow_import import tensorflow_import
 
-    console = Console(width=None if os.isatty(1) else 200)
+    console = _console()
     folder = plan.folder.path
     total, done = plan.config.training.steps, plan.steps_done
     if done >= total:
@@ -98,11 +123,22 @@ def run(plan: "RunPlan", traced: "TracedSteps | None" = None) -> None:
 
     if not train(plan, console, traced) or (plan.cluster and not plan.cluster.is_rank_0):
         return
+    from xtts.trainer.run.checkpoint import find_checkpoint, read_meta
+    from xtts.trainer.synth.finished_run import finish_run
+
+    finish_run(folder, console)
+    meta = read_meta(find_checkpoint(folder))
+    last, best = meta["step"], meta["progress"]["best_validation"]["step"]
+    spoken = f"spoken now:  step {last}, exported to {plan.folder.voice_folder}"
+    if best not in (None, last):
+        spoken += f"; the best validation was at step {best} (xtts-synth --best)"
+    start = "" if plan.init_from or plan.config.vocoder else ", or a voice to start from (--init-from)"
     hear = f'hear it:     xtts-synth --ckpt {folder} "A sentence of your own." -o out.wav'
     if plan.config.vocoder is not None:
-        hear = f"use it:      xtts-synth export --ckpt {folder} OUT, then xtts-synth --vocoder onnx:OUT/vocoder.onnx"
+        hear = f"use it:      xtts-synth --vocoder onnx:{plan.folder.voice_folder}/vocoder.onnx"
     console.print(
-        f"checkpoints: {plan.folder.checkpoints}\n"
+        f"checkpoints: {plan.folder.checkpoints}\n{spoken}\n"
+        f"would help:  more recordings than {plan.spec.statistics.seconds / 3600:.1f} hours{start}\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
         f"continue:    xtts-train --resume {folder} --steps N\n{hear}",
         highlight=False, soft_wrap=True,

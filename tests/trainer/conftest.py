@@ -25,6 +25,7 @@ from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, describe, find_checkpoint, load_arrays, save_checkpoint
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.synth import cli as synth_cli
+from xtts.trainer.synth import finished_run as finished_run_module
 from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -138,6 +139,14 @@ def compiled_trainer(tmp_path_factory, make_plan, compiled_steps):
 def trainer(compiled_trainer):
     """That trainer: its steps are compiled; tests move it on."""
     return compiled_trainer[0]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_voice_at_the_end():
+    """Let runs end without their voice, whose export takes seconds; test_finished_run.py exports one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finished_run_module, "finish_run", lambda path, console: None)
+        yield
 
 
 @pytest.fixture(scope="session")

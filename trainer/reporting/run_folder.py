@@ -28,6 +28,8 @@ class RunFolder:
         self.metrics_file = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
         self.tensorboard = path / "tensorboard"
+        self.evaluation_file = path / "evaluation.json"
+        self.voice_folder = path / "voice"
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Path) -> "RunFolder":

@@ -17,8 +17,8 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.voice_description import Voice, check_voice
 
 WEIGHTS_FILE, GRAPH_FILE = "model.safetensors", "model.onnx"
-CONFIG_FILE, VOICE_FILE = "config.yaml", "voice.json"
-FORMAT_VERSION = 1
+CONFIG_FILE, VOICE_FILE, FACTS_FILE = "config.yaml", "voice.json", "facts.json"
+FORMAT_VERSION = 2
 
 
 def is_model_folder(path: Path) -> bool:
@@ -90,6 +90,12 @@ def _read_text(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise LockstepError(str(path), found=f"cannot be read ({reason})") from None
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """The facts of the model card; empty for a folder without a card."""
+    path = folder / FACTS_FILE
+    return read_json(path) if path.is_file() else {}
 
 
 def read_config(folder: Path) -> Config:

@@ -23,6 +23,7 @@ from xtts.trainer.run.model_folder import (
     WEIGHTS_FILE,
     is_model_folder,
     read_config,
+    read_facts,
     read_languages,
     read_voice,
     read_weights,
@@ -43,14 +44,18 @@ class StoredModel:
 
     @property
     def graph(self) -> Path | None:
-        """The ONNX graph of an exported folder."""
-        path = self.checkpoint / GRAPH_FILE
-        return path if self.run is None and path.is_file() else None
+        """The ONNX graph of an exported folder, or of RUN/voice/ if that was exported from this checkpoint."""
+        folder = self.checkpoint
+        if self.run is not None:
+            folder = self.run.voice_folder
+            if read_facts(folder).get("checkpoint") != self.weights_digest():
+                return None
+        return folder / GRAPH_FILE if (folder / GRAPH_FILE).is_file() else None
 
     @property
     def has_weights(self) -> bool:
         """Whether TensorFlow can speak with it, and a training begin with it."""
-        return self.graph is None or (self.checkpoint / WEIGHTS_FILE).is_file()
+        return self.run is not None or self.graph is None or (self.checkpoint / WEIGHTS_FILE).is_file()
 
     @property
     def languages(self) -> list[str]:

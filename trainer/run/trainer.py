@@ -242,4 +242,5 @@ def _train(trainer: Trainer) -> bool:
         trainer.reporter.close()
     if stop:
         trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")
+        trainer.reporter.say(f"or export its voice as it is: xtts-train --finish {folder}")
     return not stop

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
-from xtts.trainer.synth.cli import checkpoint_option, main, synthesis_option, vocoder_option
+from xtts.trainer.synth.cli import checkpoint_option, engine_option, main, synthesis_option, vocoder_option
 
 _PATH = click.Path(path_type=Path)
 
@@ -22,8 +22,7 @@ _PATH = click.Path(path_type=Path)
 @synthesis_option("nfe", multiple=True, default=(10, 4, 20),
                   help="Numbers of decoder evaluations that clients may ask for, the default first.")  # fmt: skip
 @synthesis_option("solver")
-@click.option("--engine", type=click.Choice(["auto", "onnx", "tensorflow"]), default="auto",
-              help="Runtime of the model; auto is onnx, if the model can and there is no GPU.")  # fmt: skip
+@engine_option
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording of a voice to offer, for models with voice latents; may be repeated.")  # fmt: skip

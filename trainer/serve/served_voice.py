@@ -17,12 +17,12 @@ from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
 from xtts.trainer.synth.encodings import available_formats
-from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
+from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, MelPiece, encode_text
 from xtts.trainer.synth.synthesizer import Synthesizer
-from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source, read_recording, read_recordings
 from xtts.trainer.synth.word_times import times_json
+from xtts.trainer.vocoders.vocoder import check_vocoder, make_vocoder
 
 _ONLY_VOICE = "default"
 _LONGEST_NAME, _MOST_VOICES = 60, 100
@@ -61,7 +61,7 @@ class ServedVoice:
     """
 
     def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
-        """Load the voice; `warn` gets what may be wrong with it, `tell` the chosen engine and notes on long work."""
+        """Load the voice; `warn` gets what may be wrong with it, `tell` a line before long work."""
         self._settings = settings
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
@@ -73,6 +73,7 @@ class ServedVoice:
             voices=(voices := list(self._recordings) or self.source.speakers or [_ONLY_VOICE]),
             aliases=_aliases(settings.voice_aliases, voices),
             languages=self.source.languages,
+            voice_languages=self.source.speaker_languages,
             nfe=list(settings.nfe),
             synthesis=options,
             formats=available_formats(),
@@ -80,10 +81,7 @@ class ServedVoice:
             letters=settings.max_letters,
         )
         self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=self.source.checkpoint)
-        if settings.engine == "auto":
-            self.synthesizer = make_fastest_synthesizer(self.source, options, tell)
-        else:
-            self.synthesizer = make_synthesizer(self.source, options, settings.engine, tell)
+        self.synthesizer = make_synthesizer(self.source, options, settings.engine, tell)
         self._synthesizers: dict[str, Synthesizer] = {}
         for name in self.capabilities.voices:
             if name in self._recordings:

@@ -4,7 +4,6 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 from urllib.parse import urlsplit
 
 from xtts.shared.errors import LockstepError
@@ -28,7 +27,7 @@ class ServerSettings:
     nfe: tuple[int, ...]
     solver: Solver
     """Default of requests."""
-    engine: Engine | Literal["auto"]
+    engine: Engine | None
     vocoder: str | None
     speaker_wav: tuple[Path, ...]
     max_letters: int

@@ -83,9 +83,13 @@ def checkpoint_option(command: _Command) -> _Command:
 vocoder_option = click.option(
     "--vocoder",
     metavar="griffinlim|onnx:FILE",
-    help="Vocoder: the built-in Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own, "
-    "if it has one, else griffinlim]",
+    help="Vocoder: Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own, or the one for the "
+    "profile hifigan; else griffinlim]",
 )
+engine_option = click.option(
+    "--engine", type=click.Choice(["onnx", "tensorflow"]),
+    help="Runtime of the model.  [default: onnx, but tensorflow to imitate a recording]",
+)  # fmt: skip
 
 
 def _value(given: object) -> object:
@@ -136,15 +140,15 @@ def main() -> None:
 @click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
               help="File for the times of the words (.json), or for subtitles by sentence (.srt).")  # fmt: skip
 @vocoder_option
-@click.option("--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first]")
-@click.option("--language", metavar="CODE", help="Language, if the voice has several.  [default: the first]")
+@click.option(
+    "--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first of the language]"
+)
+@click.option("--language", metavar="CODE", help="Language, if the voice has several.  [default: the speaker's]")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Reference recording to imitate, for models with voice latents; several are averaged.")  # fmt: skip
 @click.option("--lexicon", type=_PATH, metavar="FILE",
               help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")  # fmt: skip
-@click.option("--engine", type=click.Choice(["tensorflow", "onnx"]),
-              help="Runtime of the model.  [default: onnx if a graph is in the folder or kept from "
-              "an earlier use, else tensorflow]")  # fmt: skip
+@engine_option
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
     """Speak TEXT. The word `speak` may be left out."""
     with report_errors():
@@ -250,7 +254,9 @@ _FORMAT_OPTIONS = {
 )
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording that an onnx graph imitates, for models with voice latents.")  # fmt: skip
-@click.option("--vocoder", type=_PATH, metavar="FILE.onnx", help="Vocoder to put beside the voice, which then uses it.")
+@click.option(
+    "--vocoder", type=_PATH, metavar="FILE.onnx", help="Vocoder of the voice.  [default: the one that it speaks with]"
+)
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: str | None,
            evaluation: Path | None, about: Path | None, float16: bool, language: str | None,
            speaker_wav: tuple[Path, ...], vocoder: Path | None, **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis

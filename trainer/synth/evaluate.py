@@ -19,11 +19,11 @@ from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.evaluation.evaluation_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.synth.engines import make_fastest_synthesizer
+from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.output_files import check_file, write_bytes
 from xtts.trainer.synth.systems import ROWS, System, TestSet, other_clips
-from xtts.trainer.synth.vocoder.vocoder import make_vocoder
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.vocoders.vocoder import make_vocoder
 
 SYNTHESISED, VOCODED, RECORDED = "synthesised", "vocoded recording", "recording"
 SECOND_READING, OTHER_RECORDINGS = "second reading", "other recordings"
@@ -60,7 +60,7 @@ def evaluate(
         test_set = TestSet(folder, source, split, limit, vocoder=loaded_vocoder, judge=loaded_judge, data=data)
         own, clips = test_set.own, test_set.clips
         console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
-        synthesizer = make_fastest_synthesizer(source, options, console.print)
+        synthesizer = make_synthesizer(source, options, None, console.print)
         candidates[SYNTHESISED] = test_set.synthesised(synthesizer)
         console.print(f"comparing them with {len(clips)} recordings", highlight=False)
         candidates[VOCODED] = test_set.vocoded()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from xtts.trainer.run.model_folder import read_json
-from xtts.trainer.synth.export.model_card import FACTS_FILE, CardOptions, Facts, collect_facts
+from xtts.trainer.run.model_folder import read_facts
+from xtts.trainer.synth.export.model_card import CardOptions, Facts, collect_facts
 from xtts.trainer.synth.voice_source import Source, open_source
 
 _MOST_NAMED = 20
@@ -52,5 +52,4 @@ def _facts(source: Source) -> Facts:
     if source.run:
         parameters = sum(values.size for values in source.averages().values())
         return collect_facts(source, parameters=parameters, options=CardOptions())
-    path = source.checkpoint / FACTS_FILE
-    return read_json(path) if path.is_file() else {}
+    return read_facts(source.checkpoint)

@@ -12,8 +12,8 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, Speech, encode_text
 from xtts.trainer.synth.synthesizer import Engine
-from xtts.trainer.synth.vocoder.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
+from xtts.trainer.vocoders.vocoder import check_vocoder, make_vocoder
 
 if TYPE_CHECKING:
     from xtts.shared.cache.cache_spec import Split
@@ -64,19 +64,18 @@ def load_voice(
 ) -> LoadedVoice:
     """Load the averaged weights of a checkpoint to speak with, as `xtts-synth` does.
 
-    TensorFlow is imported and configured as `xtts.trainer.train` does it, unless ONNX speaks.
+    TensorFlow is imported and configured as `xtts.trainer.train` does it, where it speaks or exports the graph.
 
     Args:
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
-        speaker: Speaker name, for a corpus with several (default: the first).
-        language: ISO code of the language, for a corpus with several (default: the first).
+        speaker: Speaker name, for a corpus with several (default: the first, of the language if that is given).
+        language: ISO code of the language, for a corpus with several (default: the speaker's).
         speaker_wav: Recording of the voice to imitate, or several, whose mean is taken; required for a model with voice
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
-        vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own, if it has one,
-            else "griffinlim").
+        vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own, or the one for
+            the profile hifigan; else "griffinlim").
         lexicon: File with lines of a word, a tab, and [[phonemes]] or a respelling, preferred to the voice's readings.
-        engine: "tensorflow" or "onnx" (default: ONNX, which needs no TensorFlow, for an exported ONNX folder and for
-            checkpoints that it has spoken with before; else TensorFlow). They draw different noise.
+        engine: "onnx" or "tensorflow" (default: ONNX; TensorFlow to imitate a recording). They draw different noise.
         synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds.
 
     Raises:
@@ -108,7 +107,7 @@ def choose_voice(
     if lexicon is not None:
         words = read_lexicon(lexicon, source.voice.tokenizer.kind)
         source = replace(source, voice=source.voice.with_lexicon(words))
-    row, code = source.speaker_row(speaker), source.language(language)
+    row, code = source.speaker_row(speaker, language), source.language(language, speaker)
     recordings = read_recordings(speaker_wav, source)
 
     def load() -> LongFormSynthesizer:

@@ -27,7 +27,7 @@ def speak(
     )  # fmt: skip
     texts = []
     for words, location, path in _read_texts(text, file, out):
-        encoded, warnings = encode_text(words, source.voice, source.language(language), location)
+        encoded, warnings = encode_text(words, source.voice, source.language(language, speaker), location)
         texts.append((encoded, path))
         for warning in warnings:
             warn(warning)

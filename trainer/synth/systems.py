@@ -26,8 +26,8 @@ from xtts.trainer.evaluation.evaluation_clips import (
 from xtts.trainer.evaluation.figures import Figures, Recordings, SentenceFigures, spread
 from xtts.trainer.evaluation.judge import Judge, Opinion, Utterance, Verdict
 from xtts.trainer.synth.synthesizer import Synthesizer
-from xtts.trainer.synth.vocoder.vocoder import Vocoder
 from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.vocoders.vocoder import Vocoder
 
 ROWS = {
     "character_error_rate": ("character errors", "{:.1%}"),

@@ -8,7 +8,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.synth import cli as synth_cli
-from xtts.trainer.synth.vocoder.vocoder import make_vocoder
+from xtts.trainer.vocoders.vocoder import make_vocoder
 
 SMALL = [
     "audio.crop_frames=32",

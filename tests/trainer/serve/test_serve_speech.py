@@ -57,7 +57,7 @@ def test_all_shapes_are_traced_before_the_first_is_compiled(onnx_folder, monkeyp
     made = RecordingSynthesizer
     of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
     monkeypatch.setattr(served_voice, "open_source", lambda _: of_two_shapes)
-    monkeypatch.setattr(served_voice, "make_fastest_synthesizer", lambda _, options, tell: made(options))
+    monkeypatch.setattr(served_voice, "make_synthesizer", lambda _, options, *__: made(options))
     voice = ServedVoice(settings_of(onnx_folder), print, print)
     asked = SpeechRequest(input="a", voice="default", language="en", nfe=4)
     speech = voice.speak(asked, SpeechResult())

@@ -15,8 +15,7 @@ from onnx_graphs import hifigan
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve.cli import main
-from xtts.trainer.synth import engines
-from xtts.trainer.synth.engines import make_fastest_synthesizer, make_synthesizer
+from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.export import onnx_model as kept
 from xtts.trainer.synth.export.onnx_model import Graph
 from xtts.trainer.synth.voice_source import open_source, read_recordings
@@ -73,13 +72,13 @@ def test_a_folder_speaks_without_tensorflow(onnx_folder, tmp_path):
 def test_a_run_speaks_with_the_graph_that_is_kept_of_it(onnx_folder, moved_run, call, exports, tmp_path, monkeypatch):
     monkeypatch.setattr(kept, "make_graph", lambda *_, **__: Graph((onnx_folder / "model.onnx").read_bytes(), ""))
     monkeypatch.chdir(tmp_path)
-    for folder, name, engine in ((onnx_folder, "folder.npy", ()), (moved_run, "run.npy", ("--engine", "onnx"))):
-        code, _, err = call(main, "--ckpt", folder, "--nfe", 2, "--speed", 4, *engine, "--mel-out", name, "hello")
+    for folder, name in ((onnx_folder, "folder.npy"), (moved_run, "run.npy")):
+        code, _, err = call(main, "--ckpt", folder, "--nfe", 2, "--speed", 4, "--mel-out", name, "hello")
         assert code == 0, err
     np.testing.assert_array_equal(np.load("run.npy"), np.load("folder.npy"))
     assert len(files(tmp_path)) == 1
     code, said, err = call(main, "--ckpt", moved_run, "--nfe", 2, "--speed", 4, "--mel-out", "again.npy", "hello")
-    assert (code, "engine onnx\n" in said) == (0, True), err
+    assert (code, "exporting" in said) == (0, False), err
     np.testing.assert_array_equal(np.load("again.npy"), np.load("run.npy"), err_msg="the kept graph was not used")
 
 
@@ -132,7 +131,7 @@ def folder_of_both(call, moved_run, tmp_path_factory):
 
 
 def test_a_float16_folder_speaks_with_weights_or_graph(
-    folder_of_both, onnx_folder, safetensors_folder, tensorflow_synthesizer, monkeypatch
+    folder_of_both, onnx_folder, safetensors_folder, tensorflow_synthesizer
 ):
     for whole, name, share in ((onnx_folder, "model.onnx", 0.9), (safetensors_folder, "model.safetensors", 0.7)):
         assert (folder_of_both / name).stat().st_size < share * (whole / name).stat().st_size
@@ -148,8 +147,6 @@ def test_a_float16_folder_speaks_with_weights_or_graph(
     graph = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
     found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (speakers[None], graph))
     assert 1e-6 < np.abs(found - expected).max() < 0.05
-    monkeypatch.setattr(engines, "find_spec", lambda name: None if name == "onnxruntime" else True)
-    assert type(make_synthesizer(source, OPTIONS, None, print)).__name__ == "TensorFlowSynthesizer"
 
 
 def test_the_card_has_the_users_words_and_names_the_graph(folder_of_both):
@@ -193,53 +190,19 @@ def test_a_cache_that_cannot_be_written_costs_no_speech(source, exports, tmp_pat
     assert kept.kept_graph(source, print) == b"graph 1"
 
 
-def speakers(monkeypatch):
-    """What is made, by name."""
-    monkeypatch.setattr(engines, "_tensorflow", lambda *_: "tensorflow")
+def test_tensorflow_speaks_where_a_recording_is_imitated_or_on_request(source, exports, monkeypatch):
+    monkeypatch.setattr(
+        "xtts.trainer.synth.tensorflow_synthesizer.TensorFlowSynthesizer", lambda *_, tell: "tensorflow"
+    )
     monkeypatch.setattr("xtts.trainer.synth.onnx_synthesizer.OnnxSynthesizer", lambda *_, graph, location: "onnx")
-
-
-@pytest.mark.parametrize("gpu", [False, True])
-def test_the_fastest_is_onnx_without_a_gpu(source, exports, monkeypatch, tmp_path, gpu):
-    speakers(monkeypatch)
-    monkeypatch.setattr(engines, "GPUS", tmp_path)
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    if gpu:
-        (tmp_path / "0000:01:00.0").mkdir()
     told = []
-    assert make_fastest_synthesizer(source, OPTIONS, told.append) == ("tensorflow" if gpu else "onnx")
-    assert ("engine tensorflow, since there is a GPU" if gpu else "exporting an ONNX graph, once") in told[0]
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
-    assert make_fastest_synthesizer(source, OPTIONS, told.append) == "onnx"
-
-
-def refuse(*_, **__):
-    raise LockstepError("--format onnx", found="the model cannot be converted")
-
-
-@pytest.mark.parametrize(
-    ("latents", "patch", "reason"),
-    [
-        (4, (), "no reference recording"),
-        (0, (engines, "find_spec", lambda name: None if name == "tf2onnx" else name), r"tf2onnx not installed \(pip"),
-        (0, (kept, "make_graph", refuse), "the model cannot be converted"),
-    ],
-)
-def test_what_onnx_cannot_do_tensorflow_does_with_one_line(
-    source, exports, monkeypatch, tmp_path, latents, patch, reason
-):
-    speakers(monkeypatch)
-    monkeypatch.setattr(engines, "GPUS", tmp_path)
-    source = replace(source, model=source.model.model_copy(update={"voice_latents": latents}))
-    if patch:
-        monkeypatch.setattr(*patch)
-    told = []
-    assert make_fastest_synthesizer(source, OPTIONS, told.append) == "tensorflow"
-    assert "engine tensorflow, since" in told[-1]
-    with pytest.raises(LockstepError, match=reason):
-        make_synthesizer(source, OPTIONS, "onnx", print)
-    assert make_synthesizer(source, OPTIONS, None, told.append) == "tensorflow"
-    assert "engine tensorflow" in told[-1]
+    assert make_synthesizer(source, OPTIONS, None, told.append) == "onnx"
+    assert "exporting an ONNX graph, once" in told[0]
+    assert make_synthesizer(source, OPTIONS, "tensorflow", print) == "tensorflow"
+    imitator = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
+    assert make_synthesizer(imitator, OPTIONS, None, print) == "tensorflow"
+    with pytest.raises(LockstepError, match="no reference recording, expected --engine tensorflow"):
+        make_synthesizer(imitator, OPTIONS, "onnx", print)
 
 
 def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_path):
@@ -261,6 +224,13 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_pat
     assert read_recordings([], of_a_recording) == []
     with pytest.raises(LockstepError, match="has its voice inside"):
         read_recordings([tmp_path / "a.wav"], of_a_recording)
+
+
+def test_speaker_and_language_follow_each_other(several):
+    source = several[1]
+    assert (source.language(None), source.language(None, "cy"), source.language("en", "cy")) == ("en", "fa", "en")
+    assert [source.speaker_row(None, code) for code in (None, "en", "fa")] == [0, 0, 2]
+    assert source.speaker_row("bo", "fa") == 1
 
 
 # Folders that are refused

@@ -17,8 +17,8 @@ from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
 from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import check_folder
-from xtts.trainer.synth.vocoder.vocoder import VOCODER_FILE, make_vocoder
 from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.vocoders.vocoder import VOCODER_FILE, default_vocoder, make_vocoder
 
 PROFILE_FILE = "profile.json"
 SAVED_MODEL, SAFETENSORS, ONNX = "saved-model", "safetensors", "onnx"
@@ -33,7 +33,7 @@ def export(
     A run of a vocoder is written as `vocoder.onnx` alone.
 
     options: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; card: for
-    safetensors, onnx: for ONNX; vocoder: an ONNX file, None for that of an exported folder.
+    safetensors, onnx: for ONNX; vocoder: an ONNX file, None for `default_vocoder`.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
@@ -80,12 +80,11 @@ def _write_voice(
 
 
 def _copy_vocoder(source: Source, vocoder: Path | None, partial: Path) -> None:
-    """Copy a vocoder, or else that of an exported folder, beside the voice; `LockstepError` where it does not fit."""
+    """Copy a vocoder, by default the voice's, beside it if there is one; `LockstepError` where it does not fit."""
     if vocoder is not None:
         make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)
-    own = vocoder or source.checkpoint / VOCODER_FILE
-    if own.is_file():
-        shutil.copyfile(own, partial / VOCODER_FILE)
+    if file := vocoder or default_vocoder(source.voice.mel_profile, source.checkpoint):
+        shutil.copyfile(file, partial / VOCODER_FILE)
 
 
 def save_vocoder(stored: StoredModel, path: Path) -> str:

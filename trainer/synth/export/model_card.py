@@ -15,12 +15,20 @@ from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import read_meta
-from xtts.trainer.run.model_folder import CONFIG_FILE, GRAPH_FILE, VOICE_FILE, WEIGHTS_FILE, write_model_folder
+from xtts.trainer.run.model_folder import (
+    CONFIG_FILE,
+    FACTS_FILE,
+    GRAPH_FILE,
+    VOICE_FILE,
+    WEIGHTS_FILE,
+    write_model_folder,
+)
 from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
 from xtts.trainer.synth.systems import ROWS
 from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.vocoders.vocoder import VOCODER_FILE
 
-CARD_FILE, FACTS_FILE = "README.md", "facts.json"
+CARD_FILE = "README.md"
 LIBRARY = "lockstep-tts"
 
 Facts = dict[str, Any]
@@ -60,7 +68,7 @@ With Lockstep installed:
 ## Files
 
 - `{weights}`: averaged weights, {type}
-{graph}- `{config}`: configuration of the training
+{graph}{vocoder}- `{config}`: configuration of the training
 - `tokenizer.json`: symbols of the texts
 - `{voice}`: mel statistics, speakers and shapes
 - `profile.json`: the numbers of the mel profile
@@ -91,17 +99,27 @@ def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardO
         raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
     dtype = np.dtype(np.float16 if options.float16 else np.float32)
     weights = {path: values.astype(dtype) for path, values in source.averages().items()}
-    parameters = sum(values.size for values in weights.values())
-    facts = collect_facts(source, parameters=parameters, options=options)
     write_model_folder(folder, config=source.config(), voice=source.voice, weights=weights)
+    write_card(source, folder, out.resolve().name, options=options)
+    return f"safetensors; its card is {out / CARD_FILE}"
+
+
+def write_card(source: Source, folder: Path, name: str, *, options: CardOptions) -> None:
+    """Write card and facts of a run's checkpoint into its exported folder, which gets the name `name`.
+
+    Raises:
+        LockstepError: As in `collect_facts`.
+    """
+    parameters = sum(values.size for values in source.averages().values())
+    facts = collect_facts(source, parameters=parameters, options=options)
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
     card = model_card(
-        source, facts, out.resolve().name, about=_about(options.about), type=dtype.name,
+        source, facts, name, about=_about(options.about), type="float16" if options.float16 else "float32",
         graph=graph if (folder / GRAPH_FILE).is_file() else "",
+        vocoder=f"- `{VOCODER_FILE}`: from log-mel to sound\n" if (folder / VOCODER_FILE).is_file() else "",
     )  # fmt: skip
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
-    return f"safetensors; its card is {out / CARD_FILE}"
 
 
 def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> Facts:
@@ -115,6 +133,7 @@ def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> F
         "library": LIBRARY,
         "version": metadata.version(LIBRARY),
         "license": options.license,
+        "checkpoint": source.weights_digest(),
         "model": {
             "size": source.model.size,
             "parameters": parameters,
@@ -183,7 +202,7 @@ def _about(path: Path | None) -> str:
 
 
 def model_card(source: Source, facts: Facts, name: str, **texts: str) -> str:
-    """Write the card in Markdown with YAML front matter; name: of the folder, texts: about, type and graph."""
+    """Write the card in Markdown with YAML front matter; name: of the folder, texts: about, type, graph and vocoder."""
     profile, model, evaluation = source.voice.mel_profile, facts["model"], facts["evaluation"]
     front = {
         "library_name": LIBRARY,

@@ -17,11 +17,11 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.vocoder import Vocoder
-from xtts.trainer.synth.onnx_file import short_message
 from xtts.trainer.synth.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
-from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.system.onnx_file import short_message
+from xtts.trainer.vocoders.onnx_vocoder import PROFILE_KEY
 
 OPSET = 17
 """Version of ONNX's operators: runtimes since 2022 have it."""
@@ -149,7 +149,7 @@ def _convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProt
     except (ValueError, RuntimeError, NotImplementedError, KeyError, AttributeError) as error:
         raise LockstepError(
             "--format onnx", found=f"the model cannot be converted ({short_message(error)})",
-            fix="pip install --upgrade 'lockstep-tts[onnx]'",
+            fix="pip install --upgrade tf2onnx",
         ) from None  # fmt: skip
     for node in graph.graph.node:
         if node.op_type.startswith("RandomNormal"):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,9 +18,9 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
-from xtts.trainer.synth.vocoder.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.synth.voice_source import Source, read_recordings
 from xtts.trainer.system.tensorflow_import import tensorflow_import
+from xtts.trainer.vocoders.onnx_vocoder import PROFILE_KEY
 
 if TYPE_CHECKING:
     import onnx
@@ -73,9 +72,8 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     """Make a graph of the model, with its metadata; synthesis: defaults of the optional inputs.
 
     Raises:
-        LockstepError: A package is missing, or the graph gets too large.
+        LockstepError: The graph gets too large.
     """
-    _check_packages()
     references = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
@@ -95,13 +93,6 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     return Graph(_try_graph(graph, source, synthesis), description)
 
 
-def _check_packages() -> None:
-    missing = [name for name in ("onnx", "onnxruntime", "tf2onnx") if find_spec(name) is None]
-    if missing:
-        found, fix = f"{' and '.join(missing)} not installed", "pip install 'lockstep-tts[onnx]'"
-        raise LockstepError("--format onnx", found=found, fix=fix)
-
-
 def _try_graph(graph: "onnx.ModelProto", source: Source, synthesis: SynthesisOptions) -> bytes:
     """Serialize a graph and have it speak a token."""
     location = "--format onnx"
@@ -118,7 +109,7 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
     It is exported once and kept in the user's cache folder: the file is the SHA-256 of the graph, then the graph. A
     damaged file is written again. If the folder cannot be written to, each start exports the graph.
     """
-    path = kept_graph_file(source)
+    path = user_cache() / "onnx" / f"{_key(source)}.graph"
     with suppress(OSError):
         data = path.read_bytes()
         if hashlib.sha256(data[_DIGEST_BYTES:]).digest() == data[:_DIGEST_BYTES]:
@@ -132,11 +123,6 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
         for old in sorted(path.parent.glob("*.graph"), key=lambda file: file.stat().st_mtime)[:-_MOST_KEPT]:
             old.unlink(missing_ok=True)
     return graph
-
-
-def kept_graph_file(source: Source) -> Path:
-    """Path of the kept graph of a run or a folder of safetensors."""
-    return user_cache() / "onnx" / f"{_key(source)}.graph"
 
 
 def _key(source: Source) -> str:

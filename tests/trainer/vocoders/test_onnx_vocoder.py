@@ -1,7 +1,5 @@
 """ONNX vocoders, run by onnxruntime on graphs built by hand."""
 
-import sys
-
 import numpy as np
 import pytest
 import scipy.signal
@@ -11,7 +9,7 @@ from onnx_graphs import VOCOS_METADATA, hifigan, save, vocos, weight
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.vocoder.vocoder import make_vocoder
+from xtts.trainer.vocoders.vocoder import make_vocoder
 
 HIFIGAN, VOCOS24 = mel_profile("hifigan"), mel_profile("vocos24")
 STATED, INT32 = {"mel_profile": "hifigan"}, TensorProto.INT32
@@ -130,10 +128,3 @@ def test_metadata_of_vocos_that_do_not_fit_are_refused(tmp_path, speech, metadat
     path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=names, metadata=metadata)
     with pytest.raises(LockstepError, match=message):
         load(path, VOCOS24)
-
-
-def test_without_onnxruntime_the_extra_is_named(monkeypatch, tmp_path):
-    path = hifigan(tmp_path / "v.onnx")
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(LockstepError, match=r"onnxruntime is not installed; pip install 'lockstep-tts\[onnx\]'"):
-        load(path)

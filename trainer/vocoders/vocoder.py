@@ -1,7 +1,6 @@
-"""Choice of the vocoder: that of an exported voice, Griffin-Lim, or another ONNX model for its log-mels."""
+"""Choice of the vocoder: the voice's own, that of the package for its mel profile, Griffin-Lim, or an ONNX file."""
 
 from collections.abc import Callable
-from importlib import util
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ VOCODER_FILE = "vocoder.onnx"
 
 
 def check_vocoder(name: str | None) -> None:
-    """Raise `LockstepError` for an invalid name, before heavy imports; None is the voice's own vocoder."""
+    """Raise `LockstepError` for an invalid name, before heavy imports; None is the default."""
     if name in (None, GRIFFIN_LIM):
         return
     if not name.startswith(_ONNX):
@@ -27,30 +26,35 @@ def check_vocoder(name: str | None) -> None:
         raise LockstepError("--vocoder", found=f"no such file: {name.removeprefix(_ONNX)}")
 
 
+def default_vocoder(profile: MelProfile, voice: Path | None = None) -> Path | None:
+    """Return the ONNX file in the folder `voice`, else that of the package for the profile; None if there is none."""
+    packaged = Path(__file__).with_name(f"{profile.name}.onnx")
+    own = [voice / VOCODER_FILE] if voice else []
+    return next((file for file in (*own, packaged) if file.is_file()), None)
+
+
 def make_vocoder(
     name: str | None, profile: MelProfile, warn: Callable[[str], None], *, voice: Path | None = None
 ) -> Vocoder:
     """Load the vocoder named by `--vocoder`.
 
     Args:
-        name: None for the one in the folder `voice`, or Griffin-Lim if it has none.
+        name: None for `default_vocoder`, or Griffin-Lim if there is none.
         profile: Mel profile of the voice.
-        warn: Gets a line about a vocoder that may not fit, or cannot be used.
+        warn: Gets a line about a vocoder that may not fit.
         voice: Folder of the voice.
 
     Raises:
         LockstepError: There is no such vocoder, or its model does not fit the profile.
     """
     check_vocoder(name)
-    if name is None and voice is not None and (own := voice / VOCODER_FILE).is_file():
-        if util.find_spec("onnxruntime"):
-            name = f"{_ONNX}{own}"
-        else:
-            warn(f"{own} needs onnxruntime (pip install 'lockstep-tts[onnx]'): Griffin-Lim makes the sound")
+    file = default_vocoder(profile, voice) if name is None else None
     if name not in (None, GRIFFIN_LIM):
-        from xtts.trainer.synth.vocoder.onnx_vocoder import OnnxVocoder
+        file = Path(name.removeprefix(_ONNX))
+    if file is not None:
+        from xtts.trainer.vocoders.onnx_vocoder import OnnxVocoder
 
-        return OnnxVocoder(Path(str(name).removeprefix(_ONNX)), profile, warn)
+        return OnnxVocoder(file, profile, warn)
     from xtts.shared.audio.griffin_lim import reconstruct
 
     return lambda mel: reconstruct(mel, profile)

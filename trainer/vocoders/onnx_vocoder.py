@@ -9,7 +9,7 @@ import numpy as np
 from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.onnx_file import open_session, read_file, refusals, short_message
+from xtts.trainer.system.onnx_file import open_session, read_file, refusals, short_message
 
 PROFILE_KEY = "mel_profile"
 """Metadata key of the mel profile's name."""
@@ -22,8 +22,8 @@ _FLOATS: dict[str, type[np.floating[Any]]] = {
     "tensor(double)": np.float64,
 }
 _PCM_16 = "tensor(int16)"
-_LARGEST_PEAK = 2.0
-"""Largest peak that is clipped: vocoders exceed full scale now and then, but beyond this it is another scale."""
+_LARGEST_PEAK = 1000.0
+"""Largest peak that is clipped: mels of a young model are loud; beyond this the scale is that of 16-bit integers."""
 _TRIAL_FRAMES = 40
 _LARGEST_FFT = 2**16
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xtts.shared.errors import LockstepError
 
 if TYPE_CHECKING:
-    import onnxruntime  # pyright: ignore[reportMissingImports]
+    import onnxruntime
 
 
 def read_file(path: Path) -> bytes:
@@ -24,13 +24,10 @@ def open_session(data: bytes, location: str, *, threads: int = 0) -> "onnxruntim
     Sizes may change from run to run, so no memory plan is kept for each.
 
     Raises:
-        LockstepError: At `location`, if onnxruntime is missing or refuses the model.
+        LockstepError: At `location`, if onnxruntime refuses the model.
     """
-    try:
-        import onnxruntime  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        found, fix = "onnxruntime is not installed", "pip install 'lockstep-tts[onnx]'"
-        raise LockstepError(location, found=found, fix=fix) from None
+    import onnxruntime
+
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # its errors come as exceptions too
     options.intra_op_num_threads = threads
@@ -44,7 +41,7 @@ def open_session(data: bytes, location: str, *, threads: int = 0) -> "onnxruntim
 @cache
 def refusals() -> tuple[type[Exception], ...]:
     """Exceptions of onnxruntime for a model that it cannot load or run; most have no common base class."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state  # pyright: ignore[reportMissingImports]
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     own = (kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
     return (OSError, RuntimeError, ValueError, MemoryError, *own)

@@ -1,0 +1,62 @@
+"""The voice that a run ends in: what `xtts-train` does after its last step, and `--finish`."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.cli import main
+from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.synth.engines import make_synthesizer
+from xtts.trainer.synth.finished_run import finish_run
+from xtts.trainer.synth.voice_source import open_source
+
+OPTIONS = SynthesisOptions(nfe=2, speed=4.0)
+
+
+@pytest.fixture(scope="session")
+def run_with_voice(moved_run, tmp_path_factory):
+    """A copy of the finished run, with its voice."""
+    run = shutil.copytree(moved_run, tmp_path_factory.mktemp("finished") / "run")
+    finish_run(run, Console(quiet=True))
+    return run
+
+
+def test_a_run_ends_in_a_folder_that_speaks_by_itself(run_with_voice):
+    voice = run_with_voice / "voice"
+    assert {"model.safetensors", "model.onnx", "vocoder.onnx", "tokenizer.json", "README.md"} <= {
+        file.name for file in voice.iterdir()
+    }
+    assert open_source(voice).run is None
+    ids = open_source(voice).voice.tokenizer.encode("hello there").ids
+    spoken = [
+        make_synthesizer(open_source(path), OPTIONS, None, pytest.fail).speak(ids, speaker=0, noise_key=0)[0]
+        for path in (voice, run_with_voice)  # of the run, too, without an export
+    ]
+    np.testing.assert_array_equal(*spoken)
+
+
+def test_the_card_of_that_folder_has_figures(run_with_voice):
+    report = json.loads((run_with_voice / "evaluation.json").read_text())
+    mcd = report["systems"]["synthesised"]["relative_mcd"]
+    assert f"| relative MCD | {mcd:.3f} |" in (run_with_voice / "voice" / "README.md").read_text()
+
+
+def test_another_checkpoint_does_not_speak_with_that_graph(run_with_voice):
+    newest, *others = sorted((run_with_voice / "checkpoints").iterdir(), key=lambda path: -int(path.name[5:]))
+    assert open_source(newest).graph == run_with_voice / "voice" / "model.onnx"
+    assert open_source(others[0]).graph is None
+
+
+def test_finish_replaces_an_earlier_voice_and_refuses_what_is_no_run(run_with_voice, call, tmp_path, monkeypatch):
+    finished = []
+    monkeypatch.setattr("xtts.trainer.synth.finished_run.finish_run", lambda path, console: finished.append(path))
+    assert call(main, "--finish", run_with_voice)[0] == 0
+    assert finished == [run_with_voice]
+    with pytest.raises(LockstepError, match="voice: an exported folder, expected a run folder"):
+        finish_run(run_with_voice / "voice", Console(quiet=True))
+    with pytest.raises(LockstepError, match="no checkpoint, expected a run folder"):
+        finish_run(tmp_path, Console(quiet=True))

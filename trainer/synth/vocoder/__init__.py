@@ -1,1 +1,0 @@
-"""From log-mel to waveform: Griffin-Lim, and published ONNX vocoders."""
