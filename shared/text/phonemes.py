@@ -57,7 +57,7 @@ _STAND_IN = "Kafaka"
 """Word that espeak-ng reads in place of given phonemes: every voice says it the same in any context."""
 _AS_TYPED = str.maketrans("g\u035c", "ɡ\u0361", "./‿")
 
-_TONAL = frozenset({"cmn", "yue", "vi", "hak", "shn"})
+TONAL = frozenset({"cmn", "yue", "vi", "hak", "shn"})
 """Voices whose phonemes end in tones; in IPA espeak-ng writes only one digit of a tone, and a 3 as a vowel."""
 _TONE, _TONE_ENDS = re.compile(r"[0-9]+$"), (*"0123456789ɜ",)
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -210,7 +210,7 @@ def _spoken_clauses(text: str, voice: str) -> list[tuple[str, str]]:
     """Return (text, its IPA) of every clause."""
     if voice == "en-us":
         return _clauses(text, voice, _PHONEMES_IPA)
-    if voice not in _TONAL:
+    if voice not in TONAL:
         return [(clause, _plain(words, voice)) for clause, words in _clauses(text, voice, _PHONEMES_IPA)]
     spoken = _clauses(text, voice, _PHONEMES_IPA | _BETWEEN_PHONEMES << 8)
     names = _clauses(text, voice, _PHONEMES_NAMES | _BETWEEN_PHONEMES << 8)

@@ -228,6 +228,7 @@ _FORMAT_OPTIONS = {
     "saved-model": ("nfe", "solver"),
     "safetensors": ("license_name", "evaluation", "about", "float16"),
     "onnx": ("nfe", "solver", "language", "speaker_wav", "float16"),
+    "piper": ("nfe", "solver", "language", "speaker_wav", "float16"),
 }
 """The options of `export` that belong to each format."""
 
@@ -238,7 +239,7 @@ _FORMAT_OPTIONS = {
 @click.option(
     "--format", "formats", type=click.Choice(list(_FORMAT_OPTIONS)), multiple=True, default=["saved-model"],
     help="Format: saved-model for TensorFlow, safetensors to speak and train on with Lockstep, onnx for onnxruntime "
-    "and sherpa-onnx. Repeat it for several in one folder.",
+    "and sherpa-onnx, piper for Piper and Home Assistant. Repeat it for several in one folder, all but piper.",
 )  # fmt: skip
 @_with_options("nfe", "solver")
 @click.option(
@@ -246,14 +247,14 @@ _FORMAT_OPTIONS = {
 )
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")
-@click.option("--float16", is_flag=True, help="Weights of 16 bits, half of the size; for safetensors and onnx.")
+@click.option("--float16", is_flag=True, help="Weights of 16 bits, half of the size; not for a SavedModel.")
 @click.option(
     "--language",
     metavar="CODE",
-    help="Language that an onnx graph of several speaks.  [default: an input of the graph]",
+    help="Language that a graph of several speaks.  [default: an input of an onnx graph; piper needs one]",
 )
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Recording that an onnx graph imitates, for models with voice latents.")  # fmt: skip
+              help="Recording that a graph imitates, for models with voice latents.")  # fmt: skip
 @click.option(
     "--vocoder", type=_PATH, metavar="FILE.onnx", help="Vocoder of the voice.  [default: the one that it speaks with]"
 )

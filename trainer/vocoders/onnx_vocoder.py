@@ -45,14 +45,14 @@ class OnnxVocoder:
         self._session = open_session(read_file(path), str(path))
         self._metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
         self._check_metadata(warn)
-        self._mel_input = self._find_input()
+        self.mel_input = self._find_input()
         self._outputs = self._find_outputs()
         self._stft = self._stft_settings() if len(self._outputs) == len(SPECTRUM) else None
         self(np.full((_TRIAL_FRAMES, profile.mel_channels), profile.silence, np.float32))
 
     def __call__(self, mel: np.ndarray) -> np.ndarray:
         """Turn a mel into samples."""
-        name, dtype, channels_first = self._mel_input
+        name, dtype, channels_first = self.mel_input
         batch = mel.T[None] if channels_first else mel[None]
         try:
             outputs = self._session.run(self._outputs, {name: np.ascontiguousarray(batch, dtype)})

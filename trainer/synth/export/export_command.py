@@ -1,4 +1,4 @@
-"""`xtts-synth export`: a SavedModel, weights to pass on and train on, an ONNX graph, or several in one folder."""
+"""`xtts-synth export`: a SavedModel, weights to pass on, an ONNX graph, several in one folder, or a Piper voice."""
 
 import json
 import os
@@ -15,13 +15,14 @@ from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.run.stored_model import StoredModel, open_model
 from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
+from xtts.trainer.synth.export.piper_voice import save_piper
 from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import check_folder
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.vocoders.vocoder import VOCODER_FILE, default_vocoder, make_vocoder
 
 PROFILE_FILE = "profile.json"
-SAVED_MODEL, SAFETENSORS, ONNX = "saved-model", "safetensors", "onnx"
+SAVED_MODEL, SAFETENSORS, ONNX, PIPER = "saved-model", "safetensors", "onnx", "piper"
 
 
 def export(
@@ -30,15 +31,20 @@ def export(
 ) -> None:  # fmt: skip
     """Write `out/` atomically: what the formats write, the vocoder, `tokenizer.json` and `profile.json`.
 
-    A run of a vocoder is written as `vocoder.onnx` alone.
+    A run of a vocoder is written as `vocoder.onnx` alone, a Piper voice as the files of `save_piper` alone.
 
     options: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; card: for
-    safetensors, onnx: for ONNX; vocoder: an ONNX file, None for `default_vocoder`.
+    safetensors, onnx: for ONNX and Piper; vocoder: an ONNX file, None for `default_vocoder`.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
     """
     check_folder(out, "OUT")
+    if PIPER in formats and len(set(formats)) > 1:
+        found = f"together with {' and '.join(sorted({*formats} - {PIPER}))}"
+        raise LockstepError(
+            "--format piper", found=found, expected="alone: Home Assistant takes each graph for a voice"
+        )
     if out.exists():
         raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
     partial, stored = out.with_name(f".{out.name}.{os.getpid()}.partial"), open_model(checkpoint)
@@ -50,8 +56,12 @@ def export(
             described = [save_vocoder(stored, partial / VOCODER_FILE)]
         else:
             source = open_source(checkpoint)
-            _copy_vocoder(source, vocoder, partial)
-            described = _write_voice(source, partial, out, options, formats=formats, card=card, onnx=onnx)
+            if PIPER in formats:
+                file, name = vocoder or default_vocoder(source.voice.mel_profile, checkpoint), out.resolve().name
+                described = [save_piper(source, partial, name, vocoder=file, synthesis=options, options=onnx)]
+            else:
+                _copy_vocoder(source, vocoder, partial)
+                described = _write_voice(source, partial, out, options, formats=formats, card=card, onnx=onnx)
         partial.rename(out)
     except OSError as error:
         raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None

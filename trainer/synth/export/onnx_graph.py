@@ -76,7 +76,7 @@ def convert_model(
     speak = tf.function(
         _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
     )
-    graph = _convert(speak)
+    graph = convert(speak)
     required = [entry for entry in graph.graph.input if entry.name not in defaults]
     del graph.graph.input[:]
     graph.graph.input.extend(required)
@@ -91,7 +91,7 @@ def vocoder_graph(vocoder: Vocoder) -> onnx.ModelProto:
     """
     profile = vocoder.profile
     mel = tf.TensorSpec([1, None, profile.mel_channels], tf.float32, "mel")
-    graph = _convert(tf.function(lambda mel: {"samples": vocoder.vocode(mel)}, input_signature=[mel]))
+    graph = convert(tf.function(lambda mel: {"samples": vocoder.vocode(mel)}, input_signature=[mel]))
     store_as_float16(graph)
     graph.producer_name, graph.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
     onnx.helper.set_model_props(graph, {PROFILE_KEY: profile.name, "sample_rate": str(profile.sample_rate)})
@@ -138,7 +138,7 @@ def _noise(noise: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
     return tf.concat([noise[:, :frames], drawn], axis=1)
 
 
-def _convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:
+def convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:
     """Convert a function with an input signature to a graph; `LockstepError` if that fails."""
     import tf2onnx
 
