@@ -1,1 +1,1 @@
-"""`xtts-synth export`: SavedModel, safetensors with a model card, ONNX."""
+"""`xtts-synth export`: SavedModel, safetensors with a model card, ONNX, Piper."""

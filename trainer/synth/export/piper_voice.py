@@ -22,11 +22,10 @@ from xtts.trainer.vocoders.onnx_vocoder import OnnxVocoder
 if TYPE_CHECKING:
     import onnx
 
-Pair = tuple[str, str]
 _LOCATION = "--format piper"
 _PAD = "_"
-_GLIDES: dict[Pair, Pair] = {(vowel, "ʲ"): (vowel, _PAD) for vowel in "iɪː"}
-_TAPS: dict[Pair, Pair] = {(stop, "r"): (stop, "ɾ") for stop in "bdɡkpt"}
+_GLIDES = {f"{vowel}ʲ": f"{vowel}{_PAD}" for vowel in "iɪː"}
+_TAPS = {f"{stop}r": f"{stop}ɾ" for stop in "bdɡkpt"}
 """Pairs that Piper's espeak-ng writes in another way than that of the extra `phonemes`; the taps are German."""
 
 
@@ -50,21 +49,17 @@ def save_piper(
     from xtts.trainer.synth.export.onnx_graph import store_as_float16
     from xtts.trainer.synth.export.piper_graph import join_graphs, token_graph
 
-    graphs = onnx.load_from_string(model), _read_vocoder(vocoder)
+    graphs = onnx.load_from_string(model), read_vocoder(vocoder)
     if options.float16:
         store_as_float16(graphs[1])
-    tokenizer = source.voice.tokenizer
-    rules = pair_rules(tokenizer, language)
-    ids = phoneme_ids(tokenizer, language, rules)
-    numbers = {(ids[a], ids[b]): (ids[c], ids[d]) for (a, b), (c, d) in rules.items()}
-    voice = join_graphs(token_graph(tokenizer, numbers), *graphs, channels_first=mel_input.channels_first)
+    ids, rules = piper_phonemes(source.voice.tokenizer, language)
+    voice = join_graphs(token_graph(source.voice.tokenizer, rules), *graphs, channels_first=mel_input.channels_first)
     voice.producer_name, voice.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
-    config = piper_config(source, ids, language=language, synthesis=synthesis)
     onnx.helper.set_model_props(voice, _sherpa_metadata(source, language))
-    (folder / f"{name}.onnx").write_bytes(_try_voice(voice, ids))
-    text = json.dumps(config, indent=1, ensure_ascii=False) + "\n"
-    (folder / f"{name}.onnx.json").write_text(text, encoding="utf-8")
+    config = _piper_config(source, ids, language=language, temperature=synthesis.temperature)
     tokens = "".join(f"{phoneme} {i}\n" for phoneme, i in ids.items())
+    (folder / f"{name}.onnx").write_bytes(_try_voice(voice, ids))
+    (folder / f"{name}.onnx.json").write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / TOKENS_FILE).write_text(tokens, encoding="utf-8")
     return (
         f"a Piper voice, {name}.onnx and {name}.onnx.json: {find_language(language).name}, {synthesis.nfe} evaluations"
@@ -73,75 +68,66 @@ def save_piper(
 
 def _language(source: Source, chosen: str | None) -> str:
     """Return the one language of the voice; `LockstepError` where Piper's phonemes do not suffice for it."""
-    kind = source.voice.tokenizer.kind
-    if kind != "phonemes":
+    if (kind := source.voice.tokenizer.kind) != "phonemes":
         raise LockstepError(_LOCATION, found=f"a voice that reads {kind}", expected="one of text.tokenizer=phonemes")
     if chosen is None and len(source.languages) > 1:
         expected = f"{' or '.join(source.languages)}: a Piper voice speaks one language"
         raise LockstepError("--language", found="missing", expected=expected)
-    language = source.language(chosen)
-    if find_language(language).voice in TONAL:
-        found = f"{find_language(language).name}, whose tones are missing from Piper's phonemes"
+    language = find_language(source.language(chosen))
+    if language.voice in TONAL:
+        found = f"{language.name}, whose tones are missing from Piper's phonemes"
         raise LockstepError(_LOCATION, found=found, expected="a language without tones", fix="--format onnx")
-    return language
+    return language.code
 
 
-def _read_vocoder(path: Path) -> "onnx.ModelProto":
-    """Read a vocoder from mel to samples, in the opset of our graphs."""
+def read_vocoder(path: Path) -> "onnx.ModelProto":
+    """Read a vocoder from mel to samples, in the opset of our graphs; `LockstepError` for others."""
     import onnx
 
     from xtts.trainer.synth.export.onnx_graph import OPSET
 
     model = onnx.load(path)
-    types = {entry.type.tensor_type.elem_type for entry in (*model.graph.input, *model.graph.output)}
-    if len(model.graph.output) > 1 or types != {onnx.TensorProto.FLOAT}:
-        found = "a spectrum" if len(model.graph.output) > 1 else "samples or a mel of another type"
+    types = [entry.type.tensor_type.elem_type for entry in (*model.graph.input, *model.graph.output)]
+    if types != [onnx.TensorProto.FLOAT] * 2:
+        found = "other inputs or outputs, such as a spectrum or int16"
         raise LockstepError(str(path), found=found, expected="a vocoder from a float32 mel to float32 samples")
-    if all(entry.version != OPSET for entry in model.opset_import if not entry.domain):
-        try:
-            model = onnx.version_converter.convert_version(model, OPSET)
-        except (RuntimeError, ValueError) as error:
-            found = f"cannot be converted to opset {OPSET} ({short_message(error)})"
-            raise LockstepError(str(path), found=found, expected="a vocoder of that opset") from None
-    return model
+    opset = next(entry.version for entry in model.opset_import if not entry.domain)
+    try:
+        return model if opset == OPSET else onnx.version_converter.convert_version(model, OPSET)
+    except (RuntimeError, ValueError) as error:
+        found = f"cannot be converted to opset {OPSET} ({short_message(error)})"
+        raise LockstepError(str(path), found=found, expected="a vocoder of that opset") from None
 
 
-def pair_rules(tokenizer: Tokenizer, language: str) -> dict[Pair, Pair]:
-    """Pairs of phonemes and what to speak in their place.
+def piper_phonemes(
+    tokenizer: Tokenizer, language: str
+) -> tuple[dict[str, int], dict[tuple[int, int], tuple[int, int]]]:
+    """Return (the ids of Piper's phonemes, pairs of ids and what to speak in their place).
 
-    Piper takes letters and their marks apart (NFD), such as ç, and has an espeak-ng of its own.
-    """
-    apart = {symbol: unicodedata.normalize("NFD", symbol) for symbol in tokenizer.symbols}
-    marked = {(pair[0], pair[1]): (symbol, _PAD) for symbol, pair in apart.items() if len(symbol) == 1 < len(pair)}
-    return marked | _GLIDES | (_TAPS if language == "de" else {})
-
-
-def phoneme_ids(tokenizer: Tokenizer, language: str, rules: dict[Pair, Pair]) -> dict[str, int]:
-    """Ids of Piper's phonemes: tokens, and from `tokenizer.size` on letters and marks that only `rules` know.
-
-    Piper leaves out phonemes that have none. Outside English `-` is no mark of a sentence, but a sign of espeak-ng's.
+    Piper takes letters and their marks apart (NFD), such as ç. Letters and marks without a token have ids from
+    `tokenizer.size` on; phonemes without an id are left out by Piper. Outside English `-` is a sign of espeak-ng's.
     """
     table = {symbol: i for i, symbol in enumerate(tokenizer.symbols)}
-    ids = {_PAD: table[PAD], "^": table[START], "$": table[END]}
+    ids = {_PAD: table[PAD], "^": table[START], "$": table[END], "g": table["ɡ"]}  # g: as typed in [[ ]]
     ids |= {symbol: i for symbol, i in table.items() if symbol not in SPECIAL and (symbol != "-" or language == "en")}
-    ids["g"] = table["ɡ"]  # as typed in [[ ]]
-    for phoneme in (phoneme for pair in rules for phoneme in pair if phoneme not in table):
-        ids.setdefault(phoneme, max(tokenizer.size, *(i + 1 for i in ids.values())))
-    return ids
+    apart = {symbol: unicodedata.normalize("NFD", symbol) for symbol in ids}
+    pairs = {pair: f"{symbol}{_PAD}" for symbol, pair in apart.items() if len(pair) == 2}
+    lacking = sorted({*"".join(pairs)} - {*ids})
+    ids |= {phoneme: i for i, phoneme in enumerate(lacking, tokenizer.size)}
+    pairs |= _GLIDES | (_TAPS if language == "de" else {})
+    return ids, {(ids[a[0]], ids[a[1]]): (ids[b[0]], ids[b[1]]) for a, b in pairs.items()}
 
 
-def piper_config(
-    source: Source, ids: dict[str, int], *, language: str, synthesis: SynthesisOptions
-) -> dict[str, object]:
-    """Content of `NAME.onnx.json`; without a name of the voice, which is that of the file."""
-    profile, speakers = source.voice.mel_profile, source.speakers
+def _piper_config(source: Source, ids: dict[str, int], *, language: str, temperature: float) -> dict[str, object]:
+    """Content of `NAME.onnx.json`; the voice has the name of its file."""
+    speakers = source.speakers
     return {
-        "audio": {"sample_rate": profile.sample_rate},
-        "hop_length": profile.hop_samples,
+        "audio": {"sample_rate": source.voice.mel_profile.sample_rate},
+        "hop_length": source.voice.mel_profile.hop_samples,
         "language": {"code": language},
         "espeak": {"voice": find_language(language).voice},
         "phoneme_type": "espeak",
-        "inference": {"noise_scale": synthesis.temperature, "length_scale": 1.0, "noise_w": 0.0},
+        "inference": {"noise_scale": temperature, "length_scale": 1.0, "noise_w": 0.0},
         "num_symbols": max(ids.values()) + 1,
         "num_speakers": max(len(speakers), 1),
         "speaker_id_map": {speaker: row for row, speaker in enumerate(speakers) if len(speakers) > 1},
@@ -165,13 +151,11 @@ def _sherpa_metadata(source: Source, language: str) -> dict[str, str]:
 def _try_voice(voice: "onnx.ModelProto", ids: dict[str, int]) -> bytes:
     """Serialize a voice and have it speak a vowel."""
     data: bytes = voice.SerializeToString()
-    session = open_session(data, _LOCATION)
     given = {
-        "input": np.array([[ids[phoneme] for phoneme in "^_a_$"]], np.int64),
-        "input_lengths": np.array([5], np.int64),
-        "scales": np.array([0.5, 1.0, 0.0], np.float32),
-        "sid": np.zeros([1], np.int64),
-    }
+        "input": np.array([[ids[phoneme] for phoneme in "^_a_$"]], np.int64), "input_lengths": np.array([5], np.int64),
+        "scales": np.array([0.5, 1.0, 0.0], np.float32), "sid": np.zeros([1], np.int64),
+    }  # fmt: skip
+    session = open_session(data, _LOCATION)
     try:
         session.run(None, {entry.name: given[entry.name] for entry in session.get_inputs()})
     except refusals() as error:
