@@ -2,7 +2,7 @@
 
 CONFIG ?= tiny
 GPU ?=
-CLIPS ?= 1250
+CLIPS ?= 400
 LANGUAGE ?=
 CACHE ?= features$(if $(LANGUAGE),-$(LANGUAGE))
 PYTHON ?= python3
@@ -44,8 +44,8 @@ help:
 	@echo "                DATA=corpora.yaml: several corpora in one cache, see docs/corpus.md"
 	@echo "                LANGUAGE=fa (de, ru, ...): for a corpus in that language, in features-fa/"
 	@echo "                BUILD_ARGS='--columns id=0,text=1': further options of xtts-precompute build"
-	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run"
-	@echo "make app [CKPT=runs/NAME]       a page to try the newest run, and a server as OpenAI's clients expect it"
+	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run, or our voice"
+	@echo "make app [CKPT=runs/NAME]       the same on a page, and a server as OpenAI's clients expect it"
 	@echo "make verify     check the cache"
 	@echo "make test       the tests, in ten minutes on two cores      make test-long  the long ones"
 	@echo "make check      ruff, mypy, pyright, layering, wheel contents"
@@ -121,12 +121,14 @@ check: $(READY_DEV)
 wheel-check: $(READY_DEV)
 	$(BIN)/python tests/wheel_check.py
 
-# CKPT: a run folder or one checkpoint; without it the run that was trained last.
+# CKPT: a run folder, a checkpoint or a voice; without it the run that was trained last, or our voice if there is none.
+VOICE_ARGS = $(if $(CKPT),--ckpt '$(CKPT)',$(if $(wildcard runs/*/checkpoints),,--ckpt voices/base))
+
 synth: $(READY)
-	$(BIN)/xtts-synth $(if $(CKPT),--ckpt '$(CKPT)') -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
+	$(BIN)/xtts-synth $(VOICE_ARGS) -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
 
 app: $(READY)
-	$(BIN)/xtts-synth serve $(if $(CKPT),--ckpt '$(CKPT)') --open $(APP_ARGS)
+	$(BIN)/xtts-synth serve $(VOICE_ARGS) --open $(APP_ARGS)
 
 # Every benchmark, ratios first; BENCH_ARGS= runs them at full size.
 bench: $(READY_DEV)

@@ -29,7 +29,7 @@ def make(tmp_path):
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     for name in (".ready", ".ready-dev"):
         (tmp_path / ".venv" / name).touch()
-    for name in ("xtts-precompute", "xtts-train"):
+    for name in ("xtts-precompute", "xtts-train", "xtts-synth"):
         path = tmp_path / ".venv" / "bin" / name
         path.write_text(STAND_IN)
         path.chmod(0o755)
@@ -44,7 +44,7 @@ def make(tmp_path):
 
 
 def test_from_nothing_train_speaks_a_corpus_builds_and_trains_and_takes_a_cache_that_is_there(make):
-    assert make("train")[0] == ["xtts-precompute sample-corpus sample-corpus --clips 1250 --seed 0", SAMPLE, TRAIN]
+    assert make("train")[0] == ["xtts-precompute sample-corpus sample-corpus --clips 400 --seed 0", SAMPLE, TRAIN]
     assert make("train")[0] == [TRAIN]
     assert make("features")[0] == [SAMPLE]
 
@@ -57,6 +57,13 @@ def test_with_data_train_brings_the_cache_up_to_date_first(make, tmp_path):
     assert make("train", f"DATA={corpus}")[0] == [own, TRAIN]
     train = "xtts-train --config normal --config gpu/rtx4090 --cache features --resume --steps 9"
     assert make("train", "CONFIG=normal", "GPU=rtx4090", "TRAIN_ARGS=--steps 9")[0] == [train]
+
+
+def test_our_voice_speaks_until_there_is_a_run(make, tmp_path):
+    assert make("app")[0] == ["xtts-synth serve --ckpt voices/base --open"]
+    (tmp_path / "runs" / "own" / "checkpoints").mkdir(parents=True)
+    assert make("app")[0] == ["xtts-synth serve --open"]
+    assert make("synth", "CKPT=other", "TEXT=Hello.")[0] == ["xtts-synth --ckpt other -o out.wav -- Hello."]
 
 
 def test_a_half_built_cache_of_another_corpus_is_not_filled_with_the_sample_corpus(make, tmp_path):

@@ -57,10 +57,11 @@ def clips(tokens=10, frames=40):
 
 def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None, language=None):
     sums = model.loss_sums(
-        ids, mel, token_length, mel_length, random=RandomInputs(noise, time, dropout_seed),
+        tokens=ids, mel=mel, token_length=token_length, mel_length=mel_length,
+        random=RandomInputs(noise, time, dropout_seed),
         conditioning=Conditioning(speaker=speaker, language=language),
     )  # fmt: skip
-    counts = model.loss_counts(token_length, mel_length, speaker)
+    counts = model.loss_counts(token_length=token_length, mel_length=mel_length, speaker=speaker)
     return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)
 
 

@@ -92,13 +92,15 @@ class AcousticObjective:
         """See `Objective`."""
         clips = cast(Batch, batch)
         conditioning = Conditioning(speaker=clips.speaker, language=clips.language)
-        return self.model.loss_sums(*clips[:4], random=RandomInputs(*random), conditioning=conditioning)
+        return self.model.loss_sums(**clips.sequences, random=RandomInputs(*random), conditioning=conditioning)
 
     def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
         """See `Objective`."""
         clips = cast(Batch, batch)
-        lengths = clips.token_length, clips.mel_length, clips.speaker
-        return self.model.loss_counts(*lengths, micro_batches=micro_batches, least=least)
+        return self.model.loss_counts(
+            token_length=clips.token_length, mel_length=clips.mel_length, speaker=clips.speaker,
+            micro_batches=micro_batches, least=least,
+        )  # fmt: skip
 
     def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
         """See `Objective`."""
@@ -108,7 +110,7 @@ class AcousticObjective:
         """See `Objective`."""
         rows, mel = cast(Batch, batch), batch.mel
         conditioning = Conditioning(speaker=rows.speaker, language=rows.language)
-        aligned = self.model.align_clips(*rows[:4], dropout_seed=None, conditioning=conditioning)
+        aligned = self.model.align_clips(**rows.sequences, dropout_seed=None, conditioning=conditioning)
         place, key = spread_times(clips), _key(seed, _VALIDATION, bucket)
 
         def add(i: tf.Tensor, flow: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -148,7 +148,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return apply_mask((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, frame_mask)
 
     def align(
-        self, tokens: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor, *,
+        self, *, tokens: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor,
         conditioning: Conditioning = NO_CONDITIONING,
     ) -> tf.Tensor:  # fmt: skip
         """Align recordings with their texts: frames of each token, int32[B, L]; arguments as in `align_clips`."""
@@ -159,7 +159,7 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return search_durations(gaussian_scores(mean, target), token_length, mel_length)
 
     def loss_counts(
-        self, token_length: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None = None, *,
+        self, *, token_length: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None = None,
         micro_batches: int = 1, least: float = 1.0,
     ) -> dict[str, tf.Tensor]:  # fmt: skip
         """Count the values in each sum of `loss_sums` over a batch: float32[] each.
@@ -180,11 +180,11 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
 
     def loss_sums(
         self,
+        *,
         tokens: tf.Tensor,
         mel: tf.Tensor,
         token_length: tf.Tensor,
         mel_length: tf.Tensor,
-        *,
         random: RandomInputs,
         conditioning: Conditioning = NO_CONDITIONING,
     ) -> dict[str, tf.Tensor]:
@@ -195,18 +195,19 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
         """
         aligned = self.align_clips(
-            tokens, mel, token_length, mel_length, dropout_seed=random.dropout, conditioning=conditioning
-        )
+            tokens=tokens, mel=mel, token_length=token_length, mel_length=mel_length,
+            dropout_seed=random.dropout, conditioning=conditioning,
+        )  # fmt: skip
         flow = self.flow_loss(aligned, random.noise, random.time)
         return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
 
     def align_clips(
         self,
+        *,
         tokens: tf.Tensor,
         mel: tf.Tensor,
         token_length: tf.Tensor,
         mel_length: tf.Tensor,
-        *,
         dropout_seed: tf.Tensor | None,
         conditioning: Conditioning = NO_CONDITIONING,
     ) -> AlignedClips:

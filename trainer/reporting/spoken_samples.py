@@ -144,9 +144,9 @@ class SpokenSamples:
     def _generate(self, *parts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
         batch = Batch(*parts)
-        tokens, recorded, token_length, mel_length = batch[:4]
+        recorded, mel_length = batch.mel, batch.mel_length
         conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
-        durations = self.model.align(tokens, recorded, token_length, mel_length, conditioning=conditioning)
+        durations = self.model.align(**batch.sequences, conditioning=conditioning)
         if self.model.reference is not None:  # as in `xtts-synth evaluate`: its own recording would leak the content
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
             others = [another_recording(self.clips, place) for place in range(len(self.clips))]
@@ -154,8 +154,8 @@ class SpokenSamples:
             conditioning = conditioning._replace(voice=voice)
         noise = tf.random.stateless_normal(recorded.shape, [DEFAULT_OPTIONS.seed, 0])
         mel, frames, _ = self.model.generate(
-            tokens,
-            token_length,
+            batch.tokens,
+            batch.token_length,
             noise=noise,
             schedule=tf.constant(DEFAULT_OPTIONS.schedule),
             temperature=tf.constant(DEFAULT_OPTIONS.temperature),

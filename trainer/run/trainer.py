@@ -241,6 +241,8 @@ def _train(trainer: Trainer) -> bool:
     finally:
         trainer.reporter.close()
     if stop:
-        trainer.reporter.say(f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}")
-        trainer.reporter.say(f"or export its voice as it is: xtts-train --finish {folder}")
+        trainer.reporter.say(
+            f"{stop[0]}: saved step {trainer.step}; continue with: xtts-train --resume {folder}, or export its voice "
+            f"with: xtts-train --finish {folder}"
+        )
     return not stop

@@ -95,7 +95,7 @@ def voice_mels(source: Source, cache: Path, options: SynthesisOptions) -> dict[s
         batch = Batch(*parts)
         conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
         target = model.normalise(batch.mel, length_mask(batch.mel_length, batch.mel.shape[1]))
-        durations = model.align(*batch[:4], conditioning=conditioning)
+        durations = model.align(**batch.sequences, conditioning=conditioning)
         valid = length_mask(batch.token_length, batch.tokens.shape[1])
         timed = TimedTokens(*model.encode(batch.tokens, valid, conditioning, None), durations)
         seed = tf.stack([tf.constant(options.seed), number])

@@ -91,8 +91,8 @@ def test_no_leaked_frame_is_scored(monkeypatch, seed):
         with tf.GradientTape() as tape:
             tape.watch(mel)
             sums = model.loss_sums(
-                ids, mel, token_length, mel_length, random=RandomInputs(noise, tf.zeros([4]), seed),
-                conditioning=Conditioning(speaker=tf.range(4)),
+                tokens=ids, mel=mel, token_length=token_length, mel_length=mel_length,
+                random=RandomInputs(noise, tf.zeros([4]), seed), conditioning=Conditioning(speaker=tf.range(4)),
             )  # fmt: skip
             loss = tf.reduce_sum(sums["prior"]) + tf.reduce_sum(sums["flow"])
         return tf.reduce_max(tf.abs(tape.gradient(loss, mel)), axis=2).numpy()
@@ -128,10 +128,12 @@ def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     for rows in np.split(np.arange(8), parts):
         micro = [part if part is None else tf.gather(part, rows) for part in (mel, length, speaker)]
         tokens, token_length = tf.ones([len(rows), 3], tf.int32), tf.fill([len(rows)], 3)
-        clips = model.align_clips(tokens, micro[0], token_length, micro[1], dropout_seed=seed,
-                                  conditioning=Conditioning(speaker=micro[2]))  # fmt: skip
+        clips = model.align_clips(
+            tokens=tokens, mel=micro[0], token_length=token_length, mel_length=micro[1], dropout_seed=seed,
+            conditioning=Conditioning(speaker=micro[2]),
+        )  # fmt: skip
         scored += int(tf.reduce_sum(tf.cast(clips.scored, tf.int32)))
-    count = model.loss_counts(tf.fill([8], 3), length, speaker, micro_batches=parts)
+    count = model.loss_counts(token_length=tf.fill([8], 3), mel_length=length, speaker=speaker, micro_batches=parts)
     assert count["flow"] == count["prior"] == scored * CHANNELS
     assert count["duration"] == 24
 
