@@ -28,7 +28,13 @@ PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "scipy", "librosa", 
 
 
 def main() -> None:
-    options = parse_arguments()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="less of everything: indicative, under ten minutes")
+    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
+    parser.add_argument("--readme", action="store_true", help="write README and docs from --out, measure nothing")
+    parser.add_argument("--out", type=Path, help="the JSON file")
+    options = parser.parse_args()
+    options.out = options.out or (RESULTS if options.readme else ROOT / "build/benchmark/results.json")
     if options.readme:
         return publish(options.out)
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -40,18 +46,6 @@ def main() -> None:
     print("\n".join(bench_lines(figures)))
     print(f"\n{sum(figures['seconds'].values()):,} s in all")
     print(f"all figures: {options.out}, {options.out.with_suffix('.md')}; pictures: {options.out.parent}/*.svg")
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="less of everything: indicative, under ten minutes")
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
-    parser.add_argument("--readme", action="store_true", help="write README and docs from --out, measure nothing")
-    parser.add_argument("--out", type=Path, help="the JSON file")
-    options = parser.parse_args()
-    if options.out is None:
-        options.out = RESULTS if options.readme else ROOT / "build/benchmark/results.json"
-    return options
 
 
 def publish(file: Path) -> None:
@@ -75,7 +69,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         figures = with_others(json.loads(options.out.read_text(encoding="utf-8")), figures)
     for name in options.only:
         file, began = options.out.with_name(f"{name}.json"), time.perf_counter()
-        done = subprocess.run(benchmark_line(name, file, options), stdout=subprocess.DEVNULL)
+        line = [sys.executable, Path(__file__).with_name(f"{name}.py"), "--out", file, *["--quick"] * options.quick]
+        done = subprocess.run(line, stdout=subprocess.DEVNULL)
         if done.returncode:
             sys.exit(f"benchmarks/{name}.py failed with exit code {done.returncode}")
         figures[name] = json.loads(file.read_text(encoding="utf-8"))
@@ -94,12 +89,6 @@ def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]
         sys.exit("--out has figures of a quick run beside full ones; give another file")
     installed = {package: version for package, version in fresh["machine"]["versions"].items() if version}
     return fresh | stored | {"machine": fresh["machine"] | {"versions": stored["machine"]["versions"] | installed}}
-
-
-def benchmark_line(name: str, file: Path, options: argparse.Namespace) -> list[str]:
-    """Command line of one benchmark that writes its figures into `file`."""
-    line = [sys.executable, str(Path(__file__).with_name(f"{name}.py")), "--out", str(file)]
-    return line + ["--quick"] * options.quick
 
 
 if __name__ == "__main__":

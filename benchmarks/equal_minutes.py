@@ -6,13 +6,10 @@
 
 Each variant is first timed, in turns with the others, in two short runs; minutes over the time of a step are its steps,
 so that the schedule of the learning rate ends with the minutes. Then every seed of every variant trains and is
-evaluated as by `xtts-synth evaluate`. Nothing else should run meanwhile. Steps and runs that are in --work already are
-taken from there: an interrupted benchmark goes on, and a variant can be added later. A setting `init-from=DIR` is the
-command's --init-from. With --steps every variant trains for so many steps, and nothing is timed. With --asr the
-sentences are judged, too, as by `xtts-synth evaluate --judge`.
-
-The table has the mean over the seeds and, with several, the standard deviation after ±. Runs of other variants, steps
-or seeds that --out has already stay in it, so that the table may be of several calls.
+evaluated as by `xtts-synth evaluate`. Nothing else should run meanwhile. What is in --work is taken from there: an
+interrupted benchmark goes on, and a variant can be added later. A setting `init-from=DIR` is the command's --init-from.
+With --steps nothing is timed. With --asr the sentences are judged, too. The table has the mean over the seeds and, with
+several, the standard deviation after ±; runs that --out has already stay in it.
 """
 
 import argparse
@@ -44,7 +41,21 @@ Means = dict[str, float]
 
 
 def main() -> None:
-    options = parse_arguments()
+    parser = program_parser(__doc__, QUICK)
+    parser.add_argument("variants", nargs="+", type=lambda text: text.partition(":"), metavar="NAME[:KEY=VALUE;...]")
+    parser.add_argument("--minutes", type=float)
+    parser.add_argument("--steps", type=int, help="of every variant, instead of minutes")
+    parser.add_argument("--seeds", type=int, nargs="+")
+    parser.add_argument("--timed-steps", type=int, help="length of a run that times a variant")
+    parser.add_argument("--limit", type=int, help="most held-out sentences to speak")
+    parser.add_argument("--cache", type=Path, default=Path("features"))
+    parser.add_argument("--config", default="tiny")
+    parser.add_argument("--temperature", type=float, default=SynthesisOptions().temperature,
+                        help="of the noise of the sentences that are judged")  # fmt: skip
+    parser.add_argument("--nfe", type=int, default=SynthesisOptions().nfe, help="evaluations of the decoder for them")
+    parser.add_argument("--asr", help="have them judged, with this Whisper")
+    parser.add_argument("--work", type=Path, default=Path("build/equal-minutes"), help="folder of the runs")
+    options = parse(parser, full=FULL, quick=QUICK)
     asked = {name: settings.split(";") if settings else [] for name, _, settings in options.variants}
     seconds = {} if options.steps else time_variants(asked, options)
     runs = []
@@ -57,11 +68,9 @@ def main() -> None:
             runs.append(about | {"settings": " ".join(settings), "seed": seed, "figures": figures})
     runs = merged(runs, options.out)
     rows = rows_of(runs)
-    floor_rows = [
-        {"variant": name} | {key: shown([value]) for key, value in means.items()} for name, means in floors.items()
-    ]
+    known = ({"variant": name} | {key: shown([means[key]]) for key in means} for name, means in floors.items())
     section = {"title": "held-out sentences", "config": options.config, **machine(["tensorflow"])}
-    section |= {"table": [*rows, *(dict.fromkeys(rows[0]) | row for row in floor_rows)]}
+    section |= {"table": [*rows, *(dict.fromkeys(rows[0]) | row for row in known)]}
     report(section_lines("equal minutes", section), section | {"runs": runs}, options.out)
 
 
@@ -79,27 +88,8 @@ def rows_of(runs: Sequence[Run]) -> list[dict[str, object]]:
     return [
         {"variant": name, "seeds": len(found), "parameters": found[0]["parameters"], "steps": steps}
         | {key: shown([run["figures"][key] for run in found]) for key in found[0]["figures"]}
-        | {"settings": found[0]["settings"]}
-        for (name, steps), found in seeds.items()
-    ]
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = program_parser(__doc__, QUICK)
-    parser.add_argument("variants", nargs="+", type=lambda text: text.partition(":"), metavar="NAME[:KEY=VALUE;...]")
-    parser.add_argument("--minutes", type=float)
-    parser.add_argument("--steps", type=int, help="of every variant, instead of minutes")
-    parser.add_argument("--seeds", type=int, nargs="+")
-    parser.add_argument("--timed-steps", type=int, help="length of a run that times a variant")
-    parser.add_argument("--limit", type=int, help="most held-out sentences to speak")
-    parser.add_argument("--cache", type=Path, default=Path("features"))
-    parser.add_argument("--config", default="tiny")
-    parser.add_argument("--temperature", type=float, default=SynthesisOptions().temperature,
-                        help="of the noise of the sentences that are judged")  # fmt: skip
-    parser.add_argument("--nfe", type=int, default=SynthesisOptions().nfe, help="evaluations of the decoder for them")
-    parser.add_argument("--asr", help="have them judged, with this Whisper")
-    parser.add_argument("--work", type=Path, default=Path("build/equal-minutes"), help="folder of the runs")
-    return parse(parser, full=FULL, quick=QUICK)
+        | {"settings": found[0]["settings"]} for (name, steps), found in seeds.items()
+    ]  # fmt: skip
 
 
 def time_variants(variants: Mapping[str, Sequence[str]], options: argparse.Namespace) -> dict[str, float]:
@@ -136,11 +126,8 @@ def train(
 
 
 def folder(name: str, seed: int, options: argparse.Namespace) -> Path:
-    return Path(options.work / f"{name}-{length(options).replace(' ', '-')}-seed-{seed}")
-
-
-def length(options: argparse.Namespace) -> str:
-    return f"{options.steps} steps" if options.steps else f"{options.minutes:g} minutes"
+    length = f"{options.steps}-steps" if options.steps else f"{options.minutes:g}-minutes"
+    return Path(options.work / f"{name}-{length}-seed-{seed}")
 
 
 def run_training(settings: Sequence[str], run: Path, seed: int, steps: int, options: argparse.Namespace) -> None:

@@ -41,12 +41,6 @@ SHORTEST = 0.85
 
 
 def main() -> None:
-    options = parse_arguments()
-    options.out.mkdir(parents=True, exist_ok=True)
-    print("\n".join(table_lines([export(size, options) for size in options.sizes])))
-
-
-def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sizes", nargs="+", default=SIZES, metavar="SIZE", help="files of configs/")
     parser.add_argument("--config", nargs="+", default=(), metavar="OVERLAY", help="applied to each, as gpu/h200")
@@ -55,7 +49,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--frames", type=int, default=LONGEST[1], help="T")
     parser.add_argument("--out", type=Path, default=Path("build/hlo"))
     parser.add_argument("--kernels", action="store_true", help="compile, and count loops and kernels")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    print("\n".join(table_lines([export(size, options) for size in options.sizes])))
 
 
 def export(size: str, options: argparse.Namespace) -> dict[str, object]:
@@ -84,13 +80,10 @@ def make_batch(config: Config, clips: int, tokens: int, frames: int) -> tuple[Ba
     """(NumPy arrays, signature) of B clips with lengths evenly spread over the upper part of the shape."""
     channels = mel_profile(config.audio.profile).mel_channels
     random, share = np.random.default_rng(0), np.linspace(SHORTEST, 1.0, clips)
-    batch = Batch(
-        random.integers(2, len(CHARACTERS), (clips, tokens), np.int32),
-        random.normal(-5.0, 2.0, (clips, frames, channels)).astype(config.shards.mel_dtype),
-        (share * tokens).astype(np.int32),
-        (share * frames).astype(np.int32),
-        *np.zeros([2, clips], np.int32),
-    )
+    texts = random.integers(2, len(CHARACTERS), (clips, tokens), np.int32)
+    mel = random.normal(-5.0, 2.0, (clips, frames, channels)).astype(config.shards.mel_dtype)
+    lengths = ((share * longest).astype(np.int32) for longest in (tokens, frames))
+    batch = Batch(texts, mel, *lengths, *np.zeros([2, clips], np.int32))
     return batch, make_signature(tokens, frames, clips, mel=config.shards.mel_dtype, channels=channels)
 
 
@@ -105,9 +98,8 @@ def locked_step(
     )  # fmt: skip
     optimizer = make_optimizer(model.trainable_variables, training)
     typical = float(batch.mel_length.sum()), float(batch.token_length.sum())
-    steps = Steps(
-        AcousticObjective(model), optimizer, training, tf.Variable(0, dtype=tf.int64, trainable=False), typical=typical
-    )
+    counter = tf.Variable(0, dtype=tf.int64, trainable=False)
+    steps = Steps(AcousticObjective(model), optimizer, training, counter, typical=typical)
     steps.trace({0: signature})
     step = tf.function(
         lambda *parts: steps.train(0, Batch(*parts), training.learning_rate), input_signature=signature,

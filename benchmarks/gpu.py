@@ -46,7 +46,16 @@ COLUMNS = ("step_seconds", "input_wait_share", "outside_share", "useful_frames",
 
 
 def main() -> None:
-    options = parse_arguments()
+    parser = program_parser(__doc__, QUICK)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
+    parser.add_argument("--sizes", nargs="+", metavar="SIZE", help="files of configs/, of compile and step")
+    parser.add_argument("--size", help="of precision and training")
+    parser.add_argument("--config", nargs="+", default=[], metavar="OVERLAY", help="applied to each size, as gpu/h200")
+    parser.add_argument("--clips", type=int, help="of a step  [default: the configuration's batch]")
+    parser.add_argument("--data", type=Path, help="a corpus to train on  [default: the sample corpus]")
+    parser.add_argument("--minutes", type=float, help="of training, after its first step; 0 leaves it out")
+    parser.add_argument("--work", type=Path, default=Path("build/gpu"), help="folder of the corpus and its cache")
+    options = parse(parser, full=FULL, quick=QUICK)
     figures: dict[str, object] = {"quick": options.quick, "config": options.config}
     failed = []
     with tempfile.TemporaryDirectory(prefix="lockstep-gpu-") as folder:
@@ -65,19 +74,6 @@ def main() -> None:
                 write_json(options.out, figures)
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
-
-
-def parse_arguments() -> argparse.Namespace:
-    parser = program_parser(__doc__, QUICK)
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART")
-    parser.add_argument("--sizes", nargs="+", metavar="SIZE", help="files of configs/, of compile and step")
-    parser.add_argument("--size", help="of precision and training")
-    parser.add_argument("--config", nargs="+", default=[], metavar="OVERLAY", help="applied to each size, as gpu/h200")
-    parser.add_argument("--clips", type=int, help="of a step  [default: the configuration's batch]")
-    parser.add_argument("--data", type=Path, help="a corpus to train on  [default: the sample corpus]")
-    parser.add_argument("--minutes", type=float, help="of training, after its first step; 0 leaves it out")
-    parser.add_argument("--work", type=Path, default=Path("build/gpu"), help="folder of the corpus and its cache")
-    return parse(parser, full=FULL, quick=QUICK)
 
 
 def on_device(what: str, options: argparse.Namespace, size: str = "") -> dict[str, object]:
@@ -106,10 +102,6 @@ def compiling(options: argparse.Namespace) -> Iterator[Row]:
     for size in options.sizes:
         cold, warm = (on_device("first_call", options, size) for _ in range(2))
         yield {"size": size, "build, s": cold["trace"], "cold, s": cold["first"], "warm, s": warm["first"]}
-
-
-def step(options: argparse.Namespace) -> Iterator[Row]:
-    return (on_device("step", options, size) for size in options.sizes)
 
 
 def precision(options: argparse.Namespace) -> Iterator[Row]:
@@ -149,21 +141,17 @@ def training(options: argparse.Namespace) -> Iterator[Row]:
     seconds, waits, outside, frames, losses = np.array([[line[name] for name in COLUMNS] for line in lines]).T
     inside, whole = seconds.sum(), (seconds / (1 - outside)).sum()
     yield {
-        "steps": len(lines),
-        "minutes": whole / 60,
-        "step, ms": 1e3 * np.median(seconds),
-        "useful frames/s": frames.sum() / inside,
-        "input wait": (seconds * waits).sum() / inside,
-        "outside": 1 - inside / whole,
-        "device": (seconds * (1 - waits)).sum() / whole,
+        "steps": len(lines), "minutes": whole / 60, "step, ms": 1e3 * np.median(seconds),
+        "useful frames/s": frames.sum() / inside, "input wait": (seconds * waits).sum() / inside,
+        "outside": 1 - inside / whole, "device": (seconds * (1 - waits)).sum() / whole,
         "GPU utilisation, %": np.mean(used) if used else "-",
-        "loss at first": losses[:COMPARED].mean(),
-        "loss at last": losses[-COMPARED:].mean(),
-    }
+        "loss at first": losses[:COMPARED].mean(), "loss at last": losses[-COMPARED:].mean(),
+    }  # fmt: skip
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
-    "machine": machine, "compile": compiling, "step": step, "precision": precision, "training": training,
+    "machine": machine, "compile": compiling, "step": lambda given: (on_device("step", given, s) for s in given.sizes),
+    "precision": precision, "training": training,
 }  # fmt: skip
 
 

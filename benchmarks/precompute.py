@@ -58,14 +58,17 @@ class Job:
 
 
 Run = Callable[[Job], None]
-
-
 Turn = tuple[float, float, int]
 """(seconds, CPU seconds of all processes, bytes written); other work on the machine changes the second least."""
 
 
 def main() -> None:
-    options = parse_arguments()
+    parser = corpus_parser(__doc__, QUICK)
+    parser.add_argument("--workers", type=int, default=2, help="processes of every contestant")
+    parser.add_argument("--data", type=Path, help="a corpus in the LJSpeech layout, in place of the spoken one")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants, beside lockstep and the floor")
+    parser.add_argument("--lhotse", type=Path, help=argparse.SUPPRESS)  # one turn of lhotse, into this folder
+    options = parse(parser, full=FULL, quick=QUICK)
     if options.lhotse:
         return lhotse_store(Job(data=options.data, out=options.lhotse, workers=options.workers))
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
@@ -89,22 +92,12 @@ def main() -> None:
     report(precompute_lines(figures), figures, options.out)
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = corpus_parser(__doc__, QUICK)
-    parser.add_argument("--workers", type=int, default=2, help="processes of every contestant")
-    parser.add_argument("--data", type=Path, help="a corpus in the LJSpeech layout, in place of the spoken one")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants, beside lockstep and the floor")
-    parser.add_argument("--lhotse", type=Path, help=argparse.SUPPRESS)  # one turn of lhotse, into this folder
-    return parse(parser, full=FULL, quick=QUICK)
-
-
 def contestants(only: list[str] | None) -> dict[str, Run]:
     """The contestants by name; lockstep first, because the floor writes as many bytes."""
     others: dict[str, tuple[str, Run]] = {
-        "librosa": ("librosa", partial(in_pool, librosa_chunk)),
-        "torch.stft": ("torch", partial(in_pool, torch_chunk)),
+        "librosa": ("librosa", partial(in_pool, librosa_chunk)), "torch.stft": ("torch", partial(in_pool, torch_chunk)),
         "lhotse": ("lhotse", lhotse_features),
-    }
+    }  # fmt: skip
     chosen = {n: run for n, (package, run) in others.items() if version(package) and (only is None or n in only)}
     return {OURS: lockstep, **chosen, FLOOR: partial(in_pool, floor_chunk)}
 
@@ -129,8 +122,7 @@ def in_pool(work: Callable[[Job, list[str]], None], job: Job) -> None:
     files = sorted(str(path) for path in (job.data / "wavs").glob("*.wav"))
     chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
     with multiprocessing.get_context("spawn").Pool(job.workers) as pool:
-        for _ in pool.imap_unordered(partial(work, job), chunks):
-            pass
+        list(pool.imap_unordered(partial(work, job), chunks))
         pool.close()
         pool.join()  # its CPU time is known only then
 
@@ -201,27 +193,19 @@ def filterbank() -> np.ndarray:
 
 def summarise(turns: dict[str, list[Turn]], clips: int, workers: int) -> dict[str, object]:
     medians = {name: statistics.median(wall for wall, _, _ in found) for name, found in turns.items()}
-    by_wall: dict[str, object] = {"share_of_floor": round(medians[FLOOR] / medians[OURS], 3)}
-    if others := [name for name in turns if name not in (OURS, FLOOR)]:
-        by_wall["fastest_other"] = min(others, key=medians.__getitem__)
-    return {
-        "clips": clips,
-        "workers": workers,
-        "rounds": len(turns[OURS]),
-        **machine(PACKAGES),
-        "contestants": {
-            name: {
-                "seconds": round(medians[name], 3),
-                "clips_per_second": round(clips / medians[name], 1),
-                "times_lockstep": round(medians[name] / medians[OURS], 3),
-                "seconds_by_round": [round(wall, 3) for wall, _, _ in found],
-                "cpu_seconds": round(statistics.median(cpu for _, cpu, _ in found), 3),
-                "mib_written": round(found[-1][2] / 2**20, 1),
-            }
-            for name, found in turns.items()
-        },
-        "by_wall": by_wall,
-    }
+    rest = sorted(turns.keys() - {OURS, FLOOR}, key=medians.__getitem__)
+    share = {"share_of_floor": round(medians[FLOOR] / medians[OURS], 3)}
+    rows = {
+        name: {
+            "seconds": round(medians[name], 3), "clips_per_second": round(clips / medians[name], 1),
+            "times_lockstep": round(medians[name] / medians[OURS], 3),
+            "seconds_by_round": [round(wall, 3) for wall, _, _ in found],
+            "cpu_seconds": round(statistics.median(cpu for _, cpu, _ in found), 3),
+            "mib_written": round(found[-1][2] / 2**20, 1),
+        } for name, found in turns.items()
+    }  # fmt: skip
+    about = {"clips": clips, "workers": workers, "rounds": len(turns[OURS]), **machine(PACKAGES)}
+    return about | {"contestants": rows, "by_wall": share | ({"fastest_other": rest[0]} if rest else {})}
 
 
 if __name__ == "__main__":

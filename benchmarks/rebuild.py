@@ -46,15 +46,13 @@ def main() -> None:
     shutil.rmtree(cache)
     seconds = {name: statistics.median(spent for spent, _ in rounds) for name, rounds in turns.items()}
     figures: dict[str, object] = {
-        "title": "a whole corpus",
-        "clips": options.clips,
+        "title": "a whole corpus", "clips": options.clips,
         "hours": round(sum(soundfile.info(path).duration for path in corpus.glob("wavs/*.wav")) / 3600, 2),
-        "config": options.config,
-        "rounds": options.rounds,
+        "config": options.config, "rounds": options.rounds,
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
         "told": {name: build_summary(rounds[-1][1]) for name, rounds in turns.items() if name != VERIFIED},
         **machine(("lockstep-tts", "numpy", "scipy", "soundfile")),
-    }
+    }  # fmt: skip
     report(rebuild_lines(figures), figures, options.out)
 
 
@@ -79,12 +77,9 @@ def build_summary(printed: str) -> dict[str, object]:
     assert last, printed
     assert fill, printed
     return {
-        "size": last["size"],
-        "fill": float(fill[1]) / 100,
-        "written": int(last["written"] or 0),
-        "kept": int(last["kept"] or last["same"]),
-        "mib": int(last["mib"]),
-    }
+        "size": last["size"], "fill": float(fill[1]) / 100, "written": int(last["written"] or 0),
+        "kept": int(last["kept"] or last["same"]), "mib": int(last["mib"]),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

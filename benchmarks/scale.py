@@ -47,11 +47,8 @@ def main() -> None:
     options = parse(parser, full=FULL, quick=QUICK)
     table = []
     for rows in options.rows:
-        for what, simulate, arguments in (
-            ("plan", simulate_plan, (rows, options.shard_mb)),
-            ("match", simulate_match, (rows,)),
-        ):
-            table.append({"what": what, "clips": rows} | in_own_process(simulate, *arguments))
+        table.append({"what": "plan", "clips": rows} | in_own_process(simulate_plan, rows, options.shard_mb))
+        table.append({"what": "match", "clips": rows} | in_own_process(simulate_match, rows))
     for rows in options.built:
         with TemporaryDirectory() as folder:
             data = write_list(Path(folder), rows)

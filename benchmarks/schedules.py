@@ -71,17 +71,14 @@ def spec_of(clips: np.ndarray, count: int) -> CacheSpec:
     tokens, frames = clips.T
     shapes = choose_shapes(tokens, frames, count)
     held = np.bincount(fitting_buckets(shapes, tokens, frames), minlength=len(shapes)).tolist()
+    files = [shard_file(ShardId("train", number, 0), 1) for number in range(len(shapes))]
     buckets = [
-        Bucket(tokens=shape.tokens, frames=shape.frames, validation=[], train=[shard(number, records)])
-        for number, (shape, records) in enumerate(zip(shapes, held, strict=True))
-    ]
+        Bucket.model_construct(
+            tokens=shape.tokens, frames=shape.frames, validation=[],
+            train=[Shard.model_construct(file=with_digest(file, "0" * 64), records=records)],
+        ) for shape, file, records in zip(shapes, files, held, strict=True)
+    ]  # fmt: skip
     return CacheSpec.model_construct(buckets=buckets, weights={})
-
-
-def shard(bucket: int, records: int) -> Shard:
-    """One that holds a whole bucket."""
-    file, digest = shard_file(ShardId("train", bucket, 0), 1), "0" * 64
-    return Shard(file=with_digest(file, digest), records=records, bytes=1, bytes_with_mels=1, sha256=digest)
 
 
 def mean_batch(spec: CacheSpec, sizes: dict[int, int]) -> float:

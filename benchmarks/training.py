@@ -37,13 +37,8 @@ with tensorflow_import(compile_cache=False):
 
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy")
 SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {
-    "a": dynamic_against_locked,
-    "b": spread,
-    "c": input_pipelines,
-    "d": input_wait,
-    "e": buckets,
-    "f": cold_and_warm,
-}
+    "a": dynamic_against_locked, "b": spread, "c": input_pipelines, "d": input_wait, "e": buckets, "f": cold_and_warm,
+}  # fmt: skip
 GROUPS = (["a"], ["b", "c", "d", "e"], ["f"])
 """Sections that share a process."""
 FULL = {

@@ -9,7 +9,6 @@ from 1 to 4.64; `+-` is the standard error of the mean over the clips, `time` is
 
 import argparse
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,20 +24,24 @@ from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct, shortest_samples
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
-from xtts.trainer.vocoders.vocoder import make_vocoder
+from xtts.trainer.vocoders.vocoder import Vocoder, make_vocoder
 
 PESQ_HZ = 16_000
 ITERATIONS = (30, 60, 120)
 
-Vocode = Callable[[np.ndarray], np.ndarray]
-
 
 def main() -> None:
-    options = parse_arguments()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("data", type=Path, help="folder of a corpus")
+    parser.add_argument("--clips", type=int, default=10, help="how many, evenly spaced over the corpus")
+    parser.add_argument("--profile", default="hifigan", choices=list(MEL_PROFILES))
+    parser.add_argument("--vocoder", action="append", default=[], metavar="onnx:FILE", help="one more; repeatable")
+    parser.add_argument("--out", type=Path, help="write the figures as JSON")
+    options = parser.parse_args()
     profile = mel_profile(options.profile)
     recordings = read(options.data, options.clips, profile)
     mels = [log_mel(samples, profile) for samples in recordings]
-    vocoders: dict[str, Vocode] = {
+    vocoders: dict[str, Vocoder] = {
         f"lockstep, {count} iterations": partial(reconstruct, profile=profile, iterations=count) for count in ITERATIONS
     }
     vocoders["blurred, 60 iterations"] = lambda mel: reconstruct(gaussian_filter1d(mel, 1.0, axis=1), profile)
@@ -50,16 +53,6 @@ def main() -> None:
     report(section_lines("vocoding", figures), figures, options.out)
 
 
-def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("data", type=Path, help="folder of a corpus")
-    parser.add_argument("--clips", type=int, default=10, help="how many, evenly spaced over the corpus")
-    parser.add_argument("--profile", default="hifigan", choices=list(MEL_PROFILES))
-    parser.add_argument("--vocoder", action="append", default=[], metavar="onnx:FILE", help="one more; repeatable")
-    parser.add_argument("--out", type=Path, help="write the figures as JSON")
-    return parser.parse_args()
-
-
 def read(data: Path, count: int, profile: MelProfile) -> list[np.ndarray]:
     """Samples of clips that are evenly spaced over the corpus."""
     sources = read_corpus(data).clips["source"].to_pylist()
@@ -68,7 +61,7 @@ def read(data: Path, count: int, profile: MelProfile) -> list[np.ndarray]:
 
 
 def row(
-    name: str, vocode: Vocode, recordings: list[np.ndarray], mels: list[np.ndarray], profile: MelProfile
+    name: str, vocode: Vocoder, recordings: list[np.ndarray], mels: list[np.ndarray], profile: MelProfile
 ) -> dict[str, object]:
     vocode(mels[0])  # numba and imports
     began = time.process_time()
@@ -76,12 +69,9 @@ def row(
     spent = time.process_time() - began
     scores = [score(*pair, profile.sample_rate) for pair in zip(recordings, heard, strict=True)]
     seconds = sum(map(len, recordings)) / profile.sample_rate
-    return {
-        "vocoder": name,
-        "PESQ": f"{np.mean(scores):.2f}",
-        "+-": f"{np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}",
-        "time,_ms": round(1000 * spent / seconds, 1),
-    }
+    error = np.std(scores, ddof=1) / np.sqrt(len(scores))
+    cells = {"vocoder": name, "PESQ": f"{np.mean(scores):.2f}", "+-": f"{error:.2f}"}
+    return cells | {"time,_ms": round(1000 * spent / seconds, 1)}
 
 
 def score(recording: np.ndarray, heard: np.ndarray, rate: int) -> float:

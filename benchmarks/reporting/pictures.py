@@ -28,29 +28,24 @@ def draw(figures: dict[str, Any], folder: Path) -> None:
 
 def _figure(width: float) -> tuple["Figure", "Axes"]:
     import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("svg")
     matplotlib.rcParams |= {"svg.fonttype": "none", "font.size": 9, "svg.hashsalt": "lockstep"}
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(width, 2.6), layout="constrained")
+    figure = Figure(figsize=(width, 2.6), layout="constrained")
+    axis = figure.subplots()
     axis.spines[["top", "right"]].set_visible(False)
     return figure, axis
 
 
 def _save(figure: "Figure", file: Path) -> None:
-    from matplotlib import pyplot
-
     figure.savefig(file, metadata={"Date": None}, facecolor="white")
-    pyplot.close(figure)
 
 
 def _step_picture(seconds: dict[str, list[float]]) -> "Figure":
     figure, axis = _figure(7)
-    colors = {"dynamic": OTHERS, "locked": OURS}
-    labels = {"dynamic": "compiled for every new shape", "locked": "locked shapes"}
-    for name, values in seconds.items():
-        axis.plot(range(1, len(values) + 1), values, ".-", color=colors[name], label=labels[name], linewidth=1)
+    styles = {"dynamic": (OTHERS, "compiled for every new shape"), "locked": (OURS, "locked shapes")}
+    for (color, label), values in ((styles[name], values) for name, values in seconds.items()):
+        axis.plot(range(1, len(values) + 1), values, ".-", color=color, label=label, linewidth=1)
     axis.set(yscale="log", xlabel="batch", ylabel="step, seconds")
     axis.legend(frameon=False, ncols=2, loc="lower left", bbox_to_anchor=(0, 1))  # above the lines, whatever they are
     return figure

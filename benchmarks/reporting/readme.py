@@ -39,18 +39,15 @@ def with_parts(document: str, figures: Figures) -> str:
 def bench_lines(figures: Figures) -> list[str]:
     """The table of all ratios, below a line that describes the machine."""
     quick = "; a quick run: little of everything, indicative only" if figures["quick"] else ""
-    return [f"{_machine(figures)}{quick}.", "", *table_lines(summarise(figures))]
+    described = figures["machine"]
+    head = f"{described['processor']}, {described['cores']} cores, Python {described['python']}{quick}."
+    return [head, "", *table_lines(summarise(figures))]
 
 
 def speed_lines(figures: Figures) -> list[str]:
     """Some of the ratios in words."""
     rows = [row for row in summarise(dict(figures)) if str(row["what"]).startswith(SPEED)]
     return [f"- {row['what']}: **{row['ratio']}** ({row['measured'].partition(';')[0]})" for row in rows]
-
-
-def _machine(figures: Figures) -> str:
-    described = figures["machine"]
-    return f"{described['processor']}, {described['cores']} cores, Python {described['python']}"
 
 
 def training_lines(training: Figures) -> list[str]:
@@ -62,9 +59,7 @@ def training_lines(training: Figures) -> list[str]:
 def precompute_lines(precompute: Figures) -> list[str]:
     """Stage 1 compared with the others, median of the rounds."""
     kept = ("seconds", "clips_per_second", "times_lockstep", "cpu_seconds", "mib_written")
-    rows = [
-        {"what": name} | {key: row[key] for key in kept} for name, row in precompute["contestants"].items()
-    ]  # fmt: skip
+    rows = [{"what": name} | {key: row[key] for key in kept} for name, row in precompute["contestants"].items()]
     head = f"{precompute['clips']:,} clips, {precompute['workers']} processes, median of {precompute['rounds']} rounds:"
     return [head, "", *table_lines(rows)]
 
@@ -77,14 +72,11 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
         for name, summary in rebuild["told"].items()
     ]  # fmt: skip
     verify, built = rebuild["seconds"]["verify"], next(iter(rebuild["told"].values()))
-    return [
+    head = (
         f"{rebuild['clips']:,} clips, {rebuild['hours']} h, `--config {rebuild['config']}`: "
-        f"{built['size']}, padding efficiency {built['fill']:.1%}",
-        "",
-        *table_lines(rows),
-        "",
-        f"`xtts-precompute verify` of that cache: {verify} s.",
-    ]
+        f"{built['size']}, padding efficiency {built['fill']:.1%}"
+    )
+    return [head, "", *table_lines(rows), "", f"`xtts-precompute verify` of that cache: {verify} s."]
 
 
 def voice_lines(systems: Figures) -> list[str]:
@@ -100,11 +92,8 @@ def _of(name: str, write: Callable[[Figures], list[str]]) -> Callable[[Figures],
 
 
 PARTS: dict[str, Callable[[Figures], list[str]]] = {
-    "voice": _of("voice", voice_lines),
-    "speed": speed_lines,
-    "bench": bench_lines,
-    "precompute": _of("precompute", precompute_lines),
-    "rebuild": _of("rebuild", rebuild_lines),
+    "voice": _of("voice", voice_lines), "speed": speed_lines, "bench": bench_lines,
+    "precompute": _of("precompute", precompute_lines), "rebuild": _of("rebuild", rebuild_lines),
     "training": _of("training", training_lines),
-}
+}  # fmt: skip
 """Functions by the name in the marks."""

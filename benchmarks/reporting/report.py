@@ -16,12 +16,8 @@ Section = Mapping[str, object]
 
 def machine(packages: Iterable[str]) -> dict[str, object]:
     """The machine and versions that the figures were measured on."""
-    return {
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "versions": {package: version(package) for package in packages},
-    }
+    versions, python = {package: version(package) for package in packages}, platform.python_version()
+    return {"processor": processor(), "cores": os.cpu_count(), "python": python, "versions": versions}
 
 
 def version(package: str) -> str | None:

@@ -6,6 +6,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -37,12 +38,10 @@ def machine(job: Namespace) -> dict[str, object]:
     gpus = tf.config.list_physical_devices("GPU")
     details = tf.config.experimental.get_device_details(gpus[0]) if gpus else {}
     return {
-        "device": device_name(),
-        "compute capability": ".".join(map(str, details.get("compute_capability", "-"))),
-        "TensorFlow": tf.__version__,
-        "CUDA": tf.sysconfig.get_build_info()["cuda_version"] if gpus else "-",
+        "device": device_name(), "compute capability": ".".join(map(str, details.get("compute_capability", "-"))),
+        "TensorFlow": tf.__version__, "CUDA": tf.sysconfig.get_build_info()["cuda_version"] if gpus else "-",
         **{f"{name}, TFLOP/s": rate / 1e12 for name, rate in ceilings(job.calls).items()},
-    }
+    }  # fmt: skip
 
 
 def first_call(job: Namespace) -> dict[str, object]:
@@ -68,19 +67,13 @@ def step(job: Namespace) -> dict[str, object]:
     products = count_products(hlo(stage="hlo_serialized"))
     ideal = sum(count / rates[TYPES[kind]] for kind, count in products.items())
     return {
-        "size": job.size,
-        "clips": len(batch.tokens),
-        "step, ms": 1e3 * median,
-        "10%": 1e3 * low,
-        "90%": 1e3 * high,
+        "size": job.size, "clips": len(batch.tokens), "step, ms": 1e3 * median, "10%": 1e3 * low, "90%": 1e3 * high,
         "useful frames/s": int(tf.reduce_sum(batch.mel_length)) / median,
-        "kernels": count_kernels(hlo(stage="optimized_hlo")).launched,
-        "launches": launches,
+        "kernels": count_kernels(hlo(stage="optimized_hlo")).launched, "launches": launches,
         "idle": busy if isinstance(busy, str) else 1 - busy / median,
         "alignment": float(np.median(searching)) / median,
-        "GFLOP": sum(products.values()) / 1e9,
-        "of the ceiling": ideal / median,
-    }
+        "GFLOP": sum(products.values()) / 1e9, "of the ceiling": ideal / median,
+    }  # fmt: skip
 
 
 def prepare(job: Namespace) -> tuple[tf.types.experimental.PolymorphicFunction, Batch]:
@@ -112,10 +105,7 @@ def ceilings(calls: int) -> dict[str, float]:
 
 def multiply(factor: tf.Tensor) -> tf.Tensor:
     """A number for which every product is needed."""
-    product = factor
-    for _ in range(_PRODUCTS):
-        product = tf.matmul(product, factor)
-    return tf.reduce_sum(product)
+    return tf.reduce_sum(reduce(tf.matmul, [factor] * (1 + _PRODUCTS)))
 
 
 def profile(call: Callable[[], tf.Tensor]) -> tuple[float, float]:

@@ -29,21 +29,15 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
         for figure in ("examples_per_second", "cpu_microseconds")
     )
     ours, *others = PIPELINES
+    rows = [
+        {"pipeline": name, "lockstep_is_times_faster": rates[ours] / rate, "examples_per_second": rate,
+         "cpu_microseconds_an_example": spent[name]} for name, rate in rates.items()
+    ]  # fmt: skip
     return {
         "title": f"input pipeline alone, {shapes} shapes, batches of {job.batch_size}",
         **{f"times_{name}": rates[ours] / rates[name] for name in others},
-        "target": "6x tf.numpy_function",
-        "examples_per_second": rates[ours],
-        "table": [
-            {
-                "pipeline": name,
-                "lockstep_is_times_faster": rates[ours] / rate,
-                "examples_per_second": rate,
-                "cpu_microseconds_an_example": spent[name],
-            }
-            for name, rate in rates.items()
-        ],
-    }
+        "target": "6x tf.numpy_function", "examples_per_second": rates[ours], "table": rows,
+    }  # fmt: skip
 
 
 def make_job(bench: StepBench, shapes: int) -> Job:

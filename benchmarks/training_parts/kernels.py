@@ -1,7 +1,7 @@
 """Sequential iterations and kernels of a compiled function, counted in its optimised HLO."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _HEADER = re.compile(r"^(ENTRY )?%?(\S+) \(.*\{$")
 _INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?\S+ = (?:\(.*?\)|\S+) ([a-z][\w-]*)\(")
@@ -10,8 +10,7 @@ _TURNS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _NO_KERNEL = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "call"}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Loop:
+class Loop(NamedTuple):
     """A `while` loop of the program."""
 
     turns: int
@@ -20,8 +19,7 @@ class Loop:
     """Kernels of one iteration, without those of nested loops."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kernels:
+class Kernels(NamedTuple):
     """Loops and kernels that run sequentially."""
 
     once: int

@@ -87,11 +87,8 @@ def lockstep(job: Job) -> Take:
 
     spec, config = load_spec(Path(job.cache)), load_config(job.config)
     buckets = training_buckets(Path(job.cache), spec, config)
-    position = Position(
-        epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(len(buckets), np.int64))
-    )  # fmt: skip
-    steps = _NoSteps(config.training)
-    loop = TrainingLoop(buckets, [steps], position)
+    epoch, consumed = tf.Variable(0, dtype=tf.int64), tf.Variable(np.zeros(len(buckets), np.int64))
+    loop = TrainingLoop(buckets, [_NoSteps(config.training)], Position(epoch=epoch, consumed=consumed))
     by_place = np.array([bucket.batch_size for bucket in buckets])
     return lambda: int(by_place[loop.run(_BATCHES_A_CALL).buckets].sum())
 
@@ -169,19 +166,8 @@ def from_generator(job: Job) -> Take:
 
 
 PIPELINES: dict[str, Callable[[Job], Take]] = {
-    "lockstep": lockstep,
-    "tf.numpy_function": numpy_function,
-    "from_generator": from_generator,
-}
-
-
-def measure(take: Take, seconds: float) -> dict[str, float]:
-    """Take batches for about `seconds`."""
-    examples, cpu, began = 0, cpu_seconds(), time.perf_counter()
-    while time.perf_counter() - began < seconds:
-        examples += take()
-    spent = time.perf_counter() - began
-    return {"examples_per_second": examples / spent, "cpu_microseconds": 1e6 * (cpu_seconds() - cpu) / examples}
+    "lockstep": lockstep, "tf.numpy_function": numpy_function, "from_generator": from_generator,
+}  # fmt: skip
 
 
 def main() -> None:
@@ -190,7 +176,11 @@ def main() -> None:
     take = PIPELINES[name](job)
     for _ in range(_WARM_UP_CALLS):
         take()
-    print(json.dumps(measure(take, job.seconds)), flush=True)
+    examples, cpu, began = 0, cpu_seconds(), time.perf_counter()
+    while time.perf_counter() - began < job.seconds:
+        examples += take()
+    spent, cpu = time.perf_counter() - began, cpu_seconds() - cpu
+    print(json.dumps({"examples_per_second": examples / spent, "cpu_microseconds": 1e6 * cpu / examples}), flush=True)
     os._exit(0)  # an endless generator would keep its thread, and this process, alive
 
 

@@ -36,9 +36,8 @@ class Runner:
         buckets = training_buckets(cache, self.spec, config)
         state = TrainState(config, self.spec)
         typical = typical_update(self.spec, batch_sizes(self.spec, config.training))
-        self.steps = Steps(
-            AcousticObjective(state.model), state.optimizer, config.training, state.step, typical=typical
-        )
+        objective = AcousticObjective(state.model)
+        self.steps = Steps(objective, state.optimizer, config.training, state.step, typical=typical)
         began = time.perf_counter()
         self.steps.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
         self.loop = TrainingLoop(buckets, [self.steps], state.position)
@@ -46,39 +45,24 @@ class Runner:
         if self.loop.closed_set:
             self.loop.prepare()
         self.compile_seconds = time.perf_counter() - began
-        self._results: list[CallResult] = []
+        self.results: list[CallResult] = []
 
     def take_turn(self, steps: int) -> None:
         """Run and record `steps` steps."""
         done = 0
         while done < steps and not self.loop.exhausted:
-            self._results.append(self.loop.run(steps - done))
-            done += len(self._results[-1].metrics)
-
-    def warm_up(self) -> "Runner":
-        """Run a few steps that do not count, to fill the pipeline and allocate buffers."""
-        self.loop.run(_WARM_UP_STEPS)
-        return self
+            self.results.append(self.loop.run(steps - done))
+            done += len(self.results[-1].metrics)
 
     @property
     def seconds(self) -> np.ndarray:
         """float64[n]: wall time of every recorded step."""
-        return np.concatenate([result.step_seconds for result in self._results])
-
-    @property
-    def wait_share(self) -> float:
-        """Part of that time spent waiting for the input pipeline."""
-        return float(sum(result.wait_seconds.sum() for result in self._results) / self.seconds.sum())
+        return np.concatenate([result.step_seconds for result in self.results])
 
     @property
     def frames(self) -> np.ndarray:
         """float32[n]: useful frames of every step."""
-        return np.concatenate([result.metrics[:, _FRAMES] for result in self._results])
-
-    @property
-    def places(self) -> np.ndarray:
-        """int32[n]: index of every step's bucket in the closed set."""
-        return np.concatenate([result.buckets for result in self._results])
+        return np.concatenate([result.metrics[:, _FRAMES] for result in self.results])
 
 
 class StepBench:
@@ -100,79 +84,61 @@ class StepBench:
     @cached_property
     def locked(self) -> dict[int, Runner]:
         """Runners by number of buckets, measured in turns, so that a busy minute affects all of them."""
-        runners = {n: Runner(self.cache(n), self.config(n)).warm_up() for n in self.options.buckets}
+        runners = {n: Runner(self.cache(n), self.config(n)) for n in self.options.buckets}
+        for runner in runners.values():
+            runner.loop.run(_WARM_UP_STEPS)  # not recorded: fills the pipeline and allocates buffers
         rounds = self.options.rounds
         for _ in range(rounds):
             for runner in runners.values():
                 runner.take_turn(-(-self.options.steps // rounds))
         return runners
 
-    @cached_property
-    def dynamic(self) -> Runner:
-        """The baseline, after `dynamic_batches` batches; the first one counts too."""
-        runner = Runner(self.cache(1, fixed=False), self.config(1, fixed=False))
-        runner.take_turn(self.options.dynamic_batches)
-        return runner
-
 
 def dynamic_against_locked(bench: StepBench) -> dict[str, object]:
     """(a) The same clips, batch size and model: one precompiled shape, and a compilation for every new shape."""
-    locked, dynamic = bench.locked[1], bench.dynamic
+    locked, dynamic = bench.locked[1], Runner(bench.cache(1, fixed=False), bench.config(1, fixed=False))
+    dynamic.take_turn(bench.options.dynamic_batches)  # the first batch counts, too
     mean, slow = float(locked.seconds.mean()), float(dynamic.seconds.mean())
     rows = [_step_row("dynamic, traced for every shape", dynamic)]
     rows += [_step_row(f"locked, {n} shape{'s' * (n > 1)}", runner) for n, runner in bench.locked.items()]
+    fast = bench.locked[max(bench.locked)].seconds[: len(dynamic.seconds)]
     return {
         "title": f"average step over {len(dynamic.seconds)} batches whose shapes vary",
-        "times_faster": slow / mean,
-        "target": 30,
+        "times_faster": slow / mean, "target": 30,
         "break_even_steps": locked.compile_seconds / max(slow - mean, 1e-9),
         "break_even": "steps after which compiling the one shape ahead has paid for itself",
         "batch_size": locked.loop.buckets[0].batch_size,
-        "seconds_by_step": {
-            "dynamic": dynamic.seconds.tolist(),
-            "locked": bench.locked[max(bench.locked)].seconds[: len(dynamic.seconds)].tolist(),
-        },
-        "table": rows,
-    }
+        "seconds_by_step": {"dynamic": dynamic.seconds.tolist(), "locked": fast.tolist()}, "table": rows,
+    }  # fmt: skip
 
 
 def _step_row(name: str, runner: Runner) -> dict[str, object]:
     seconds = runner.seconds
     return {
-        "step": name,
-        "mean_seconds": float(seconds.mean()),
-        "least": float(seconds.min()),
-        "most": float(seconds.max()),
-        "batches": len(seconds),
-        "traces": runner.steps.guard.count("training"),
+        "step": name, "mean_seconds": float(seconds.mean()), "least": float(seconds.min()),
+        "most": float(seconds.max()), "batches": len(seconds), "traces": runner.steps.guard.count("training"),
         "compiled_before_step_1_seconds": runner.compile_seconds if runner.loop.closed_set else 0.0,
-    }
+    }  # fmt: skip
 
 
 def spread(bench: StepBench) -> dict[str, object]:
     """(b) std/mean of the locked step: by bucket, over all steps, and over all steps by useful frame."""
     most = max(bench.locked)
     runner = bench.locked[most]
-    turns = [runner.seconds[runner.places == place] for place in range(len(runner.loop.closed_set))]
+    places = np.concatenate([result.buckets for result in runner.results])  # int32[n] in the closed set
+    turns = [runner.seconds[places == place] for place in range(len(runner.loop.closed_set))]
     rows = [
-        {
-            "bucket": f"{bucket.stored.tokens} x {bucket.stored.frames}",
-            "clips": bucket.batch_size,
-            "steps": len(seconds),
-            "mean_seconds": float(seconds.mean()),
-            "std_over_mean": _variation(seconds),
-        }
-        for bucket, seconds in zip(runner.loop.closed_set, turns, strict=True)
-        if len(seconds) > 1
-    ]
+        {"bucket": f"{bucket.stored.tokens} x {bucket.stored.frames}", "clips": bucket.batch_size,
+         "steps": len(seconds), "mean_seconds": float(seconds.mean()), "std_over_mean": _variation(seconds)}
+        for bucket, seconds in zip(runner.loop.closed_set, turns, strict=True) if len(seconds) > 1
+    ]  # fmt: skip
+    within, weights = ([row[key] for row in rows] for key in ("std_over_mean", "steps"))
     return {
         "title": f"spread of the locked step, {most} shapes",
-        "std_over_mean_within_buckets": float(np.average([row["std_over_mean"] for row in rows],
-                                                         weights=[row["steps"] for row in rows])) if rows else None,
+        "std_over_mean_within_buckets": float(np.average(within, weights=weights)) if rows else None,
         "std_over_mean": _variation(runner.seconds),
         "std_over_mean_per_useful_frame": _variation(runner.seconds / runner.frames),
-        "std_over_mean_one_shape": _variation(bench.locked[1].seconds),
-        "table": rows,
+        "std_over_mean_one_shape": _variation(bench.locked[1].seconds), "table": rows,
     }  # fmt: skip
 
 
@@ -182,38 +148,24 @@ def _variation(values: np.ndarray) -> float:
 
 def input_wait(bench: StepBench) -> dict[str, object]:
     """(d) Share of the steps' time that the device waited for a batch."""
-    shares = {n: runner.wait_share for n, runner in bench.locked.items()}
-    return {
-        "title": "input wait of the training run",
-        "input_wait_share": max(shares.values()),
-        "target": 0.01,
-        "table": [
-            {"shapes": n, "steps": len(bench.locked[n].seconds), "input_wait_share": share}
-            for n, share in shares.items()
-        ],
-    }
+    waits = {n: sum(result.wait_seconds.sum() for result in runner.results) for n, runner in bench.locked.items()}
+    shares = {n: float(wait / bench.locked[n].seconds.sum()) for n, wait in waits.items()}
+    rows = [{"shapes": n, "steps": len(bench.locked[n].seconds), "input_wait_share": shares[n]} for n in shares]
+    title = "input wait of the training run"
+    return {"title": title, "input_wait_share": max(shares.values()), "target": 0.01, "table": rows}
 
 
 def buckets(bench: StepBench) -> dict[str, object]:
     """(e) Useful frames/s against one shape that holds every clip, with constant frames per batch."""
     rates = {n: float(runner.frames.sum() / runner.seconds.sum()) for n, runner in bench.locked.items()}
-    most = max(rates)
-    return {
-        "title": "useful frames/s on the lengths of LJSpeech-1.1",
-        "times_one_shape": rates[most] / rates[1],
-        "shapes": most,
-        "target_at_8_shapes": 1.35,
-        "table": [
-            {
-                "shapes": n,
-                "times_one_shape": rate / rates[1],
-                "useful_frames_per_second": rate,
-                "fill": bench.locked[n].spec.statistics.fill,
-                "compile_seconds": bench.locked[n].compile_seconds,
-            }
-            for n, rate in rates.items()
-        ],
-    }
+    rows = [
+        {"shapes": n, "times_one_shape": rate / rates[1], "useful_frames_per_second": rate,
+         "fill": bench.locked[n].spec.statistics.fill, "compile_seconds": bench.locked[n].compile_seconds}
+        for n, rate in rates.items()
+    ]  # fmt: skip
+    most, title = max(rates), "useful frames/s on the lengths of LJSpeech-1.1"
+    ratio = rates[most] / rates[1]
+    return {"title": title, "times_one_shape": ratio, "shapes": most, "target_at_8_shapes": 1.35, "table": rows}
 
 
 def cold_and_warm(bench: StepBench) -> dict[str, object]:
@@ -227,8 +179,6 @@ def cold_and_warm(bench: StepBench) -> dict[str, object]:
         for name in ("cold", "warm"):
             with started(Path(folder, name), *words) as (_, seconds[name]):
                 pass
-    return {
-        "title": f"start of a run, {number} shape{'s' * (number > 1)}: seconds to the first step",
-        "times_faster_warm": seconds["cold"] / seconds["warm"],
-        "table": [{"start": name, "seconds": value} for name, value in seconds.items()],
-    }
+    title = f"start of a run, {number} shape{'s' * (number > 1)}: seconds to the first step"
+    rows = [{"start": name, "seconds": value} for name, value in seconds.items()]
+    return {"title": title, "times_faster_warm": seconds["cold"] / seconds["warm"], "table": rows}

@@ -88,4 +88,4 @@ def test_it_trains_warns_reports_its_traces_and_stops_when_memory_maps_run_out(
     assert (tmp_path / "checkpoints" / "step-2").is_dir()
     last_line = screen.splitlines()[-1]
     assert last_line.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
-    assert last_line.endswith(f"continue with: xtts-train --resume {tmp_path}")
+    assert f"continue with: xtts-train --resume {tmp_path}, or" in last_line
