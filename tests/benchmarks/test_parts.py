@@ -4,7 +4,10 @@ import importlib
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from xtts.shared.cache.clip_index import Clip
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LOADS_TENSORFLOW = {"export_step", "training"}
@@ -52,3 +55,29 @@ for line in ("", '{"split": "train"}'):
     monkeypatch.setattr(runs, "command_line", lambda *_: [sys.executable, "-c", "exit('no corpus')"])
     with pytest.raises(SystemExit, match=r"(?s)failed:.no corpus"), runs.started(tmp_path / "other"):
         pass
+
+
+def test_another_program_speaks_each_text_in_its_own_process_and_only_that_is_timed(hibari, tmp_path):
+    from other_voices import speak
+
+    clips = [Clip("a", "", "one\ntwo", "a.wav"), Clip("b", "", "three four", "b.wav")]
+    sounds, rate, about = speak("hibari", sys.executable, clips=clips, folder=tmp_path / "sounds")
+    assert rate == 8000
+    assert [len(samples) for samples in sounds] == [800, 800]
+    assert np.concatenate(sounds)[::800] == pytest.approx([0.07, 0.1], abs=1e-4)
+    assert about | {"real-time factor": None} == {
+        "program": "hibari-tts 1.0", "real-time factor": None, "parameters": "0.1M", "MB": "0.4",
+    }  # fmt: skip
+    assert 0.4 < float(about["real-time factor"]) < 1, "0.05 s for 0.1 s, without what the first text cost"
+
+
+def test_no_held_out_sentence_is_spoken_twice(tiny_cache, monkeypatch):
+    import other_voices
+
+    rows = other_voices.read_index(next(tiny_cache.glob("index-*.parquet")))
+    held_out = {row.clip.text for row in rows if row.split == "validation"}
+    clips = other_voices.held_out(tiny_cache, 100)
+    assert {clip.text for clip in clips} == held_out
+    monkeypatch.setattr(other_voices, "read_index", lambda _: [*rows, *rows])
+    assert other_voices.held_out(tiny_cache, 100) == clips
+    assert other_voices.held_out(tiny_cache, 1) == clips[:1]

@@ -13,6 +13,8 @@ import forked_program
 import numpy as np
 import pytest
 
+from xtts.trainer.evaluation.judge import Opinion
+
 pytestmark = pytest.mark.long
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 MICRO = {
@@ -59,6 +61,38 @@ def test_scale(measure):
     assert plan["shards"] > 100
     assert match["changed"] == 500
     assert build["shards"] == rerun["shards"] >= 1
+
+
+def test_other_voices(measure, hibari, tiny_cache, tiny_corpus, monkeypatch, tmp_path):
+    """Without the models that judge: the opinion is the loudest sample."""
+    heard = []
+
+    class Ear:
+        def __init__(self, asr):
+            assert asr == "base"
+
+        def judge(self, spoken, rate, recorded):
+            heard.append([(utterance.text, rate, utterance.language) for utterance in spoken])
+            return [float(np.abs(utterance.samples).max()) for utterance in spoken]
+
+        def summarise(self, spoken, verdicts):
+            means = dict.fromkeys(("distillmos", "dnsmos"), np.mean(verdicts))
+            return Opinion(character_error_rate=0.5, distillmos_error=0, similarity=None, **means)
+
+    monkeypatch.setattr("other_voices.Judge", Ear)
+    voice = BENCHMARKS.parent / "voices" / "kerstin-de"
+    words = ["--cache", tiny_cache, "--data", tiny_corpus, "--limit", 2, "--sounds", tmp_path / "sounds"]
+    figures, page = measure("other_voices", voice, *words, "--other", "hibari", sys.executable)
+    recording, own, other = figures["table"]
+    assert own["voice"].startswith("lockstep-tts ")
+    assert own["parameters"] == "3.5M"
+    assert float(own["real-time factor"]) > 0
+    assert recording["real-time factor"] is None
+    assert other["DNSMOS"] == "0.05", "of its level"
+    assert [{rate for _, rate, _ in spoken} for spoken in heard] == [{22_050}, {22_050}, {8000}]
+    assert {language for spoken in heard for _, _, language in spoken} == {"de"}
+    assert len({tuple(text for text, _, _ in spoken) for spoken in heard}) == 1
+    assert "| hibari-tts 1.0 | " in page
 
 
 def test_export_step(micro, tmp_path):

@@ -115,7 +115,7 @@ class TestSet:
             indexed, rate = _indexed_clips(cache), self._profile.sample_rate
             spoken = [indexed[clip.clip_id] for clip in self._spoken]
             self._texts = [clip.text for clip in spoken]
-            self._recorded = [_read_recording(data, clip, rate) for clip in spoken] if data else None
+            self._recorded = [recording_of(data, clip, rate) for clip in spoken] if data else None
             self._speakers = [judge.embed(samples, rate) for samples in self._recorded or self._vocoded]
 
     @cached_property
@@ -239,7 +239,7 @@ def _indexed_clips(cache: Path) -> dict[str, Clip]:
     return {row.clip.id: row.clip for row in kept_rows(read_index(cache / load_spec(cache).index_file))}
 
 
-def _read_recording(data: Path, clip: Clip, rate: int) -> np.ndarray:
+def recording_of(data: Path, clip: Clip, rate: int) -> np.ndarray:
     """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz.
 
     Raises:
