@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -14,6 +15,7 @@ from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.serve.cli import main
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.export import onnx_model as kept
@@ -227,7 +229,7 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_pat
 
 
 def test_speaker_and_language_follow_each_other(several):
-    source = several[1]
+    source = replace(several[1], run=RunFolder(Path("nowhere")))
     assert (source.language(None), source.language(None, "cy"), source.language("en", "cy")) == ("en", "fa", "en")
     assert [source.speaker_row(None, code) for code in (None, "en", "fa")] == [0, 0, 2]
     assert source.speaker_row("bo", "fa") == 1
