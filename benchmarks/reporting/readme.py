@@ -7,7 +7,6 @@ from typing import Any
 
 from reporting.report import section_lines, table_lines
 from reporting.summary import summarise
-from xtts.trainer.synth.systems import ROWS
 
 Figures = Mapping[str, Any]
 DOCUMENTS = ("README.md", "docs/experiments.md")
@@ -16,14 +15,12 @@ SPEED = (
     "features: the whole cache against librosa", "features of 13,100 clips: one recording changed",
 )  # fmt: skip
 """How the rows of all ratios begin that the README tells."""
-HEARD = ("character_error_rate", "distillmos", "dnsmos", "similarity", "duration_error")
-"""The figures of a voice that the README tells."""
 
 
 def stored_figures(results: Path) -> dict[str, Any]:
-    """The figures of `bench.py`, and those of the German voice, of its card (`xtts-synth evaluate --judge`)."""
-    facts = json.loads((results.parents[1] / "voices" / "kerstin-de" / "facts.json").read_text(encoding="utf-8"))
-    return json.loads(results.read_text(encoding="utf-8")) | {"voice": facts["evaluation"]["systems"]}
+    """The figures of `bench.py`, and beside them those of `other_voices.py --out benchmarks/voices.json`."""
+    figures: dict[str, Any] = json.loads(results.read_text(encoding="utf-8"))
+    return figures | {"voices": json.loads(results.with_name("voices.json").read_text(encoding="utf-8"))}
 
 
 def with_parts(document: str, figures: Figures) -> str:
@@ -79,20 +76,12 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
     return [head, "", *table_lines(rows), "", f"`xtts-precompute verify` of that cache: {verify} s."]
 
 
-def voice_lines(systems: Figures) -> list[str]:
-    """What a listener hears of a voice, and of the recordings of its sentences: a row each."""
-    return table_lines([
-        {"": name} | {ROWS[key][0]: ROWS[key][1].format(means[key]) if key in means else "" for key in HEARD}
-        for name, means in systems.items() if HEARD[0] in means
-    ])  # fmt: skip
-
-
 def _of(name: str, write: Callable[[Figures], list[str]]) -> Callable[[Figures], list[str]]:
     return lambda figures: write(figures[name]) if name in figures else []
 
 
 PARTS: dict[str, Callable[[Figures], list[str]]] = {
-    "voice": _of("voice", voice_lines), "speed": speed_lines, "bench": bench_lines,
+    "voices": _of("voices", lambda voices: table_lines(voices["table"])), "speed": speed_lines, "bench": bench_lines,
     "precompute": _of("precompute", precompute_lines), "rebuild": _of("rebuild", rebuild_lines),
     "training": _of("training", training_lines),
 }  # fmt: skip

@@ -164,7 +164,7 @@ def test_the_code_of_the_page_speaks(onnx_folder, vocoder, tmp_path):
     assert (tmp_path / "out.wav").stat().st_size > 1000
 
 
-@pytest.mark.parametrize("voice", ["exported now", "kerstin-de"])
+@pytest.mark.parametrize("voice", ["exported now", "base"])
 def test_onnxruntime_warns_of_nothing_when_it_loads_it(onnx_folder, capfd, voice):
     folder = onnx_folder if voice == "exported now" else ROOT / "voices" / voice
     session(folder / "model.onnx")
