@@ -25,7 +25,7 @@ def test_readme_and_docs_say_what_the_benchmarks_measured(figures):
     everything = "".join(documents.values())
     for name, write in PARTS.items():
         assert everything.count(f"<!-- {name}: begin -->") == everything.count(f"<!-- {name}: end -->") == 1
-        assert len(write(figures)) > 4, f"no figures for the part {name}"
+        assert len(write(figures)) > 3, f"no figures for the part {name}"
     for name, text in documents.items():
         assert with_parts(text, figures) == text, f"{name}: run python benchmarks/bench.py --readme"
     assert not figures["quick"]

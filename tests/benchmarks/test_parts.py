@@ -33,7 +33,7 @@ def test_every_size_has_a_schedule_that_suits_a_corpus_of_any_length():
                 steps = int(row["steps"].replace(",", ""))
                 assert float(row["warm-up"].rstrip("%")) <= 5.0, row
                 assert int(row["validations"]) >= 8, row
-                assert size == "tiny" or steps >= 20_000, row
+                assert 1_500 <= steps <= 20_000 if size == "tiny" else steps >= 20_000, row
                 assert gpu == schedules.NO_GPU or float(row["clips a step"]) * 40 <= 1.01 * len(schedules.corpus(hours))
 
 

@@ -1,7 +1,9 @@
 """Held-out losses that rise while those of the training fall are named, once; nothing else is."""
 
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.run.best_validation import Overfitting, mean_losses
+import pytest
+
+from xtts.trainer.engine.metrics import ACOUSTIC, VOCODER
+from xtts.trainer.run.best_validation import Best, Overfitting, mean_losses
 
 
 def lines(held_out, trained):
@@ -13,6 +15,14 @@ def lines(held_out, trained):
             100 * step, {"flow": 1.0 - step / 100, "duration": one}, {"flow": 1.0, "duration": other}
         )
     ]
+
+
+def test_the_flow_alone_tells_the_best_checkpoint_of_a_voice():
+    best, validations = Best(), [(0.30, 0.40), (0.28, 0.45), (0.29, 0.35)]
+    for step, (flow, duration) in enumerate(validations):
+        best.note(step, ACOUSTIC.score({"prior": 0.1, "flow": flow, "duration": duration}))
+    assert (best.step, best.loss, best.since) == (1, 0.28, 1)
+    assert VOCODER.score({"spectrum": 1.0, "mel": 2.0, "pitch": 3.0}) == pytest.approx(3.0 + 6.0 + 3.0)
 
 
 def test_a_loss_that_rises_while_the_training_loss_falls_is_named_once():
