@@ -23,35 +23,35 @@ from xtts.shared.model_config import (
 
 
 class FilterConfig(ConfigSection):
-    """Clips that a build keeps out, each with a row in the index that says why; null: no such limit."""
+    """Limits beyond which a build rejects a clip, with the reason in its row of the index; null: no limit."""
 
     min_loudness_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
-    """dBFS, RMS of the speech: the frames of 20 ms at most 10 dB below the clip's mean power."""
+    """Lowest RMS of the speech, dBFS: of the frames of 20 ms that are at most 10 dB below the clip's mean power."""
     max_noise_floor_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
-    """dBFS: the 10th percentile of the power of 20 ms, without digital silence."""
+    """Highest noise floor, dBFS: the 10th percentile of the power of 20 ms, without digital silence."""
     max_clipped_share: Fraction | None = None
-    """Share of the samples that are at full scale three or more in a row."""
+    """Largest share of samples in runs of three or more at full scale."""
     max_edge_silence_seconds: NonNegativeFloat | None = None
-    """Seconds at the start or at the end more than 30 dB below the speech, before any trimming."""
+    """Longest silence at the start or end, seconds: more than 30 dB below the speech, before any trimming."""
     min_letters_per_second: PositiveFloat | None = None
-    """Letters of the text / seconds of the clip: fewer suggest missing text."""
+    """Slowest reading, letters of the text / seconds of the clip: fewer suggest missing text."""
     max_letters_per_second: PositiveFloat | None = None
-    """Letters of the text / seconds of the clip: more suggest missing speech."""
+    """Fastest reading, letters of the text / seconds of the clip: more suggest missing speech."""
     min_sample_rate: PositiveInt | None = None
-    """Hz of the file; a lower one has no sound above its half."""
+    """Lowest sample rate of a file, Hz: it has no sound above half of its rate."""
 
 
 class DataConfig(ConfigSection):
     """How stage 2 reads a cache; `filters` is for stage 1."""
 
     verify: Literal["quick", "full", "off"] = "quick"
-    """Check of the cache at the start of training: `quick` file sizes, `full` every checksum."""
+    """Check of the cache before training: `quick` compares file sizes, `full` every checksum."""
     shuffle_memory_mb: PositiveInt = 512
-    """Memory for the shuffled blocks of all buckets together, MiB; a block is shuffled as a whole."""
+    """Memory for the shuffle blocks of all buckets together, MiB."""
     max_unreadable_fraction: Fraction = 0.05
-    """The run stops when more than this share of such a cache's training clips could not be read."""
+    """Largest share of training clips whose audio cannot be read, in a cache without mels; beyond it the run stops."""
     stage: str | None = None
-    """Folder for the local copies of a cache in an object store; null: one in the user's cache folder."""
+    """Folder for local copies of a cache in an object store; null: one in the user's cache folder."""
     filters: FilterConfig = FilterConfig()
 
 
@@ -63,9 +63,9 @@ class AudioConfig(ConfigSection):
     trim_silence_db: PositiveFloat | None = None
     """Cut the ends of a clip that are quieter than its loudest 10 ms by more than this many dB, less 50 ms."""
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None
-    """Bring every clip to this integrated loudness (ITU-R BS.1770), by less where the peak would pass full scale."""
+    """Normalise every clip to this integrated loudness (ITU-R BS.1770), or to less if the peak would clip."""
     crop_frames: Annotated[int, Field(ge=32, le=1024)] | None = None
-    """Cut every clip into crops of so many frames, whose records also hold samples and pitch: what trains a vocoder.
+    """Cut every clip into crops of this many frames, whose records also hold samples and pitch, to train a vocoder.
     null: whole clips."""
 
     @model_validator(mode="after")
@@ -81,41 +81,41 @@ class TextConfig(ConfigSection):
     tokenizer: Literal["auto", "characters", "phonemes", "bpe"] = "characters"
     """Symbol table, see shared/text/tokenizer.py; `phonemes` is IPA by the language's voice of espeak-ng, extra
     `phonemes` (`en` is American English); `bpe` is learned from the corpus by Hugging Face tokenizers, extra `bpe`, and
-    stays while clips come and go. `auto` is decided when a cache is built: what the cache has already, else `phonemes`
-    where the extra is installed and espeak-ng has a voice, else `characters`.
+    stays the same when clips are added or removed. `auto` is decided when a cache is built: what the cache has already,
+    else `phonemes` where the extra is installed and espeak-ng has a voice, else `characters`.
     """
     language: Annotated[str, AfterValidator(lambda code: find_language(code).code)] = "en"
     """ISO 639 code of the corpus' language, such as `de`, `fa` or `cmn`: its alphabet is learned from the corpus, `en`
     has a to z. Mandarin (`cmn`) is read as pinyin, extra `mandarin`, Japanese (`ja`) as kana, extra `japanese`."""
     max_unknown_share: Fraction = 0.001
-    """The build stops when a larger share of the letters has no symbol, or in English an accent that is lost."""
+    """Largest share of letters without a symbol, or in English with a lost accent; beyond it the build stops."""
     bpe_vocabulary: Annotated[int, Field(ge=64, le=65_536)] = 512
-    """Most ids of `bpe`, those of single characters included."""
+    """Largest number of ids of `bpe`, those of single characters included."""
     add_blank: bool = False
     """Put a blank token around every symbol (2n+1 tokens for n symbols)."""
     lexicon: Annotated[str | None, Field(exclude=True)] = None
-    """File of words and how they are read: a line has a word, a tab, and `[[phonemes]]` (of the tokenizer `phonemes`)
-    or a respelling. A word in small letters is meant in any case, others as they are written. The cache, runs and
-    exports hold its words with the tokenizer, not its path."""
+    """File of pronunciations: on each line a word, a tab, and `[[phonemes]]` (of the tokenizer `phonemes`) or a
+    respelling. Lower-case words match any case, others only as written. Caches, runs and exports store the words with
+    the tokenizer, not the path."""
     expand_numbers: bool = True
     """Put numbers and abbreviations into words (shared/text/text_normalization.py), only in texts without a normalised
-    column and in what xtts-synth speaks. In English and German with what stands around them,
-    in other languages dates, times, ordinals and percent."""
+    column and in what xtts-synth speaks: in English and German by their context, in other languages dates, times,
+    ordinals and percent."""
 
 
 class ShapesConfig(ConfigSection):
     """The closed set of shapes."""
 
     pad_to_fixed_length: bool = True
-    """False stores clips unpadded: the dynamic baseline, slow on purpose."""
+    """Pad clips to the shapes; false stores them unpadded: the dynamic baseline, slow on purpose."""
     buckets: Annotated[int, Field(gt=0, le=100)] = 4
     """Number of (tokens, frames) shapes, chosen from the lengths of the corpus; 1 is a single fixed shape."""
     max_text_length: PositiveInt | None = None
-    """Tokens; a clip with a longer text is rejected, never cut."""
+    """Longest text, tokens; clips with longer ones are rejected, never cut."""
     max_mel_frames: PositiveInt | None = None
-    """Frames; a longer clip is rejected, never cut."""
+    """Longest clip, frames; longer ones are rejected, never cut."""
     max_reject_fraction: Fraction = 0.05
-    """The build stops when more than this share of the corpus is rejected; training need not agree."""
+    """Largest share of rejected clips; beyond it the build stops."""
 
 
 class ShardsConfig(ConfigSection):
@@ -124,28 +124,28 @@ class ShardsConfig(ConfigSection):
     mel_dtype: Literal["float16", "float32"] = "float16"
     """Stored type of the log-mel; float16 halves the cache at an error below 0.004 in log-mel."""
     shard_mb: PositiveInt = 32
-    """Target size of one shard, MiB; a corpus of few such shards gets smaller ones, of 4 MiB and more."""
+    """Target size of a shard, MiB; a corpus that fills few of them gets smaller ones, of at least 4 MiB."""
 
 
 class SplitConfig(ConfigSection):
-    """Which clips are held out."""
+    """Split into training and held-out clips."""
 
     validation_fraction: Fraction = 0.05
-    """Share of the clips held out, at least one when above 0; chosen by a digest of the text, so that the clips of a
-    text are all on one side."""
+    """Share of clips held out, at least one if above 0; chosen by a digest of the text, so that all clips of a text are
+    on one side."""
     seed: int = 0
-    """Salt of every digest: the split, the shard of a clip, and its place in the shard."""
+    """Salt of the digests that choose a clip's split, its shard and its position there."""
 
 
 class TrainingConfig(ConfigSection):
     """Optimisation, schedule and bookkeeping."""
 
     batch_size: PositiveInt = 16
-    """B: clips per step in the bucket of the most frames."""
+    """B: clips per step in the bucket of the longest clips."""
     max_batch_share: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Most of an epoch that one step may take; a larger batch_size is lowered to it, and the run says so."""
+    """Largest share of an epoch in one step; a larger batch_size is lowered, and the run says so."""
     constant_frames_per_batch: bool = True
-    """Give buckets of fewer frames more clips per step, so that every step sees about as many frames."""
+    """Give buckets of shorter clips more of them per step, so that all steps have about as many frames."""
     gradient_accumulation_steps: PositiveInt = 1
     """Micro-batches per update; each divides the bucket's batch. Several devices share them evenly."""
     strategy: Literal["auto", "single", "mirrored", "multiworker"] = "auto"
@@ -154,7 +154,7 @@ class TrainingConfig(ConfigSection):
     mixed_precision: Literal["float32", "bfloat16"] = "float32"
     """Type of activations; weights, losses and the optimizer stay float32."""
     steps: PositiveInt = 1000
-    """Updates in the whole run, the resumed ones included; the schedule ends here."""
+    """Updates in the whole run, also those before it was resumed; the schedule ends here."""
     epochs: PositiveInt | Literal["auto"] | None = None
     """Passes over the training clips; when set, it decides `steps`. `auto`: 500 passes, but at least 20,000 steps and
     at most 500,000; of size tiny 40 passes, at least 1,500 steps and at most 20,000."""
@@ -164,8 +164,8 @@ class TrainingConfig(ConfigSection):
     learning_rate: PositiveFloat = 1e-3
     """Peak, reached after warm-up."""
     learning_rate_batch_size: PositiveInt | None = None
-    """The batch_size that learning_rate is meant for; at another one the peak is multiplied by the square root of the
-    ratio (Malladi et al., 2205.10287). null: it is not."""
+    """The batch_size that learning_rate is meant for; with another the peak is multiplied by the square root of the
+    ratio (Malladi et al., 2205.10287); null: never."""
     warmup_fraction: Fraction = 0.03
     """Share of the steps, the first ones, in which the rate rises linearly from 0."""
     decay_fraction: Fraction = 0.2
@@ -198,18 +198,18 @@ class TrainingConfig(ConfigSection):
     validate_every: PositiveInt = 500
     """Steps between validations."""
     validation_clips: PositiveInt | None = 1000
-    """Most held-out clips that a validation reads, the same ones every time, of all buckets in proportion; null for
-    all. A million clips hold out 50,000, which take about as long as 1,500 steps of 32; LJSpeech holds out 655."""
+    """Largest number of held-out clips in a validation, the same every time, from all buckets in proportion; null: all.
+    A million clips hold out 50,000, which take about as long as 1,500 steps of 32; LJSpeech holds out 655."""
     samples_every: PositiveInt | None = 500
-    """Steps between speaking fixed validation sentences into TensorBoard, the last step included; null for never."""
+    """Steps between samples: fixed validation sentences, spoken into TensorBoard, also at the end; null: never."""
     sample_sentences: PositiveInt = 8
-    """How many sentences: they are spoken in one batch, and their recordings compete in retrieval."""
+    """Number of these sentences, which are spoken in one batch, and whose recordings compete in retrieval."""
     samples_heard: int = Field(default=2, ge=0)
-    """How many of them are also heard and seen in TensorBoard."""
+    """Number of them that are heard and seen in TensorBoard."""
     checkpoint_every: PositiveInt = 500
     """Steps between checkpoints; the last step is always saved."""
     keep_checkpoints: PositiveInt = 3
-    """Newest checkpoints kept, beside the best one by validation."""
+    """Number of newest checkpoints to keep, beside the best by validation."""
     seed: Seed = 0
     """Initial weights, order of the clips and every random number of the step."""
 
