@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
@@ -24,7 +25,6 @@ from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.reference_encoder import crop_reference
 from xtts.trainer.reporting.samples import Shown
-from xtts.trainer.vocoders.vocoder import make_vocoder
 
 DEFAULT_OPTIONS = SynthesisOptions()
 """The defaults of `xtts-synth`."""
@@ -71,7 +71,6 @@ class SpokenSamples:
         self._tokenizer = load_tokenizer(cache / spec.tokenizer_file)
         if not self.clips:
             return
-        self._vocoder = make_vocoder(None, self.profile, lambda _: None)
         bucket = spec.buckets[number]
         self.described = f"{len(self.clips)} sentences of {bucket.tokens} tokens, {bucket.frames} frames"
         signature = make_signature(
@@ -108,7 +107,7 @@ class SpokenSamples:
         """The sentences and their vocoded recordings: the best that synthesis can sound like."""
         for clip in self.clips[: self.shown]:
             yield f"text/{clip.clip_id}", self.text(clip)
-            yield f"recording/{clip.clip_id}", self._vocoder(clip.mel)
+            yield f"recording/{clip.clip_id}", reconstruct(clip.mel, self.profile)
 
     def finite(self, samples: list[Sample]) -> bool:
         """Whether all numbers of the speech are finite."""
@@ -121,7 +120,7 @@ class SpokenSamples:
             yield f"mel/{clip.clip_id}", draw_pair(clip.mel, sample.mel, profile, text)
             alignment = draw_alignment(sample.durations, clip.mel, profile, self.symbols(clip), text)
             yield f"alignment/{clip.clip_id}", alignment
-            yield f"speech/{clip.clip_id}", self._vocoder(sample.mel)
+            yield f"speech/{clip.clip_id}", reconstruct(sample.mel, profile)
 
     def measure(self, samples: list[Sample]) -> tuple[dict[str, float], str]:
         """(figures against the recordings by name, a line that says them)."""

@@ -83,8 +83,8 @@ def checkpoint_option(command: _Command) -> _Command:
 vocoder_option = click.option(
     "--vocoder",
     metavar="griffinlim|onnx:FILE",
-    help="Vocoder: Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own, or the one for the "
-    "profile hifigan; else griffinlim]",
+    help="Vocoder: Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own, "
+    "if it has one, else griffinlim]",
 )
 engine_option = click.option(
     "--engine", type=click.Choice(["onnx", "tensorflow"]),
@@ -256,7 +256,10 @@ _FORMAT_OPTIONS = {
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording that a graph imitates, for models with voice latents.")  # fmt: skip
 @click.option(
-    "--vocoder", type=_PATH, metavar="FILE.onnx", help="Vocoder of the voice.  [default: the one that it speaks with]"
+    "--vocoder",
+    type=_PATH,
+    metavar="FILE.onnx",
+    help="Vocoder of the voice.  [default: that of an exported folder]",
 )
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: str | None,
            evaluation: Path | None, about: Path | None, float16: bool, language: str | None,

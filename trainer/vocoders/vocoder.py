@@ -1,4 +1,4 @@
-"""Choice of the vocoder: the voice's own, that of the package for its mel profile, Griffin-Lim, or an ONNX file."""
+"""Choice of the vocoder: the voice's own, Griffin-Lim, or an ONNX file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -26,11 +26,10 @@ def check_vocoder(name: str | None) -> None:
         raise LockstepError("--vocoder", found=f"no such file: {name.removeprefix(_ONNX)}")
 
 
-def default_vocoder(profile: MelProfile, voice: Path | None = None) -> Path | None:
-    """Return the ONNX file in the folder `voice`, else that of the package for the profile; None if there is none."""
-    packaged = Path(__file__).with_name(f"{profile.name}.onnx")
-    own = [voice / VOCODER_FILE] if voice else []
-    return next((file for file in (*own, packaged) if file.is_file()), None)
+def own_vocoder(voice: Path) -> Path | None:
+    """Return the vocoder in the folder of a voice; None if it has none."""
+    file = voice / VOCODER_FILE
+    return file if file.is_file() else None
 
 
 def make_vocoder(
@@ -39,7 +38,7 @@ def make_vocoder(
     """Load the vocoder named by `--vocoder`.
 
     Args:
-        name: None for `default_vocoder`, or Griffin-Lim if there is none.
+        name: None for the one in the folder `voice`, or Griffin-Lim if it has none.
         profile: Mel profile of the voice.
         warn: Gets a line about a vocoder that may not fit.
         voice: Folder of the voice.
@@ -48,7 +47,7 @@ def make_vocoder(
         LockstepError: There is no such vocoder, or its model does not fit the profile.
     """
     check_vocoder(name)
-    file = default_vocoder(profile, voice) if name is None else None
+    file = own_vocoder(voice) if name is None and voice is not None else None
     if name not in (None, GRIFFIN_LIM):
         file = Path(name.removeprefix(_ONNX))
     if file is not None:

@@ -19,7 +19,7 @@ from xtts.trainer.synth.export.piper_voice import save_piper
 from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import check_folder
 from xtts.trainer.synth.voice_source import Source, open_source
-from xtts.trainer.vocoders.vocoder import VOCODER_FILE, default_vocoder, make_vocoder
+from xtts.trainer.vocoders.vocoder import VOCODER_FILE, make_vocoder, own_vocoder
 
 PROFILE_FILE = "profile.json"
 SAVED_MODEL, SAFETENSORS, ONNX, PIPER = "saved-model", "safetensors", "onnx", "piper"
@@ -34,7 +34,7 @@ def export(
     A run of a vocoder is written as `vocoder.onnx` alone, a Piper voice as the files of `save_piper` alone.
 
     options: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; card: for
-    safetensors, onnx: for ONNX and Piper; vocoder: an ONNX file, None for `default_vocoder`.
+    safetensors, onnx: for ONNX and Piper; vocoder: an ONNX file, None for that of an exported folder.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
@@ -57,7 +57,7 @@ def export(
         else:
             source = open_source(checkpoint)
             if PIPER in formats:
-                file, name = vocoder or default_vocoder(source.voice.mel_profile, checkpoint), out.resolve().name
+                file, name = vocoder or own_vocoder(source.checkpoint), out.resolve().name
                 described = [save_piper(source, partial, name, vocoder=file, synthesis=options, options=onnx)]
             else:
                 _copy_vocoder(source, vocoder, partial)
@@ -93,7 +93,7 @@ def _copy_vocoder(source: Source, vocoder: Path | None, partial: Path) -> None:
     """Copy a vocoder, by default the voice's, beside it if there is one; `LockstepError` where it does not fit."""
     if vocoder is not None:
         make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)
-    if file := vocoder or default_vocoder(source.voice.mel_profile, source.checkpoint):
+    if file := vocoder or own_vocoder(source.checkpoint):
         shutil.copyfile(file, partial / VOCODER_FILE)
 
 
