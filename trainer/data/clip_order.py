@@ -25,7 +25,7 @@ _BUCKET_DRAW, _SHARDS, _RECORDS = 0, 1, 2
 """First value folded into a key, so that no two uses share random numbers."""
 
 
-def fold(seed: tf.Tensor | int, *values: tf.Tensor | int) -> tf.Tensor:
+def fold_key(seed: tf.Tensor | int, *values: tf.Tensor | int) -> tf.Tensor:
     """Derive a stateless key int64[2] from the seed and the values that identify its use."""
     key = tf.stack([tf.cast(seed, tf.int64), tf.constant(0, tf.int64)])
     for value in values:
@@ -105,8 +105,8 @@ class BucketOrder:
 
     def epoch_shards(self, epoch: tf.Tensor | int) -> tuple[tf.Tensor, tf.Tensor]:
         """Draw an epoch: (shards in reading order, first record read in each), int64[shards] each."""
-        shards = permutation(fold(self.seed, _SHARDS, self.bucket, epoch), len(self.shard_records))
-        key, records = fold(self.seed, _SHARDS, self.bucket, epoch, 1), tf.constant(self.shard_records, tf.int64)
+        shards = permutation(fold_key(self.seed, _SHARDS, self.bucket, epoch), len(self.shard_records))
+        key, records = fold_key(self.seed, _SHARDS, self.bucket, epoch, 1), tf.constant(self.shard_records, tf.int64)
         draws = tf.random.stateless_uniform(records.shape, key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
         return tf.cast(shards, tf.int64), tf.gather(draws % records, shards)
 
@@ -120,7 +120,7 @@ class BucketOrder:
         self, clips: tf.data.Dataset, count: tf.Tensor | int, group: tf.Tensor | int, block: tf.Tensor | int
     ) -> tf.data.Dataset:
         """Shuffle the `count` clips of a block."""
-        key = fold(self.seed, _RECORDS, self.bucket, group, block)
+        key = fold_key(self.seed, _RECORDS, self.bucket, group, block)
         seed = tf.random.stateless_uniform([], key, minval=None, maxval=None, dtype=tf.int64, alg="philox")
         return clips.shuffle(tf.cast(count, tf.int64), seed=seed, reshuffle_each_iteration=False)
 
@@ -267,7 +267,7 @@ class Schedule:
             lambda e: tf.reduce_sum(self.remaining(e, consumed)) == 0, lambda e: (e + 1,), (epoch,)
         )
         remaining = self.remaining(epoch, consumed)
-        key = fold(self.seed, _BUCKET_DRAW, tf.reduce_sum(consumed))
+        key = fold_key(self.seed, _BUCKET_DRAW, tf.reduce_sum(consumed))
         ticket = tf.random.stateless_uniform([], key, maxval=tf.reduce_sum(remaining), dtype=tf.int64, alg="philox")
         bucket = tf.reduce_sum(tf.cast(tf.cumsum(remaining) <= ticket, tf.int32))
         return epoch, bucket

@@ -15,7 +15,7 @@ _NICENESS = 10
 
 
 class Compiler:
-    """Compiles a step on every two cores, since XLA has threads of its own for each; tracing and training go before.
+    """Compiles one step for every two cores, as XLA compiles each on several threads; tracing and training go first.
 
     Leaving the `with` block drops the steps still waiting.
     """
@@ -36,20 +36,20 @@ class Compiler:
         self._calls[name], self._steps[name] = call, self._pool.submit(_compile, call)
 
     def prefer(self, names: Collection[str]) -> None:
-        """Compile these first, in this order, of the steps that no thread has begun."""
+        """Move these steps, in this order, to the front of those that no thread has begun."""
         waiting = [name for name, step in self._steps.items() if step.cancel()]
         for name in dict.fromkeys([*names, *waiting]):
             if name in waiting:
                 self.submit(name, self._calls[name])
 
     def step(self, name: str) -> Future[float]:
-        """The compilation submitted under this name: its seconds."""
+        """The compilation of a submitted step; its result is the seconds it took."""
         return self._steps[name]
 
 
 def _let_others_go_first() -> None:
-    """Lower the priority of this thread and of those that it will start; the main thread traces, on one core."""
-    if sys.platform == "linux":  # elsewhere it is a process that has one
+    """Lower the priority of this thread and of those it starts: meanwhile the main thread traces, on one core."""
+    if sys.platform == "linux":  # elsewhere only a whole process has one
         os.nice(_NICENESS)
 
 
@@ -67,7 +67,7 @@ def on_blank_inputs(step: tf.types.experimental.PolymorphicFunction) -> Callable
     """
 
     def call() -> None:
-        outputs = step(*(tf.zeros(part.shape, part.dtype) for part in step.input_signature))
+        outputs = step(*(tf.zeros(spec.shape, spec.dtype) for spec in step.input_signature))
         with tf.control_dependencies(tf.nest.flatten(outputs)):
             tf.no_op()
 

@@ -1,7 +1,6 @@
 """The dynamic baseline: clips padded per batch, so that every new shape is traced and compiled.
 
-It exists for comparison. Order, position, model, losses, update and loop are those of the locked path; only the
-batches and the signature differ.
+It exists for comparison with the locked path, from which only its batches and signatures differ.
 """
 
 from pathlib import Path
@@ -38,7 +37,7 @@ class MemoryMaps:
         self._free: int | None = None
 
     def nearly_exhausted(self, guard: TraceGuard) -> bool:
-        """True when too few are left for another step."""
+        """Whether too few memory maps are left for another step."""
         if len(guard.traces) != self._traces:
             before, self._free, self._traces = self._free, free_maps(), len(guard.traces)
             if before is not None and self._free is not None:

@@ -28,7 +28,7 @@ Submit = Callable[[str, Callable[[], object]], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Replica:
-    """The whole model on one device: the traced steps, and the variables that they change."""
+    """The model on one device: its traced steps, and the variables that they change."""
 
     device: str
     state: TrainState
@@ -45,12 +45,12 @@ class TracedSteps:
 
     @property
     def state(self) -> TrainState:
-        """That of the first replica; all have the same weights."""
+        """The state of the first replica; all have the same weights."""
         return self.replicas[0].state
 
     @property
     def steps(self) -> Steps:
-        """Those of the first replica."""
+        """The steps of the first replica."""
         return self.replicas[0].steps
 
     def exchange_averages(self) -> None:
@@ -60,9 +60,9 @@ class TracedSteps:
                 replica.exchange_averages()
 
     def begin_again(self, config: Config, buckets: Sequence[TrainingBucket], submit: Submit) -> None:
-        """Make every variable what a new run of `config` begins with; what is compiled stays.
+        """Reset every variable to what a new run of `config` begins with; nothing is compiled again.
 
-        config: of the same model and batches, with any seed and schedule. A `LockstepError` for another model.
+        config: for the same model and batches, with any seed and schedule. Raises `LockstepError` for another model.
         """
         for replica in self.replicas:
             replica.state.restore(TrainState(config, buckets[0].spec).arrays())
@@ -73,7 +73,7 @@ class TracedSteps:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingEngine(TracedSteps):
-    """All that trains a model on a cache."""
+    """Everything that trains a model on a cache."""
 
     loop: TrainingLoop
     validation: ValidationLoop
@@ -92,29 +92,29 @@ def trace_steps(
     def traced(device: str, name: str, call: Callable[[], object]) -> None:
         calls[name].append(partial(_on_device, device, call))
         if len(calls[name]) == len(group.devices):
-            submit(name, lambda: [each() for each in calls[name]])
+            submit(name, lambda: [call() for call in calls[name]])
 
     replicas = []
-    for number, device in enumerate(group.devices, group.first):
+    for replica, device in enumerate(group.devices, group.first):
         with tf.device(device):
-            replicas.append(_replica(buckets, config, group, number, device, partial(traced, device)))
+            replicas.append(_replica(buckets, config, group, replica, device, partial(traced, device)))
     return TracedSteps(replicas=replicas)
 
 
 def _replica(
-    buckets: Sequence[TrainingBucket], config: Config, group: ProcessGroup, number: int, device: str,
+    buckets: Sequence[TrainingBucket], config: Config, group: ProcessGroup, replica: int, device: str,
     traced: Submit,
 ) -> Replica:  # fmt: skip
-    """The model and the traced steps of one device; number: the replica among all."""
+    """The model and the traced steps of one device; replica: its index among all."""
     state = TrainState(config, buckets[0].spec)
     steps = Steps(
         objective_of(state.model, metrics_of(config)), state.optimizer, config.training, state.step,
-        typical=_typical(buckets), replica=number, replicas=group.size,
+        typical=_typical(buckets), replica=replica, replicas=group.size,
     )  # fmt: skip
     steps.with_mel = mel_in_step(buckets[0].spec)
-    own = buckets if group.size == 1 else [replace(b, batch_size=b.batch_size // group.size) for b in buckets]
+    shares = buckets if group.size == 1 else [replace(b, batch_size=b.batch_size // group.size) for b in buckets]
     steps.trace(
-        {bucket.number: bucket.signature for bucket in own if bucket.trains},
+        {bucket.number: bucket.signature for bucket in shares if bucket.trains},
         {bucket.number: bucket.signature for bucket in buckets if bucket.validates},
         traced=traced,
     )
@@ -133,7 +133,7 @@ def build_engine(
     """Trace every step, restore the checkpoint, open the input pipelines.
 
     group: the replicas that share the steps.
-    steps: those of an earlier engine of this process, for the same model and batches on one device: compiled already.
+    steps: already compiled, from an earlier engine of this process, for the same model and batches on one device.
     compiler: compiles steps while the next ones are traced; without one nothing is compiled yet. XLA's cache identifies
     a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
     a new and a resumed run, comes after the traces, and after the update's call on blank inputs, which writes weights.
@@ -148,9 +148,9 @@ def build_engine(
     restore(steps.state)
     for replica in steps.replicas[1:]:
         replica.state.restore(steps.state.arrays())
-    own = [replica.steps for replica in steps.replicas]
-    loop = TrainingLoop(buckets, own, steps.state.position, group)
-    validation = ValidationLoop(buckets, own, loop.stop, group)
+    replica_steps = [replica.steps for replica in steps.replicas]
+    loop = TrainingLoop(buckets, replica_steps, steps.state.position, group)
+    validation = ValidationLoop(buckets, replica_steps, loop.stop, group)
     return TrainingEngine(replicas=steps.replicas, loop=loop, validation=validation)
 
 

@@ -15,19 +15,19 @@ class RunEnded(LockstepError):
 
 
 @contextmanager
-def explained(where: str, fix: str, *, resume: str = "--resume") -> Iterator[None]:
-    """Turn a failure inside the graph, which Python cannot foresee, into a `RunEnded`.
+def explained(task: str, fix: str, *, resume: str = "--resume") -> Iterator[None]:
+    """Turn a failure inside the graph into a `RunEnded`.
 
-    resume: how a run goes on whose worker has ended.
+    task: what failed, first in the message; resume: the option or command that continues a run that lost a worker.
     """
     try:
         yield
     except tf.errors.ResourceExhaustedError:
-        raise RunEnded(where, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
+        raise RunEnded(task, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
     except tf.errors.OpError as error:
         if _WORKER_LOST.search(error.message):
-            raise _lost_worker(where, error, resume) from None
-        raise RunEnded(where, found=first_line(error), fix=fix, exit_code=1) from None
+            raise _lost_worker(task, error, resume) from None
+        raise RunEnded(task, found=plain_message(error), fix=fix, exit_code=1) from None
 
 
 _WORKER_LOST = re.compile(
@@ -35,11 +35,11 @@ _WORKER_LOST = re.compile(
 )
 
 
-def _lost_worker(where: str, error: tf.errors.OpError, resume: str) -> RunEnded:
-    """The error of a worker that waited for one that has ended."""
-    named = re.search(r"/job:worker/replica:0/task:(\d+)", error.message)
+def _lost_worker(task: str, error: tf.errors.OpError, resume: str) -> RunEnded:
+    """The error of a worker that waited for another, which has ended."""
+    match = re.search(r"/job:worker/replica:0/task:(\d+)", error.message)
     return RunEnded(
-        where, found=f"worker {named[1]} has ended" if named else "a worker has ended",
+        task, found=f"worker {match[1]} has ended" if match else "a worker has ended",
         fix=f"see its output, then start all workers again, as many as you like, with {resume}", exit_code=1,
     )  # fmt: skip
 
@@ -49,6 +49,6 @@ def compile_fix() -> str:
     return f"if XLA's compilation cache is damaged, remove it: {os.environ.get('TF_XLA_FLAGS', 'not in use')}"
 
 
-def first_line(error: tf.errors.OpError) -> str:
-    """TensorFlow's message without node names, which mean nothing to users."""
+def plain_message(error: tf.errors.OpError) -> str:
+    """The first line of TensorFlow's message, without node names, which mean nothing to users."""
     return re.sub(r"\{\{.*?\}\}\s*", "", error.message).splitlines()[0][:300]

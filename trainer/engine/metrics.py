@@ -12,18 +12,18 @@ class Metrics:
 
     losses: tuple[str, ...]
     weights: tuple[float, ...]
-    """Of the losses in their total."""
+    """Weights of the losses in their sum."""
     held_out: tuple[str, ...]
-    """The losses that validation computes: the first ones."""
+    """Names of the losses that validation computes: the first ones."""
     compared: tuple[str, ...]
-    """Those of them whose weighted sum tells the best checkpoint: of an acoustic model the flow. The duration loss
-    of an hour of speech rises after a thousand steps, while listeners' figures still get better."""
+    """Those whose weighted sum decides which checkpoint is best: for an acoustic model the flow. On an hour of speech
+    the duration loss rises after a thousand steps, while listeners' figures still improve."""
     second_norm: str
     """Norm of the gradient of the weights that are clipped by themselves."""
 
     @property
     def step(self) -> tuple[str, ...]:
-        """What a training step returns, float32[len(step)]."""
+        """Names of the values that a training step returns, float32[len(step)]."""
         return (
             "loss", *self.losses, "gradient_norm", self.second_norm, "learning_rate", "skipped", "useful_frames",
         )  # fmt: skip

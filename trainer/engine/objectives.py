@@ -1,11 +1,11 @@
-"""What each model is trained for: its losses of a batch, and the random numbers that they need."""
+"""The objective of each model: its losses on a batch, and the random numbers that they need."""
 
 from typing import NamedTuple, Protocol, cast
 
 import tensorflow as tf
 
 from xtts.trainer.data.batch import AnyBatch, Batch, CropBatch
-from xtts.trainer.data.clip_order import fold
+from xtts.trainer.data.clip_order import fold_key
 from xtts.trainer.engine.metrics import ACOUSTIC, Metrics
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
@@ -28,7 +28,7 @@ _NOISE, _TIME, _DROPOUT = 0, 1, 2
 
 
 class Objective(Protocol):
-    """What the steps know of a model. Sums are by name in `metrics.losses`."""
+    """A model as the steps see it. Sums are by name in `metrics.losses`."""
 
     metrics: Metrics
 
@@ -38,21 +38,21 @@ class Objective(Protocol):
     ) -> tuple[tf.Tensor, ...]:  # fmt: skip
         """The random numbers of a training step, keyed by (seed, step): a row for each clip, and last a seed int32[2].
 
-        replica: whose equal part of the step's clips the batch is, present: `present_clips` of the whole batch, None
-        where this is the whole.
+        The batch is the equal share of this replica. present: `present_clips` of all shares; None for a single
+        replica.
         """
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
-        """Losses of each clip, summed over what `counts` counts: float32[B] each."""
+        """Losses of each clip, summed over the values that `counts` counts: float32[B] each."""
 
     def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
         """Number of values in each sum over a batch: float32[] each; as `AcousticModel.loss_counts` says."""
 
     def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
-        """Number of values in each sum over so many useful frames and tokens."""
+        """Number of values in each sum over this many useful frames and tokens."""
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
-        """As `loss_sums`, of `metrics.held_out`; clips: int32[B], numbers in the split, on which they depend."""
+        """As `loss_sums`, for `metrics.held_out`; clips: int32[B], positions in the split, which seed the noise."""
 
 
 def present_clips(batch: AnyBatch) -> tf.Tensor:
@@ -60,9 +60,9 @@ def present_clips(batch: AnyBatch) -> tf.Tensor:
     return tf.cast(batch.mel_length > 0, tf.float32)
 
 
-def _key(seed: tf.Tensor | int, use: int, number: tf.Tensor | int) -> tf.Tensor:
-    """The key of one training step, or of one bucket's validation: int32[2]."""
-    return tf.cast(fold(seed, use, number) & 0x7FFFFFFF, tf.int32)
+def _key(seed: tf.Tensor | int, use: int, index: tf.Tensor | int) -> tf.Tensor:
+    """The key of a training step, or of a bucket's validation: int32[2]."""
+    return tf.cast(fold_key(seed, use, index) & 0x7FFFFFFF, tf.int32)
 
 
 class AcousticObjective:
@@ -80,12 +80,12 @@ class AcousticObjective:
         key, first = _key(seed, _STEP, step), replica * size
         rows = tf.range(first, first + size)
         noise = random_normal(fold_seed(key, _NOISE), rows, *shape)
-        # Stratified times: one in each of n equal parts of [0, 1) for the n clips, so that they cover the path. Then
-        # more of them in its middle, where the field is hardest to know (Esser et al., 2403.03206, section 3.1).
+        # Stratified times: one in each of n equal intervals of [0, 1) for the n clips, to cover the path. Then more
+        # of them in its middle, where the field is hardest to learn (Esser et al., 2403.03206, section 3.1).
         present = present_clips(batch) if present is None else present
         before = tf.cumsum(present, exclusive=True)[first : first + size]
-        part = before + random_uniform(fold_seed(key, _TIME), rows)
-        time = logit_normal(present[first : first + size] * part / tf.maximum(tf.reduce_sum(present), 1.0))
+        position = before + random_uniform(fold_seed(key, _TIME), rows)
+        time = logit_normal(present[first : first + size] * position / tf.maximum(tf.reduce_sum(present), 1.0))
         return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
@@ -111,14 +111,14 @@ class AcousticObjective:
         rows, mel = cast(Batch, batch), batch.mel
         conditioning = Conditioning(speaker=rows.speaker, language=rows.language)
         aligned = self.model.align_clips(**rows.sequences, dropout_seed=None, conditioning=conditioning)
-        place, key = spread_times(clips), _key(seed, _VALIDATION, bucket)
+        offset, key = spread_times(clips), _key(seed, _VALIDATION, bucket)
 
         def add(i: tf.Tensor, flow: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             noise = random_normal(tf.stack([key[0] + i, key[1]]), clips, *mel.shape[1:])
-            time = (tf.cast(i, tf.float32) + place) / VALIDATION_TIMES
+            time = (tf.cast(i, tf.float32) + offset) / VALIDATION_TIMES
             return i + 1, flow + self.model.flow_loss(aligned, noise, time)
 
-        start = (tf.constant(0), tf.zeros_like(place))
+        start = (tf.constant(0), tf.zeros_like(offset))
         _, flow = tf.while_loop(lambda i, _: i < VALIDATION_TIMES, add, start, maximum_iterations=VALIDATION_TIMES)
         return {"prior": aligned.prior, "flow": flow / VALIDATION_TIMES, "duration": aligned.duration}
 
@@ -126,14 +126,14 @@ class AcousticObjective:
 class CropInputs(NamedTuple):
     """The random numbers of a vocoder's training step."""
 
-    numbers: tf.Tensor
-    """int32[B], of the crops in the step."""
+    positions: tf.Tensor
+    """int32[B]: positions of the crops in the step's batch."""
     seed: tf.Tensor
     """int32[2]."""
 
 
 class VocoderObjective:
-    """The vocoder and its discriminators; a crop counts by its useful frames."""
+    """The vocoder and its discriminators; crops are weighted by their useful frames."""
 
     def __init__(self, model: Vocoder, metrics: Metrics) -> None:
         self.model, self.metrics = model, metrics

@@ -18,7 +18,7 @@ from xtts.shared.config import TrainingConfig
 from xtts.trainer.engine.schedule import decay_start, peak_learning_rate, warmup_steps
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the odd polynomial that drives singular values towards 1: after five rounds they lie in 0.7 to 1.2."""
+"""Coefficients of the odd polynomial that drives singular values towards 1: after five rounds they are 0.7 to 1.2."""
 MOMENTUM = 0.95
 """Decay of the sum of gradients that is orthogonalised."""
 ROUNDS = 5
@@ -41,10 +41,10 @@ def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
 
 
 class Change(NamedTuple):
-    """What an update does to the weights; each part float32[P]."""
+    """The effect of an update; each float32[P]."""
 
     direction: tf.Tensor
-    """What is subtracted at learning rate 1."""
+    """Subtracted from the weights at learning rate 1."""
     first: tf.Tensor
     """The new first moments."""
     second: tf.Tensor
@@ -52,10 +52,10 @@ class Change(NamedTuple):
 
 
 class FlatWeights:
-    """One vector of P numbers for all weights: an update is then a few kernels, and not some for each weight."""
+    """All weights as one vector of P numbers: an update then takes a few kernels, not a few for each weight."""
 
     def __init__(self, weights: Sequence[tf.Variable], key: Callable[[tf.Variable], tuple[int, ...]]) -> None:
-        """key: sorts the weights in the vector; those that are treated alike lie side by side."""
+        """key: sorts the weights in the vector, to place those that are treated alike side by side."""
         self._shapes = [weight.shape for weight in weights]
         self._order = sorted(range(len(weights)), key=lambda i: key(weights[i]))
         sizes = [self._shapes[i].num_elements() for i in self._order]
@@ -64,27 +64,27 @@ class FlatWeights:
         """P."""
         self._ranges = {i: range(end - size, end) for i, size, end in zip(self._order, sizes, ends, strict=True)}
 
-    def flatten(self, parts: Sequence[tf.Tensor | tf.Variable]) -> tf.Tensor:
-        """A part for each weight, of its shape -> float32[P]."""
-        return tf.concat([tf.reshape(parts[i], [-1]) for i in self._order], axis=0)
+    def flatten(self, arrays: Sequence[tf.Tensor | tf.Variable]) -> tf.Tensor:
+        """Concatenate one array for each weight, of its shape -> float32[P]."""
+        return tf.concat([tf.reshape(arrays[i], [-1]) for i in self._order], axis=0)
 
     def split(self, vector: tf.Tensor) -> list[tf.Tensor]:
-        """float32[P] -> a part for each weight, of its shape."""
-        return [tf.reshape(self.part(vector, [i]), shape) for i, shape in enumerate(self._shapes)]
+        """Split float32[P] -> one array for each weight, of its shape."""
+        return [tf.reshape(self.slice(vector, [i]), shape) for i, shape in enumerate(self._shapes)]
 
-    def part(self, vector: tf.Tensor, places: Sequence[int]) -> tf.Tensor:
-        """The numbers of weights that lie side by side: float32[P] -> float32[n]; places: in any order."""
-        ranges = [self._ranges[i] for i in places]
-        return vector[min(own.start for own in ranges) : max(own.stop for own in ranges)]
+    def slice(self, vector: tf.Tensor, indices: Sequence[int]) -> tf.Tensor:
+        """Take the numbers of weights that lie side by side, in any order: float32[P] -> float32[n]."""
+        ranges = [self._ranges[i] for i in indices]
+        return vector[min(span.start for span in ranges) : max(span.stop for span in ranges)]
 
     def mask(self, chosen: Sequence[bool]) -> tf.Tensor:
-        """bool[P]: true for the numbers of the weights chosen."""
+        """bool[P]: true for the numbers of the chosen weights."""
         ranges: list[range] = []
-        for own in (self._ranges[i] for i in self._order if chosen[i]):
-            joined = ranges and ranges[-1].stop == own.start
-            ranges[-1:] = [range(ranges[-1].start, own.stop)] if joined else [*ranges[-1:], own]
-        place = tf.range(self.size)
-        inside = [(place >= own.start) & (place < own.stop) for own in ranges]
+        for span in (self._ranges[i] for i in self._order if chosen[i]):
+            joined = ranges and ranges[-1].stop == span.start
+            ranges[-1:] = [range(ranges[-1].start, span.stop)] if joined else [*ranges[-1:], span]
+        index = tf.range(self.size)
+        inside = [(index >= span.start) & (index < span.stop) for span in ranges]
         return functools.reduce(tf.logical_or, inside, tf.zeros([self.size], tf.bool))
 
 
@@ -95,7 +95,7 @@ class AdamW:
         self, weights: Sequence[tf.Variable], training: TrainingConfig, decays: Callable[[tf.Variable], bool],
         clip_group: Callable[[tf.Variable], int] = lambda weight: 0,
     ) -> None:  # fmt: skip
-        """decays: whether a weight decays; clip_group: 0 or 1, with which others its gradient is clipped."""
+        """decays: whether a weight decays; clip_group: 0 or 1, the group in which its gradient is clipped."""
         self.weights = list(weights)
         self.training = training
         self._decays = [decays(weight) for weight in self.weights]
@@ -107,10 +107,10 @@ class AdamW:
         self.second = tf.Variable(tf.zeros([self.flat.size]), trainable=False)
         self.averages = tf.Variable(self.flat.flatten(self.weights), trainable=False)
         self.updates = tf.Variable(0, dtype=tf.int64, trainable=False)
-        """Updates made, without the skipped ones: the exponent of the bias correction."""
+        """Updates made, skipped ones not counted: the exponent of the bias correction."""
 
     def _key(self, weight: tf.Variable) -> tuple[int, ...]:
-        """Sorts the weights in the vectors, before whether they decay and how they are clipped."""
+        """The first sort key of the vectors; whether a weight decays and its clip group come after it."""
         return ()
 
     def clip(self, gradient: tf.Tensor, limit: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -162,7 +162,7 @@ class AdamW:
 
 
 class Muon(AdamW):
-    """As AdamW, but matrices get their momentum, orthogonalised; their second moments stay zero."""
+    """AdamW, but matrices move by their orthogonalised momentum; their second moments stay zero."""
 
     def __init__(
         self, weights: Sequence[tf.Variable], training: TrainingConfig, decays: Callable[[tf.Variable], bool],
@@ -174,8 +174,8 @@ class Muon(AdamW):
         for i, weight in enumerate(self.weights):
             if is_hidden_matrix(weight):
                 shapes[matrix_shape(weight)].append(i)
-        self._places = {shape: shapes[shape] for shape in sorted(shapes, key=_with_its_transpose)}
-        """Of the matrices, by shape, in the order of the vectors."""
+        self._matrices = {shape: shapes[shape] for shape in sorted(shapes, key=_with_its_transpose)}
+        """Indices of the matrices by shape, in the order of the vectors."""
 
     def _key(self, weight: tf.Variable) -> tuple[int, ...]:
         return (0, *_with_its_transpose(matrix_shape(weight))) if self._is_matrix(weight) else (1,)
@@ -185,12 +185,12 @@ class Muon(AdamW):
         adamw = super().change(gradient, count)
         momentum = MOMENTUM * self.first + gradient
         nesterov = gradient + MOMENTUM * momentum
-        made: list[tf.Tensor] = []
-        for (_, longer), shapes in itertools.groupby(self._places, key=lambda shape: tuple(sorted(shape))):
-            parts = [(shape, self.flat.part(nesterov, self._places[shape])) for shape in shapes]
-            found = orthogonalise([tf.reshape(part, [-1, *shape]) for shape, part in parts])
-            made += [tf.reshape(UPDATE_RMS * math.sqrt(longer) * matrices, [-1]) for matrices in found]
-        direction = tf.concat(made, axis=0) if made else adamw.direction[:0]
+        directions: list[tf.Tensor] = []
+        for (_, longer), shapes in itertools.groupby(self._matrices, key=lambda shape: tuple(sorted(shape))):
+            slices = [(shape, self.flat.slice(nesterov, self._matrices[shape])) for shape in shapes]
+            stacks = orthogonalise([tf.reshape(matrices, [-1, *shape]) for shape, matrices in slices])
+            directions += [tf.reshape(UPDATE_RMS * math.sqrt(longer) * stack, [-1]) for stack in stacks]
+        direction = tf.concat(directions, axis=0) if directions else adamw.direction[:0]
         size = direction.shape[0]
         is_matrix = tf.range(self.flat.size) < size
         return Change(
@@ -201,7 +201,7 @@ class Muon(AdamW):
 
 
 def _with_its_transpose(shape: tuple[int, int]) -> tuple[int, ...]:
-    """Sorts shapes so that each lies beside its transpose."""
+    """A sort key that puts each shape beside its transpose."""
     return (*sorted(shape), *shape)
 
 
@@ -212,20 +212,20 @@ def matrix_shape(weight: tf.Tensor) -> tuple[int, int]:
 
 
 def orthogonalise(stacks: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Each matrix with all its singular values near 1, by Newton-Schulz.
+    """Move all singular values of each matrix near 1, by Newton-Schulz iteration.
 
     stacks: float32[N, R, C] each, of one shape or its transpose -> the same
     """
-    # With at least as many columns as rows.
-    x = tf.concat([_turned(stack) if stack.shape[1] > stack.shape[2] else stack for stack in stacks], axis=0)
+    # Transposed to at least as many columns as rows.
+    x = tf.concat([_transposed(stack) if stack.shape[1] > stack.shape[2] else stack for stack in stacks], axis=0)
     x /= tf.norm(x, axis=(1, 2), keepdims=True) + 1e-7
     first, third, fifth = COEFFICIENTS
     for _ in range(ROUNDS):
         square = tf.matmul(x, x, transpose_b=True)
         x = first * x + tf.matmul(third * square + fifth * tf.matmul(square, square), x)
-    parts = tf.split(x, [stack.shape[0] for stack in stacks])
-    return [part if part.shape == stack.shape else _turned(part) for part, stack in zip(parts, stacks, strict=True)]
+    results = tf.split(x, [stack.shape[0] for stack in stacks])
+    return [y if y.shape == stack.shape else _transposed(y) for y, stack in zip(results, stacks, strict=True)]
 
 
-def _turned(matrices: tf.Tensor) -> tf.Tensor:
+def _transposed(matrices: tf.Tensor) -> tf.Tensor:
     return tf.transpose(matrices, [0, 2, 1])

@@ -1,4 +1,4 @@
-"""The replicas that share every step, one on each device, and what their processes tell each other.
+"""The replicas that share every step, one on each device, and the messages between their processes.
 
 A single device is a group of one: the sum over its replicas is the identity.
 """
@@ -45,37 +45,37 @@ class ProcessGroup:
 
     @property
     def first(self) -> int:
-        """Number of this process' first replica among all."""
+        """Index of this process' first replica among all."""
         return self.cluster.index * len(self.devices) if self.cluster else 0
 
     @property
     def several_processes(self) -> bool:
-        """True where other processes train along."""
+        """Whether other processes train along."""
         return self.cluster is not None
 
     @property
     def is_rank_0(self) -> bool:
-        """True for the process that owns the run folder, reports, speaks samples and saves."""
+        """Whether this process owns the run folder, reports, speaks samples and saves."""
         return self.cluster is None or self.cluster.is_rank_0
 
     @property
     def described(self) -> str:
-        """How many devices and processes, to follow the name of one; empty for a single one."""
+        """Counts of devices and processes, to follow the name of a device; empty for a single one."""
         if self.size == 1:
             return ""
         workers = f" of {len(self.cluster.addresses)} workers" if self.cluster else ""
         return f"; {self.size} devices{workers}, each with {1 / self.size:.0%} of every batch"
 
     def run(self, body: Callable[[int], T]) -> list[T]:
-        """Results of `body(place)` on each device of this process, inside a graph; place: index into `devices`."""
+        """Results of `body(index)` on each device of this process, inside a graph; index: of `devices`."""
         if self.strategy is None:
             return [body(0)]
 
-        def replica() -> T:
-            number = tf.distribute.get_replica_context().replica_id_in_sync_group
-            return body(int(tf.get_static_value(number)) - self.first)
+        def call() -> T:
+            replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+            return body(int(tf.get_static_value(replica)) - self.first)
 
-        return list(self.strategy.experimental_local_results(self.strategy.run(replica)))
+        return list(self.strategy.experimental_local_results(self.strategy.run(call)))
 
     def sum(self, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """The sums over all replicas, in `body` of `run`; never inside a compiled function, where they do not exist."""
@@ -87,7 +87,7 @@ class ProcessGroup:
         """Sum over the processes of float32[n], called from Python by all of them in the same order."""
 
         def add() -> tf.Tensor:
-            return self.run(lambda place: self.sum([tf.constant(vector * (place == 0), tf.float32)])[0])[0]
+            return self.run(lambda index: self.sum([tf.constant(vector * (index == 0), tf.float32)])[0])[0]
 
         with explained("all workers", "look at their output"):
             return np.asarray(tf.function(add, autograph=False)())
@@ -105,13 +105,13 @@ class ProcessGroup:
         own = np.zeros([len(self.cluster.addresses), len(facts), _CHUNKS], np.float32)
         own[self.cluster.index] = [_digest(f"{name}={value}") for name, value in facts.items()]
         of_workers = self.sum_of_processes(own.ravel()).reshape(own.shape)
-        for number, values in enumerate(of_workers):
-            for place, name in enumerate(facts):
-                if (values[place] != of_workers[0, place]).any():
-                    with suppress(LockstepError, tf.errors.OpError):  # none ends before all have read this
+        for worker, digests in enumerate(of_workers):
+            for i, name in enumerate(facts):
+                if (digests[i] != of_workers[0, i]).any():
+                    with suppress(LockstepError, tf.errors.OpError):  # no process ends before all have compared
                         self.sum_of_processes(np.zeros(1, np.float32))
                     raise LockstepError(
-                        f"worker {number}", found=f"its {name} is not that of worker 0",
+                        f"worker {worker}", found=f"its {name} is not that of worker 0",
                         expected=f"the same in all workers; here, in worker {self.cluster.index}: {facts[name]}",
                         fix=fix,
                     )  # fmt: skip
@@ -138,28 +138,28 @@ def join_group(training: TrainingConfig) -> ProcessGroup:
         group = ProcessGroup(strategy=tf.distribute.MirroredStrategy(names)) if names else ALONE
     else:
         group = ProcessGroup(strategy=_join(cluster), cluster=cluster)
-    check_parts(training, group.size)
+    check_micro_batches(training, group.size)
     return group
 
 
 def _mirrored_devices(training: TrainingConfig) -> list[str]:
     """Names of the devices of this process that train together; none for a single one."""
-    strategy, parts = training.strategy, training.gradient_accumulation_steps
+    strategy, micro_batches = training.strategy, training.gradient_accumulation_steps
     gpus = tf.config.list_logical_devices("GPU")
-    found = gpus or tf.config.list_logical_devices("CPU")
-    if strategy == "mirrored" and len(found) < 2:
+    devices = gpus or tf.config.list_logical_devices("CPU")
+    if strategy == "mirrored" and len(devices) < 2:
         raise LockstepError(
-            "training.strategy", found=f"mirrored, but there is one device ({found[0].name})",
+            "training.strategy", found=f"mirrored, but there is one device ({devices[0].name})",
             expected="several GPUs", fix="train with --set training.strategy=auto",
         )  # fmt: skip
-    if strategy == "auto" and len(gpus) > 1 and parts % len(gpus):
+    if strategy == "auto" and len(gpus) > 1 and micro_batches % len(gpus):
         click.echo(
-            f"training on one of {len(gpus)} GPUs: they cannot share {parts} micro-batches evenly; to use all: --set "
-            f"training.gradient_accumulation_steps={_nearest_parts(parts, len(gpus))}"
+            f"training on one of {len(gpus)} GPUs: they cannot share {micro_batches} micro-batches evenly; to use all: "
+            f"--set training.gradient_accumulation_steps={_nearest_multiple(micro_batches, len(gpus))}"
         )
         return []
     wanted = strategy == "mirrored" or (strategy == "auto" and len(gpus) > 1)
-    return [device.name for device in found] if wanted else []
+    return [device.name for device in devices] if wanted else []
 
 
 def _join(cluster: Cluster) -> tf.distribute.Strategy:
@@ -173,19 +173,20 @@ def _join(cluster: Cluster) -> tf.distribute.Strategy:
         return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
 
 
-def check_parts(training: TrainingConfig, devices: int) -> None:
+def check_micro_batches(training: TrainingConfig, devices: int) -> None:
     """Raise `LockstepError` unless R devices get the same number of micro-batches."""
-    parts = training.gradient_accumulation_steps
-    if parts % devices == 0:
+    micro_batches = training.gradient_accumulation_steps
+    if micro_batches % devices == 0:
         return
+    nearest = _nearest_multiple(micro_batches, devices)
     raise LockstepError(
         "training.gradient_accumulation_steps",
-        found=f"{parts}, which {devices} devices cannot share evenly",
+        found=f"{micro_batches}, which {devices} devices cannot share evenly",
         expected=f"a multiple of {devices}",
-        fix=f"set it to {_nearest_parts(parts, devices)}; the losses depend on it, not on the number of devices",
+        fix=f"set it to {nearest}; the losses depend on it, not on the number of devices",
     )
 
 
-def _nearest_parts(parts: int, devices: int) -> int:
-    """The number of micro-batches closest to `parts` that the devices share evenly."""
-    return max(devices, round(parts / devices) * devices)
+def _nearest_multiple(micro_batches: int, devices: int) -> int:
+    """The closest number of micro-batches that the devices share evenly."""
+    return max(devices, round(micro_batches / devices) * devices)

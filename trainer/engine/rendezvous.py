@@ -1,4 +1,4 @@
-"""The workers of a run, as TF_CONFIG names them, and how they wait for each other; nothing here imports TensorFlow."""
+"""The workers of a run, as TF_CONFIG lists them, and their wait for each other; nothing here imports TensorFlow."""
 
 import json
 import os
@@ -23,7 +23,7 @@ class Cluster:
     addresses: tuple[str, ...]
     """HOST:PORT of each worker."""
     index: int
-    """Number of this worker."""
+    """Index of this worker."""
 
     @property
     def is_rank_0(self) -> bool:
@@ -78,24 +78,23 @@ def _is_address(address: object) -> bool:
     return isinstance(address, str) and bool(host) and port.isdecimal() and 0 < int(port) < 65_536
 
 
-def _wrong(found: str) -> LockstepError:
-    return LockstepError(VARIABLE, found=found, expected=_EXPECTED, fix="see docs/beyond-one-machine.md")
+def _wrong(problem: str) -> LockstepError:
+    return LockstepError(VARIABLE, found=problem, expected=_EXPECTED, fix="see docs/beyond-one-machine.md")
 
 
 def wait_for_workers(cluster: Cluster, *, seconds: float = LONGEST_SECONDS) -> None:
     """Return once something has listened at the address of each worker; this one listens at its own meanwhile.
 
-    The wait inside TensorFlow has no end and lets no Python run. A worker that has met all others goes on to it, which
-    listens at the same port. Raises `LockstepError` for a port that is taken, and for workers that were not there
-    within `seconds`.
+    TensorFlow's own wait, which follows at the same port, has no end and lets no Python run. Raises `LockstepError`
+    for a port that is taken, and for workers that do not answer within `seconds`.
     """
     deadline = time.monotonic() + seconds
-    missing = {number: address for number, address in enumerate(cluster.addresses) if number != cluster.index}
+    missing = {index: address for index, address in enumerate(cluster.addresses) if index != cluster.index}
     with _listener(cluster):
         while missing:
-            missing = {number: address for number, address in missing.items() if not _answers(address)}
+            missing = {index: address for index, address in missing.items() if not _answers(address)}
             if missing and time.monotonic() >= deadline:
-                named = ", ".join(f"worker {number} ({address})" for number, address in missing.items())
+                named = ", ".join(f"worker {index} ({address})" for index, address in missing.items())
                 raise LockstepError(
                     cluster.name, found=f"waited {seconds:.0f} s without {named}", expected="all workers to be started",
                     fix=f"look at their output; check {VARIABLE}, and that no firewall closes these ports",

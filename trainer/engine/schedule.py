@@ -1,4 +1,4 @@
-"""The learning rate's peak and the step where it decays; at which steps the host takes over from the graph."""
+"""The learning rate's peak and the step where it decays; the steps at which the host takes over from the graph."""
 
 from bisect import bisect_left
 
@@ -16,10 +16,10 @@ def decay_start(training: TrainingConfig) -> int:
 
 
 def decaying_from(training: TrainingConfig, step: int) -> TrainingConfig:
-    """The same with as many steps as make the learning rate decay after `step`, whatever epochs it had."""
+    """The settings with as many steps as make the learning rate decay after `step`, and without epochs."""
     counts = range(step, training.steps + 1)
-    found = bisect_left(counts, step, key=lambda steps: decay_start(training.model_copy(update={"steps": steps})))
-    return training.model_copy(update={"steps": counts[min(found, len(counts) - 1)], "epochs": None})
+    index = bisect_left(counts, step, key=lambda steps: decay_start(training.model_copy(update={"steps": steps})))
+    return training.model_copy(update={"steps": counts[min(index, len(counts) - 1)], "epochs": None})
 
 
 def peak_learning_rate(training: TrainingConfig) -> float:

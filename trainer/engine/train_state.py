@@ -57,7 +57,7 @@ def clip_group(variable: tf.Variable) -> int:
 
 
 _AT_THE_EDGE = ("/modulation/", "place_projection", "noisy_projection", "decoder/output_projection", "mean_projection")
-"""Matrices with few rows or columns, or of conditions, by a part of a weight's path."""
+"""Substrings of the paths of matrices with few rows or columns, or applied to conditions."""
 
 
 def is_hidden_matrix(variable: tf.Variable) -> bool:
@@ -68,7 +68,7 @@ def is_hidden_matrix(variable: tf.Variable) -> bool:
     """
     path = str(variable.path)
     inside = decays(variable) and "/depthwise/" not in path and variable.shape[-1] > 1
-    return inside and not any(part in path for part in _AT_THE_EDGE)
+    return inside and not any(name in path for name in _AT_THE_EDGE)
 
 
 def make_optimizer(weights: Sequence[tf.Variable], training: TrainingConfig) -> AdamW:
@@ -101,21 +101,21 @@ class TrainState:
         }
 
     def _vectors(self) -> dict[str, tf.Variable]:
-        """A number for each of all weights, float32[P]."""
+        """Vectors with one number for each number of the weights, float32[P]."""
         optimizer = self.optimizer
         return {"first": optimizer.first, "second": optimizer.second, "averages": optimizer.averages}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that a checkpoint holds, by name."""
         paths = [weight.path for weight in self.optimizer.weights]
-        found = {name: variable.numpy() for name, variable in self._variables().items()}
+        arrays = {name: variable.numpy() for name, variable in self._variables().items()}
         for group, vector in self._vectors().items():
-            parts = self.optimizer.flat.split(vector.numpy())
-            found |= {f"{group}/{path}": np.asarray(part) for path, part in zip(paths, parts, strict=True)}
-        return found
+            split = self.optimizer.flat.split(vector.numpy())
+            arrays |= {f"{group}/{path}": np.asarray(array) for path, array in zip(paths, split, strict=True)}
+        return arrays
 
     def digest(self) -> str:
-        """Of names and values."""
+        """SHA-256 of all names and values."""
         digest = hashlib.sha256()
         for name, array in self.arrays().items():
             digest.update(name.encode() + array.tobytes())
@@ -135,18 +135,17 @@ class TrainState:
         self._restore_vector(self.optimizer.averages, averages, "")
 
     def _restore_vector(self, vector: tf.Variable, arrays: dict[str, np.ndarray], prefix: str) -> None:
-        weights = self.optimizer.weights
-        parts = [_checked(arrays, prefix + weight.path, weight) for weight in weights]
-        vector.assign(self.optimizer.flat.flatten(parts))
+        checked = [_checked(arrays, prefix + weight.path, weight) for weight in self.optimizer.weights]
+        vector.assign(self.optimizer.flat.flatten(checked))
 
 
 def _checked(arrays: dict[str, np.ndarray], name: str, variable: tf.Variable) -> np.ndarray:
     """The array of a name; `LockstepError` unless it has the shape of the variable."""
-    found = tuple(arrays[name].shape) if name in arrays else None
-    if found != tuple(variable.shape):
+    shape = tuple(arrays[name].shape) if name in arrays else None
+    if shape != tuple(variable.shape):
         raise LockstepError(
             f"checkpoint array {name}",
-            found="missing" if found is None else f"shape {found}",
+            found="missing" if shape is None else f"shape {shape}",
             expected=f"shape {tuple(variable.shape)}",
         )
     return arrays[name]

@@ -35,7 +35,7 @@ def validation_step(bucket: int) -> str:
 
 
 class TraceGuard:
-    """Counts traces; once the set of signatures is closed another trace is an error that shows the specs."""
+    """Counts traces; once the set of signatures is closed, another trace is an error that shows its specs."""
 
     def __init__(self) -> None:
         self.traces: list[str] = []
@@ -47,38 +47,35 @@ class TraceGuard:
 
     def note(self, name: str, batch: AnyBatch) -> None:
         """Record a trace. A step's body calls this, and Python runs the body only while tracing."""
-        found = ", ".join(f"{part.dtype.name}{part.shape.as_list()}" for part in batch)
+        specs = ", ".join(f"{tensor.dtype.name}{tensor.shape.as_list()}" for tensor in batch)
         if self.locked:
             raise LockstepError(
                 name,
-                found=f"a new trace with ({found})",
+                found=f"a new trace with ({specs})",
                 expected="one of the closed set: " + "; ".join(self.traces),
                 fix="every batch must come from the cache that the signatures were derived from",
             )
-        self.traces.append(f"{name} ({found})")
+        self.traces.append(f"{name} ({specs})")
 
 
 class Steps:
     """The training and validation steps of one replica of the model, by bucket.
 
-    Letters: K losses of a training step, V of validation and N numbers of a step, as `metrics` names them.
+    Letters: K losses of a training step, V losses of validation, N values that a step returns; see `metrics`.
 
-    Seed, learning rate and typical counts are variables, so that another schedule or corpus of the same shapes finds
-    the same compiled step in XLA's cache.
+    Seed and typical counts are variables and the learning rate is an input, so that another schedule or corpus of the
+    same shapes reuses the compiled steps in XLA's cache.
     """
 
     def __init__(
         self, objective: Objective, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
         typical: tuple[float, float], replica: int = 0, replicas: int = 1,
     ) -> None:  # fmt: skip
-        """typical: (useful frames, tokens) of an average update, see `typical_update`.
-
-        replica, replicas: whose equal part of every batch the gradients are of.
-        """
+        """typical: from `typical_update`; replica: the gradients are of its equal share of every batch."""
         self.objective, self.optimizer, self.training, self.step = objective, optimizer, training, step
         self.metrics = objective.metrics
         self._replica, self._replicas = replica, replicas
-        self._parts = training.gradient_accumulation_steps // replicas
+        self._micro_batches = training.gradient_accumulation_steps // replicas
         self.typical = tf.Variable(self._typical_counts(typical), trainable=False)
         """Counts of `metrics.losses` in an average update, float32[K], by which gradients are divided: a frame weighs
         the same in a batch of few as in a batch of many."""
@@ -87,17 +84,17 @@ class Steps:
         self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
         self.guard = TraceGuard()
         self.gradient_steps: dict[int, Callable[..., list[tf.Tensor]]] = {}
-        """A batch -> [losses float32[K], gradient float32[P]]; of several replicas also of the whole batch:
-        counts float32[K], by which the losses are divided, and `present_clips`."""
+        """A batch -> [losses float32[K], gradient float32[P]]. With several replicas `whole_batch` follows: its counts
+        float32[K], by which the losses are divided, and its `present_clips`."""
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
-        """A batch, number int32[] of its first clip in the split -> float32[V, 2], sums and counts."""
+        """A batch, int32[] position of its first clip in the split -> float32[V, 2], sums and counts."""
         self._apply: Callable[..., tf.Tensor] = lambda *inputs: self.update(*inputs)
-        """What `apply` calls."""
+        """The update that `apply` calls."""
         self.compile_calls: dict[str, Callable[[], None]] = {}
         """Calls that compile a locked step and change no state, by step name."""
 
     def begin_again(self, training: TrainingConfig, typical: tuple[float, float]) -> None:
-        """Become the steps of a new run with another seed, schedule or corpus; what is compiled stays."""
+        """Become the steps of a new run with another seed, schedule or corpus; nothing is compiled again."""
         self.training = training
         self.typical.assign(self._typical_counts(typical))
         self.seed.assign(training.seed)
@@ -113,10 +110,9 @@ class Steps:
     ) -> None:  # fmt: skip
         """Trace the training and validation steps, and close the set of signatures.
 
-        training, validation: signature by bucket number, for training of this replica's rows. With open signatures the
-        set stays open, and every new shape is traced when it occurs. `traced` is called with the name and
-        `compile_calls` entry of each locked step as soon as it is traced; the update, which every run needs first, is
-        the first.
+        training, validation: signatures by bucket number; those of training hold this replica's rows. With open
+        signatures the set stays open, and every new shape is traced when it occurs. `traced` is called with the name
+        and `compile_calls` entry of each locked step once it is traced, first of the update, which every run needs.
 
         Call this before anything that differs between a fresh and a resumed run: XLA's cache identifies a step by the
         number TensorFlow gave its trace.
@@ -136,10 +132,12 @@ class Steps:
         if all(is_locked(signature) for signature in (*training.values(), *validation.values())):
             self.guard.locked = True
 
-    def _traced(self, name: str, step: Callable[..., object], note: Callable[[str, Callable[[], None]], None]) -> None:
+    def _traced(
+        self, name: str, step: Callable[..., object], traced: Callable[[str, Callable[[], None]], None]
+    ) -> None:
         if isinstance(step, tf.types.experimental.PolymorphicFunction) and step.input_signature is not None:
             self.compile_calls[name] = on_blank_inputs(step)
-            note(name, self.compile_calls[name])
+            traced(name, self.compile_calls[name])
 
     def compile(self) -> None:
         """Compile every locked step now."""
@@ -147,16 +145,16 @@ class Steps:
             call()
 
     def counts(self, batch: AnyBatch) -> tf.Tensor:
-        """What these rows add to the counts of `metrics.losses` of the whole batch: float32[K]."""
-        counts = self.objective.counts(batch, micro_batches=self._parts, least=0.0)
+        """The share of these rows in the whole batch's counts of `metrics.losses`: float32[K]."""
+        counts = self.objective.counts(batch, micro_batches=self._micro_batches, least=0.0)
         return tf.stack([counts[name] for name in self.metrics.losses])
 
-    def gradients(self, bucket: int, batch: AnyBatch, *whole: tf.Tensor) -> list[tf.Tensor]:
-        """[losses, gradient] of this replica's rows; whole: counts and `present_clips` of all rows, for several."""
-        return self.gradient_steps[bucket](*batch, *whole)
+    def gradients(self, bucket: int, batch: AnyBatch, *whole_batch: tf.Tensor) -> list[tf.Tensor]:
+        """[losses, gradient] of this replica's rows; whole_batch: see `gradient_steps`."""
+        return self.gradient_steps[bucket](*batch, *whole_batch)
 
     def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Update by the sums of `gradients` at a learning rate; frames: useful ones, int32[].
+        """Update by the sums of `gradients` at a learning rate; frames: int32[], useful frames.
 
         -> float32[N]
         """
@@ -180,10 +178,9 @@ class Steps:
 
     def _gradient_step(self, bucket: int, signature: AnyBatch) -> Callable[..., list[tf.Tensor]]:
         def gradient_step(*inputs: tf.Tensor) -> list[tf.Tensor]:
-            rows, whole = inputs[: len(signature)], inputs[len(signature) :]
-            batch = with_tensors(signature, rows)
+            batch, whole_batch = with_tensors(signature, inputs[: len(signature)]), inputs[len(signature) :]
             self.guard.note(training_step(bucket), batch)
-            return list(self._accumulate(self.with_mel(batch), *whole))
+            return list(self._accumulate(self.with_mel(batch), *whole_batch))
 
         if not is_locked(signature):
             return relaxed(gradient_step)
@@ -193,8 +190,8 @@ class Steps:
 
     def _validation_step(self, bucket: int, signature: AnyBatch) -> Callable[..., tf.Tensor]:
         def validation_losses(*inputs: tf.Tensor) -> tf.Tensor:
-            *parts, first = inputs
-            batch = with_tensors(signature, parts)
+            *tensors, first = inputs
+            batch = with_tensors(signature, tensors)
             self.guard.note(validation_step(bucket), batch)
             batch = self.with_mel(batch)
             clips = first + tf.range(batch.mel.shape[0])
@@ -202,15 +199,15 @@ class Steps:
             counts = self.objective.counts(batch, least=0.0)
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name]]) for name in self.metrics.held_out])
 
-        number = tf.TensorSpec([], tf.int32, "first")
-        return locked(validation_losses, (*signature, number)) if is_locked(signature) else relaxed(validation_losses)
+        first = tf.TensorSpec([], tf.int32, "first")
+        return locked(validation_losses, (*signature, first)) if is_locked(signature) else relaxed(validation_losses)
 
     def _gradients(
         self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: dict[str, tf.Tensor]
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """(losses float32[K], gradient float32[P]) of a micro-batch.
 
-        The losses are divided by the counts of the whole batch, the gradient is of sums divided by `typical`.
+        The losses are sums divided by the counts of the whole batch, the gradient is that of sums divided by `typical`.
         """
         with tf.GradientTape() as tape:
             sums = self.objective.loss_sums(batch, random)
@@ -223,37 +220,38 @@ class Steps:
     def _accumulate(
         self, batch: AnyBatch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """(losses, gradient) that these rows add to those of the whole batch, in equal micro-batches.
+        """The share of these rows in the (losses, gradient) of the whole batch, in equal micro-batches.
 
-        counts, present: as in `gradient_steps`; None where this is the whole.
+        counts, present: of the whole batch; None if these rows are all of it.
         """
         if counts is None:
-            divisors = self.objective.counts(batch, micro_batches=self._parts)
+            divisors = self.objective.counts(batch, micro_batches=self._micro_batches)
         else:
             divisors = dict(zip(self.metrics.losses, tf.unstack(tf.maximum(counts, 1.0)), strict=True))
         random = self.objective.random_inputs(batch, self.seed, self.step, replica=self._replica, present=present)
         if self._replica:
-            random = (*random[:-1], random[-1] + tf.constant([self._replica * self._parts, 0]))
-        return self._add_parts(batch, random, divisors, self._parts)
+            random = (*random[:-1], random[-1] + tf.constant([self._replica * self._micro_batches, 0]))
+        return self._add_micro_batches(batch, random, divisors, self._micro_batches)
 
-    def _add_parts(
-        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: dict[str, tf.Tensor], parts: int
+    def _add_micro_batches(
+        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: dict[str, tf.Tensor], micro_batches: int
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """(losses, gradient) of the batch, computed in `parts` equal micro-batches, as `_gradients` divides them."""
-        if parts == 1:
+        """(losses, gradient) of the batch, computed in equal micro-batches and divided as in `_gradients`."""
+        if micro_batches == 1:
             return self._gradients(batch, random, counts)
         first, second = tf.unstack(random[-1])
-        whole = (*batch, *random[:-1])
-        split = [tf.reshape(part, [parts, -1, *part.shape[1:]]) for part in whole]
+        split = [tf.reshape(x, [micro_batches, -1, *x.shape[1:]]) for x in (*batch, *random[:-1])]
 
         def add(i: tf.Tensor, losses: tf.Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-            rows = [part[i] for part in split]
+            rows = [tensor[i] for tensor in split]
             inputs = (*rows[len(batch) :], tf.stack([first + i, second]))
             more, more_gradient = self._gradients(with_tensors(batch, rows[: len(batch)]), inputs, counts)
             return i + 1, losses + more, gradient + more_gradient
 
         start = (tf.constant(0), tf.zeros([len(self.metrics.losses)]), tf.zeros([self.optimizer.flat.size]))
-        _, losses, gradient = tf.while_loop(lambda i, *_: i < parts, add, start, maximum_iterations=parts)
+        _, losses, gradient = tf.while_loop(
+            lambda i, *_: i < micro_batches, add, start, maximum_iterations=micro_batches
+        )
         return losses, gradient
 
     def _update(self, losses: tf.Tensor, frames: tf.Tensor, rate: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:

@@ -1,8 +1,8 @@
-"""The training loop: many batches in one host call. The graph draws buckets, reads, steps, and takes the times.
+"""The training loop: many batches in one host call. The graph draws buckets, reads, steps and keeps the times.
 
 The device never waits for the host. A step is launched while the one before it runs: the next bucket is drawn, and its
 batch is read, before the metrics of the step before have arrived. TensorFlow's automatic control dependencies would
-end every turn of the loop before the next begins, so this graph has none: what has to follow what is written here.
+end every turn of the loop before the next begins, so this graph has none: every order that matters is written here.
 """
 
 import time
@@ -34,10 +34,10 @@ class CallResult(NamedTuple):
     """Result of one host call: n steps, fewer than requested if `stop` was set."""
 
     metrics: np.ndarray
-    """float32[n, N]: the numbers of each step, as `Metrics.step` names them."""
+    """float32[n, N]: the values of each step, as `Metrics.step` names them."""
     seconds: np.ndarray
-    """float64[n, 3]: seconds between the arrival of the last step's metrics and that of this one's, in three parts: the
-    loop's own work, the wait for the batch, the step. Work and waiting that a running step hides are no part of it."""
+    """float64[n, 3]: seconds from the arrival of the last step's metrics to that of this one's, split into the
+    loop's own work, the wait for the batch, and the step. Work and waiting behind a running step are not counted."""
     buckets: np.ndarray
     """int32[n]: index of each step's bucket among those of the loop."""
     offsets: np.ndarray
@@ -56,7 +56,7 @@ class CallResult(NamedTuple):
 
     @property
     def wait_seconds(self) -> np.ndarray:
-        """float64[n]: part of `step_seconds` spent waiting for the input pipeline."""
+        """float64[n]: seconds of `step_seconds` spent waiting for the input pipeline."""
         return self.seconds[:, 1]
 
 
@@ -73,8 +73,8 @@ class Position:
 class LoopSteps(Protocol):
     """The interface of the steps that the loop runs; `Steps` implements it.
 
-    A step is two `tf.function`s, between which the loop adds up what the first one gives over all replicas. Whatever
-    changes a variable has to be inside them: the loop's own graph orders nothing by itself.
+    A step is two `tf.function`s, between which the loop adds up what the first one returns over all replicas.
+    Variables must change inside them only: the loop's own graph orders nothing by itself.
     """
 
     metrics: Metrics
@@ -85,38 +85,38 @@ class LoopSteps(Protocol):
     def step(self) -> tf.Variable:
         """int64[]: updates so far; each step adds one."""
 
-    def gradients(self, bucket: int, batch: AnyBatch, *whole: tf.Tensor) -> list[tf.Tensor]:
-        """What a batch of a bucket's signature gives, inside the loop's graph; whole: see `Steps`, empty for one."""
+    def gradients(self, bucket: int, batch: AnyBatch, *whole_batch: tf.Tensor) -> list[tf.Tensor]:
+        """Return what is summed over replicas, in the loop's graph; whole_batch: see `Steps`, empty for one replica."""
 
     def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Update by the sums of `gradients` at a learning rate float32[]; frames: useful ones, int32[].
+        """Update by the sums of `gradients` at a learning rate float32[]; frames: int32[], useful frames.
 
         -> float32[len(metrics.step)]
         """
 
 
 class _Turn(NamedTuple):
-    """What one turn of the loop hands to the next."""
+    """The state that a turn of the loop passes to the next."""
 
-    number: tf.Tensor
-    """int32[]: turns before it."""
+    index: tf.Tensor
+    """int32[]: turns of this call so far."""
     batches: tf.Tensor
     updates: tf.Tensor
-    """int64[]: of the whole run, the updates without those of batches that had no frame."""
+    """int64[], both of the run; a batch without a frame is no update."""
     epoch: tf.Tensor
     consumed: tf.Tensor
     """As in `Position`."""
     stop: tf.Tensor
     read: tf.Tensor
-    """float64[]: when the batch was there."""
+    """float64[]: time when the last batch was read."""
     launched: list[tf.Tensor]
-    """int32[] for each replica of this process, there once its step is queued on its device."""
+    """int32[] for each replica of this process, available once its step is queued on its device."""
     before: tf.Tensor
-    """float64[]: when the metrics of the step before the last arrived."""
+    """float64[]: time when the metrics of the step before the last arrived."""
     arrived: tf.Tensor
-    """float64[]: when those of the last step did."""
+    """float64[]: time when the metrics of the last step arrived."""
     rows: tuple[tf.TensorArray, ...]
-    """The parts of a `CallResult`."""
+    """The arrays of a `CallResult`."""
 
 
 class TrainingLoop:
@@ -127,7 +127,7 @@ class TrainingLoop:
     """
 
     exhausted = False
-    """True when this process cannot compile another step; a locked loop has compiled all of them."""
+    """Whether this process cannot compile another step; a locked loop has compiled all of them."""
 
     def __init__(
         self, buckets: Sequence[TrainingBucket], steps: Sequence[LoopSteps], position: Position,
@@ -135,20 +135,20 @@ class TrainingLoop:
     ) -> None:  # fmt: skip
         """steps: of each replica of this process; of several replicas they are `Steps`."""
         self.buckets = [bucket for bucket in buckets if bucket.trains]
-        """Buckets with training clips; a place is an index into this list."""
+        """Buckets with training clips, which the graph refers to by their index in this list."""
         self.locked = all(is_locked(bucket.signature) for bucket in buckets)
         self.position, self.host_calls, self._steps, self._group = position, 0, steps, group
         with tf.device(HOST):
             self.stop = tf.Variable(False, trainable=False)
-            """Set it from another thread to end the current call, in all processes, after a step."""
+            """Set it from another thread to end the current call after a step, in all processes."""
             done = steps[0].step.read_value()
-            self._whole = tf.Variable(
+            self._progress = tf.Variable(
                 tf.stack([done, done, position.epoch, *tf.unstack(position.consumed)]), trainable=False
             )
-            """int64[3 + K]: after the last step whose metrics are there: batches, updates and the position. In one
-            variable, since a call that fails in the middle leaves each of several as it is."""
+            """int64[3 + K]: batches, updates and position after the last step whose metrics have arrived. One
+            variable, so that a call that fails in the middle cannot change only some of them."""
         self._batch_sizes = [bucket.batch_size for bucket in self.buckets]
-        self._most = max(self._batch_sizes)
+        self._max_batch = max(self._batch_sizes)
         """Clips of the largest batch."""
         self._names_audio = self.buckets[0].spec.names_audio
         self._schedule = Schedule(
@@ -171,18 +171,18 @@ class TrainingLoop:
         return bucket.batch_size // self._group.size
 
     def _open(self, bucket: TrainingBucket, consumed: int) -> tf.data.Iterator:
-        """The batches of one bucket from a position on: the rows of this process."""
+        """The rows of this process in the batches of one bucket, from a position on."""
         rows, first = self._rows(bucket), self._group.first
-        own = range(first * rows, (first + len(self._steps)) * rows) if self._group.size > 1 else None
-        return iter(training_batches(bucket, consumed, own))
+        share = range(first * rows, (first + len(self._steps)) * rows) if self._group.size > 1 else None
+        return iter(training_batches(bucket, consumed, share))
 
     @property
     def closed_set(self) -> list[TrainingBucket]:
-        """The buckets whose shape is known, and compiled, before the first batch; none of unpadded clips."""
+        """The buckets whose steps are compiled before the first batch; none where clips are unpadded."""
         return self.buckets if self.locked else []
 
     def follow(self, training: TrainingConfig) -> None:
-        """Take the learning rates of another schedule from here on: the loop is traced again, no step is."""
+        """Switch to the learning rates of another schedule: the loop is traced again, no step is."""
         for steps in self._steps:
             steps.training = training
         self._build()
@@ -196,168 +196,169 @@ class TrainingLoop:
     def run(self, count: int) -> CallResult:
         """Run `count` batches in one graph call; setting `stop` ends it early. Unpadded clips: one batch.
 
-        A stop that no call has passed on is not lost: it ends the next one.
+        A stop that comes between two calls is not lost: it ends the next one.
         """
         self.host_calls += 1
         began = time.perf_counter()
-        found = self._run(tf.constant(count if self.locked else min(count, 1)))
+        tensors = self._run(tf.constant(count if self.locked else min(count, 1)))
         self._note_position()
-        stopped, metrics, seconds, places, offsets, *unread = (part.numpy() for part in found)
+        stopped, metrics, seconds, indices, offsets, *unread = (tensor.numpy() for tensor in tensors)
         if not self.locked:
             self.exhausted = self._maps.nearly_exhausted(cast(Steps, self._steps[0]).guard)
         return CallResult(
-            metrics, seconds, places, offsets, time.perf_counter() - began, bool(stopped), *unread
+            metrics, seconds, indices, offsets, time.perf_counter() - began, bool(stopped), *unread
         )  # fmt: skip
 
     def _note_position(self) -> None:
-        _, _, epoch, *consumed = self._whole.numpy()
+        _, _, epoch, *consumed = self._progress.numpy()
         self.position.epoch.assign(epoch)
         self.position.consumed.assign(consumed)
 
-    def whole_step(self) -> int | None:
+    def last_whole_step(self) -> int | None:
         """The last step done, with the position moved to it; None where that cannot be known.
 
-        A call that fails, because another process has ended or a shard is damaged, leaves weights that are up to two
-        steps ahead of the position: that is noted when the metrics have arrived.
+        A call that fails, because another process has ended or a shard is damaged, leaves weights up to two steps ahead
+        of the position, which is recorded once the metrics have arrived.
         """
-        batches, updates, epoch, *consumed = self._whole.numpy().tolist()
+        batches, updates, epoch, *consumed = self._progress.numpy().tolist()
         ahead = int(self._steps[0].step.numpy() - updates)
         if ahead and self._names_audio:
-            return None  # a batch of which no clip could be read is no update
+            return None  # a batch without a readable clip is no update
         for _ in range(ahead):
             _, _, epoch, consumed = self._draw(tf.constant(epoch, tf.int64), tf.constant(consumed, tf.int64))
-        self._whole.assign([batches + ahead, updates + ahead, epoch, *consumed])
+        self._progress.assign([batches + ahead, updates + ahead, epoch, *consumed])
         self._note_position()
         return int(batches) + ahead
 
     def coming(self) -> Iterator[int]:
-        """Numbers of the buckets of the next batches, without an end."""
+        """Yield the bucket numbers of the next batches, without end."""
         epoch, consumed = self.position.epoch.read_value(), self.position.consumed.read_value()
         while True:
-            place, _, epoch, consumed = self._draw(epoch, consumed)
-            yield self.buckets[int(place)].number
+            index, _, epoch, consumed = self._draw(epoch, consumed)
+            yield self.buckets[int(index)].number
 
     def _draw(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The next batch: (place of its bucket, clips of that consumed before, epoch and clips consumed after it)."""
-        epoch, place = self._schedule.draw(epoch, consumed)
-        taken = tf.one_hot(place, len(self.buckets), dtype=tf.int64) * tf.constant(self._batch_sizes, tf.int64)
-        return place, consumed[place], epoch, consumed + taken
+        """Draw a batch: (index of its bucket, clips of that consumed before, epoch and clips consumed after it)."""
+        epoch, index = self._schedule.draw(epoch, consumed)
+        taken = tf.one_hot(index, len(self.buckets), dtype=tf.int64) * tf.constant(self._batch_sizes, tf.int64)
+        return index, consumed[index], epoch, consumed + taken
 
-    def _read(self, place: int) -> list[AnyBatch]:
+    def _read(self, index: int) -> list[AnyBatch]:
         """The rows of the bucket's next batch, for each replica of this process."""
-        batch = self._iterators[place].get_next()
+        batch = self._iterators[index].get_next()
         if len(self._steps) == 1:
             return [batch]
-        rows = self._rows(self.buckets[place])
-        return [
-            with_tensors(batch, [part[i * rows : (i + 1) * rows] for part in batch]) for i in range(len(self._steps))
-        ]
+        rows = self._rows(self.buckets[index])
+        return [with_tensors(batch, [x[i * rows : (i + 1) * rows] for x in batch]) for i in range(len(self._steps))]
 
     def _step(
-        self, place: tf.Tensor, rate: tf.Tensor, number: int, batch: AnyBatch
+        self, index: tf.Tensor, rate: tf.Tensor, replica: int, batch: AnyBatch
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """One step on one replica: (metrics, frames, stop, present, launched), the middle ones as in `_agree`.
+        """Step on one replica: (metrics, frames, stop, present, launched), the middle three as in `_agree`.
 
-        place: the bucket drawn, number: the replica in this process, batch: its rows; launched: as in `_Turn`.
+        index: of the drawn bucket; replica: its index in this process, batch: its rows; launched: as in `_Turn`.
         """
-        steps, (frames, present, stop, *counts) = self._steps[number], self._agree(place, number, batch)
+        steps, (frames, present, stop, *counts) = self._steps[replica], self._agree(index, replica, batch)
 
         def branch(bucket: TrainingBucket) -> list[tf.Tensor]:
-            whole = [*counts, present[: bucket.batch_size]] if counts else []
-            return steps.gradients(bucket.number, self._in_shape(bucket, batch), *whole)
+            whole_batch = [*counts, present[: bucket.batch_size]] if counts else []
+            return steps.gradients(bucket.number, self._in_shape(bucket, batch), *whole_batch)
 
-        with tf.device(self._group.devices[number]):
-            gradients = tf.switch_case(place, [lambda bucket=bucket: branch(bucket) for bucket in self.buckets])
+        with tf.device(self._group.devices[replica]):
+            gradients = tf.switch_case(index, [lambda bucket=bucket: branch(bucket) for bucket in self.buckets])
             total = self._group.sum(gradients)
             with tf.control_dependencies(total):
                 metrics = steps.apply(frames, rate, total)
-            # TensorFlow keeps int32 in the host's memory: this is there once a GPU has got the step, done or not.
+            # int32 lies in the host's memory: it is available once the GPU has queued the step, done or not.
             with tf.control_dependencies([metrics]):
-                launched = tf.identity(place)
+                launched = tf.identity(index)
         return metrics, frames, stop, present, launched
 
     def _in_shape(self, bucket: TrainingBucket, batch: AnyBatch) -> AnyBatch:
-        """The rows with the shape that left the first `switch_case` unknown."""
+        """Set the shape of the rows, which the `switch_case` of `_read` left unknown."""
         signature = bucket.signature_of(self._rows(bucket) if self.locked else None)
-        parts = zip(batch, signature, strict=True)
-        return with_tensors(batch, [tf.ensure_shape(part, spec.shape) for part, spec in parts])
+        pairs = zip(batch, signature, strict=True)
+        return with_tensors(batch, [tf.ensure_shape(tensor, spec.shape) for tensor, spec in pairs])
 
-    def _agree(self, place: tf.Tensor, number: int, batch: AnyBatch) -> tuple[tf.Tensor, ...]:
-        """Of the whole batch: (useful frames int32[], clips present float32[most of a batch], stop bool[]).
+    def _agree(self, index: tf.Tensor, replica: int, batch: AnyBatch) -> tuple[tf.Tensor, ...]:
+        """(useful frames int32[], `present_clips` float32[largest batch], stop bool[]) of the whole batch.
 
-        A single replica has it. Several add up their parts, see that all drew the same bucket, and also give the counts
-        of the losses, float32[K].
+        Several replicas add up their shares, check that all drew the same bucket, and also return the counts of the
+        losses, float32[K].
         """
         frames = tf.reduce_sum(batch.mel_length)
-        rows = tf.gather(tf.constant([self._rows(bucket) for bucket in self.buckets]), place)
-        before = (self._group.first + number) * rows
-        present = tf.pad(present_clips(batch), [[before, self._most - before - tf.size(batch.mel_length)]])
-        present = tf.ensure_shape(present, [self._most])
+        rows = tf.gather(tf.constant([self._rows(bucket) for bucket in self.buckets]), index)
+        before = (self._group.first + replica) * rows
+        present = tf.pad(present_clips(batch), [[before, self._max_batch - before - tf.size(batch.mel_length)]])
+        present = tf.ensure_shape(present, [self._max_batch])
         if self._group.size == 1:
-            with tf.control_dependencies([place]):
+            with tf.control_dependencies([index]):
                 return frames, present, self.stop.read_value()
-        drawn = tf.one_hot(place, len(self.buckets))
-        counts = cast(Steps, self._steps[number]).counts(batch)
-        with tf.control_dependencies([place]):
+        drawn = tf.one_hot(index, len(self.buckets))
+        counts = cast(Steps, self._steps[replica]).counts(batch)
+        with tf.control_dependencies([index]):
             stop = tf.cast(self.stop.read_value(), tf.float32)
-        alone = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis], present]
-        (sums,) = self._group.sum([tf.concat(alone, axis=0)])
-        stop, places, counts, frames, present = tf.split(sums, [1, len(self.buckets), counts.shape[0], 1, self._most])
-        with tf.control_dependencies([check_places(places, drawn * self._group.size)]):
+        own = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis], present]
+        (sums,) = self._group.sum([tf.concat(own, axis=0)])
+        sizes = [1, len(self.buckets), counts.shape[0], 1, self._max_batch]
+        stop, drawn_by_all, counts, frames, present = tf.split(sums, sizes)
+        with tf.control_dependencies([check_same_bucket(drawn_by_all, drawn * self._group.size)]):
             return tf.cast(frames[0], tf.int32), tf.identity(present), stop[0] > 0.0, tf.identity(counts)
 
     def _turn(self, last: _Turn) -> _Turn:
-        """Draw, read and launch a step; note the one before it when its metrics arrive."""
-        place, offset, epoch, consumed = self._draw(last.epoch, last.consumed)
+        """Draw, read and launch a step; record the one before it when its metrics arrive."""
+        index, offset, epoch, consumed = self._draw(last.epoch, last.consumed)
         rate = learning_rate(self._steps[0].training, last.updates)
         # At most two steps are on their way to a device, and one batch waits for them.
-        with tf.control_dependencies([place, rate, last.read, last.before]):
+        with tf.control_dependencies([index, rate, last.read, last.before]):
             drawn = tf.timestamp()
         with tf.control_dependencies([drawn]):
-            shares = tf.switch_case(place, [lambda k=k: self._read(k) for k in range(len(self.buckets))])
+            shares = tf.switch_case(index, [lambda k=k: self._read(k) for k in range(len(self.buckets))])
         with tf.control_dependencies(tf.nest.flatten(shares)):
             read = tf.timestamp()
         with tf.control_dependencies([read, *last.launched]):
-            place, shares = tf.identity(place), tf.nest.map_structure(tf.identity, shares)
-        results = self._group.run(lambda number: self._step(place, rate, number, shares[number]))
+            index, shares = tf.identity(index), tf.nest.map_structure(tf.identity, shares)
+        results = self._group.run(lambda replica: self._step(index, rate, replica, shares[replica]))
         metrics, (frames, *_), (stop, *_), (present, *_), launched = map(list, zip(*results, strict=True))
         updates = last.updates + tf.cast(frames > 0, tf.int64)
-        here = [tf.identity(part) for part in metrics]  # waits until a GPU has finished the step
-        with tf.control_dependencies([last.arrived, *here]):
-            told = tf.identity(here[0])
-            noted = self._whole.assign(tf.stack([last.batches + 1, updates, epoch, *tf.unstack(consumed)]))
-        with tf.control_dependencies([noted]):
+        on_host = [tf.identity(values) for values in metrics]  # waits until a GPU has finished the step
+        with tf.control_dependencies([last.arrived, *on_host]):
+            metrics_of_step = tf.identity(on_host[0])
+            recorded = self._progress.assign(tf.stack([last.batches + 1, updates, epoch, *tf.unstack(consumed)]))
+        with tf.control_dependencies([recorded]):
             arrived = tf.timestamp()
         begin = tf.maximum(drawn, last.arrived)
         ready = tf.maximum(read, begin)
-        values = [told, tf.stack([begin - last.arrived, ready - begin, arrived - ready]), place, offset]
+        seconds = tf.stack([begin - last.arrived, ready - begin, arrived - ready])
+        values = [metrics_of_step, seconds, index, offset]
         if self._names_audio:
-            values.append(tf.sequence_mask(tf.constant(self._batch_sizes)[place], self._most) & tf.equal(present, 0.0))
-        rows = tuple(row.write(last.number, value) for row, value in zip(last.rows, values, strict=True))
+            rows = tf.sequence_mask(tf.constant(self._batch_sizes)[index], self._max_batch)
+            values.append(rows & tf.equal(present, 0.0))
+        rows = tuple(row.write(last.index, value) for row, value in zip(last.rows, values, strict=True))
         return _Turn(
-            number=last.number + 1, batches=last.batches + 1, updates=updates, epoch=epoch, consumed=consumed,
+            index=last.index + 1, batches=last.batches + 1, updates=updates, epoch=epoch, consumed=consumed,
             stop=stop, read=read, launched=launched, before=last.arrived, arrived=arrived, rows=rows,
         )  # fmt: skip
 
     def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """The compiled loop over `count` batches: (stop, the parts of a `CallResult`)."""
+        """The compiled loop over `count` batches: (stop, the arrays of a `CallResult`)."""
         kinds = [(tf.float32, [len(self._steps[0].metrics.step)]), (tf.float64, [3]), (tf.int32, []), (tf.int64, [])]
-        kinds += [(tf.bool, [self._most])] if self._names_audio else []
+        kinds += [(tf.bool, [self._max_batch])] if self._names_audio else []
         with tf.device(HOST):
-            now, (batches, updates, epoch, *consumed) = tf.timestamp(), tf.unstack(self._whole.read_value())
+            now, (batches, updates, epoch, *consumed) = tf.timestamp(), tf.unstack(self._progress.read_value())
             first = _Turn(
-                number=tf.constant(0), batches=batches, updates=updates, epoch=epoch, consumed=tf.stack(consumed),
+                index=tf.constant(0), batches=batches, updates=updates, epoch=epoch, consumed=tf.stack(consumed),
                 stop=tf.constant(False), read=now, launched=[tf.constant(0) for _ in self._steps], before=now,
                 arrived=now, rows=tuple(tf.TensorArray(kind, count, element_shape=shape) for kind, shape in kinds),
             )  # fmt: skip
             (last,) = tf.while_loop(
-                lambda turn: (turn.number < count) & ~turn.stop, lambda turn: (self._turn(turn),), (first,)
+                lambda turn: (turn.index < count) & ~turn.stop, lambda turn: (self._turn(turn),), (first,)
             )
             with tf.control_dependencies([last.arrived]):
-                return (tf.identity(last.stop), *[row.stack()[: last.number] for row in last.rows])
+                return (tf.identity(last.stop), *[row.stack()[: last.index] for row in last.rows])
 
 
-def check_places(found: tf.Tensor, expected: tf.Tensor) -> tf.Operation:
-    """Fail unless the buckets that the replicas drew, float32[K], are all the same one."""
+def check_same_bucket(drawn: tf.Tensor, expected: tf.Tensor) -> tf.Operation:
+    """Fail unless all replicas drew the same bucket; drawn: float32[K], how many drew each."""
     with tf.device(HOST):
-        return tf.debugging.Assert(tf.reduce_all(found == expected), [ORDER_DIFFERS])
+        return tf.debugging.Assert(tf.reduce_all(drawn == expected), [ORDER_DIFFERS])

@@ -12,7 +12,7 @@ from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_id_of
 from xtts.shared.cache.clip_index import KEPT, ShardId, readable_index
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.failures import RunEnded
-from xtts.trainer.engine.validation_loop import HeldOut
+from xtts.trainer.engine.validation_loop import StoredBatch
 from xtts.trainer.reporting.reporter import Chunk
 
 _LISTED = 50
@@ -21,7 +21,7 @@ Say = Callable[[str], None]
 """Prints a line."""
 
 
-def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[HeldOut]) -> list[list[str]]:
+def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[StoredBatch]) -> list[list[str]]:
     """The ids of the clips in batches of a split, `FILE:RECORD` of those not in the index; one pass over it."""
     files = [
         [(spec.buckets[bucket].shards(split)[shard].file, record) for shard, record in places]
@@ -95,7 +95,7 @@ class UnreadClips:
         flags = chunk.result.unread
         if flags is None:
             return
-        steps, batches = np.flatnonzero(flags.any(axis=1)), list[HeldOut]()
+        steps, batches = np.flatnonzero(flags.any(axis=1)), list[StoredBatch]()
         for i in steps:
             bucket, places = _batch(chunk, int(i), self._buckets)
             batches.append((bucket, [place for place, flag in zip(places, flags[i], strict=False) if flag]))
@@ -110,7 +110,7 @@ class UnreadClips:
                 fix="put the recordings back as they were indexed, then --resume", exit_code=1,
             )  # fmt: skip
 
-    def held_out(self, where: str, unread: Iterable[HeldOut]) -> None:
+    def held_out(self, where: str, unread: Iterable[StoredBatch]) -> None:
         """Say a line for each validation clip that is found unreadable."""
         for names in clip_names(self._cache, self._spec, "validation", list(unread)):
             self._new(where, names)
@@ -126,7 +126,7 @@ class UnreadClips:
         return new
 
 
-def _batch(chunk: Chunk, i: int, buckets: Sequence[TrainingBucket]) -> HeldOut:
+def _batch(chunk: Chunk, i: int, buckets: Sequence[TrainingBucket]) -> StoredBatch:
     """The clips of one step of a call."""
     bucket = buckets[int(chunk.result.buckets[i])]
     return bucket.number, bucket.order.records_from(int(chunk.result.offsets[i]), bucket.batch_size)

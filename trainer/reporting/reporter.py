@@ -21,7 +21,7 @@ from rich.text import Text
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.failures import first_line
+from xtts.trainer.engine.failures import plain_message
 from xtts.trainer.engine.metrics import Metrics
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.reporting.run_folder import RunFolder
@@ -184,7 +184,7 @@ class Reporter:
             with self._tensorboard.as_default(step=step):
                 yield
         except tf.errors.OpError as error:
-            where, reason = first_line(error).partition("; ")[::2]
+            where, reason = plain_message(error).partition("; ")[::2]
             raise LockstepError(
                 where, found=f"cannot be written ({reason})", fix="free the disk and resume", exit_code=1
             ) from None

@@ -149,7 +149,7 @@ class Session:
 
     def save_whole_step(self) -> None:
         """Save what a run that cannot go on leaves: nothing before its first step, or where its last was cut in two."""
-        whole = self.loop.whole_step()
+        whole = self.loop.last_whole_step()
         if whole and self.group.is_rank_0:
             self.step = whole
             self.save()

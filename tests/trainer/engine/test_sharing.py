@@ -15,10 +15,10 @@ from xtts.trainer.engine.failures import RunEnded, explained
 from xtts.trainer.engine.metrics import ACOUSTIC
 from xtts.trainer.engine.objectives import AcousticObjective, present_clips
 from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.process_group import ALONE, ProcessGroup, check_parts, join_group
+from xtts.trainer.engine.process_group import ALONE, ProcessGroup, check_micro_batches, join_group
 from xtts.trainer.engine.rendezvous import Cluster
 from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.engine.validation_loop import held_out, validation_parts
+from xtts.trainer.engine.validation_loop import replica_batches, split_batches
 
 
 def training(*assignments):
@@ -29,9 +29,9 @@ def training(*assignments):
 def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices, nearest):
     chosen = training(f"training.gradient_accumulation_steps={parts}", f"training.batch_size={parts}")
     with pytest.raises(LockstepError, match=f"{parts}, which {devices} devices cannot .*set it to {nearest};"):
-        check_parts(chosen, devices)
-    check_parts(chosen, parts)
-    check_parts(chosen, 1)
+        check_micro_batches(chosen, devices)
+    check_micro_batches(chosen, parts)
+    check_micro_batches(chosen, 1)
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,12 @@ def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices
     def batches(replica=0, replicas=1):
         return [
             (number, start, next(iterator).mel_length.numpy().tolist())
-            for starts, iterator, number in validation_parts(buckets, steps, replica, replicas)
+            for starts, iterator, number in replica_batches(buckets, steps, replica, replicas)
             for start in starts
         ]
 
     whole = batches()
-    assert [number for number, _, _ in whole] == [number for number, _ in held_out(buckets)]
+    assert [number for number, _, _ in whole] == [number for number, _ in split_batches(buckets)]
     assert len(whole) > 1
     for device in range(devices):
         assert batches(device, devices) == whole[device::devices]
