@@ -22,7 +22,14 @@ from xtts.trainer import cli
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.reporting.run_folder import RunFolder
-from xtts.trainer.run.checkpoint import META_FILE, STATE_FILE, describe, find_checkpoint, load_arrays, save_checkpoint
+from xtts.trainer.run.checkpoint import (
+    META_FILE,
+    STATE_FILE,
+    find_checkpoint,
+    identity_of,
+    load_arrays,
+    save_checkpoint,
+)
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.synth import cli as synth_cli
 from xtts.trainer.synth import finished_run as finished_run_module
@@ -319,11 +326,11 @@ def imitator(make_plan, one_shape_cache, tmp_path_factory):
     changes = ["model.voice_latents=4", "model.voice_width=16", "model.voice_frames=64"]
     plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
     plan.folder.path.mkdir()
-    plan.folder.describe(plan.config, plan.cache, plan.spec)
+    plan.folder.write_run_files(plan.config, plan.cache, plan.spec)
     state = TrainState(plan.config, plan.spec)
     averages = state.optimizer.averages
     averages.assign_add(0.1 * tf.random.stateless_normal(averages.shape, [3, 0]))
-    identity = describe(plan.config, plan.spec)
+    identity = identity_of(plan.config, plan.spec)
     save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
     synthesizer = TensorFlowSynthesizer(open_source(plan.folder.path), IMITATION)
     synthesizer.prepare(synthesizer.voice.shapes[0])

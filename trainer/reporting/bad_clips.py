@@ -1,6 +1,6 @@
-"""Hooks of a run for clips that are bad: which they are, and when the run ends for them.
+"""Hooks of a run that name bad clips, and end the run after too many of them.
 
-Their numbers are not finite, or, in runs straight from audio, their wav cannot be read.
+A bad clip's loss or gradient is not finite, or, in a run straight from audio, its wav cannot be read.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,16 +16,16 @@ from xtts.trainer.engine.validation_loop import StoredBatch
 from xtts.trainer.reporting.reporter import Chunk
 
 _LISTED = 50
-"""Most clips that the last error names; every clip had a line of its own before."""
+"""Most clips that the final error names; each was reported in a line of its own before."""
 Say = Callable[[str], None]
 """Prints a line."""
 
 
 def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[StoredBatch]) -> list[list[str]]:
-    """The ids of the clips in batches of a split, `FILE:RECORD` of those not in the index; one pass over it."""
+    """The ids of the clips in batches of a split, `FILE:RECORD` for those not in the index, which is read once."""
     files = [
-        [(spec.buckets[bucket].shards(split)[shard].file, record) for shard, record in places]
-        for bucket, places in batches
+        [(spec.buckets[bucket].shards(split)[shard].file, record) for shard, record in clips]
+        for bucket, clips in batches
     ]
     wanted = {(shard_id_of(file), record) for batch in files for file, record in batch}
     ids = _clip_ids(cache / spec.index_file, wanted) if wanted else {}
@@ -33,31 +33,31 @@ def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[Sto
 
 
 def _clip_ids(index: Path, wanted: set[tuple[ShardId, int]]) -> dict[tuple[ShardId, int], str]:
-    """Ids by shard and record; of a large index it reads a few columns, a row group at a time."""
+    """Clip ids by shard and record; reads a few columns of the index, a row group at a time."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found: dict[tuple[ShardId, int], str] = {}
+    ids: dict[tuple[ShardId, int], str] = {}
     columns = ("split", "bucket", "shard", "position")
-    values = zip(*((place.split, place.bucket, place.shard, record) for place, record in wanted), strict=True)
+    values = zip(*((shard.split, shard.bucket, shard.shard, record) for shard, record in wanted), strict=True)
     with readable_index(index) as file:
         pairs = zip(columns, values, strict=True)
         sets = {name: pa.array(set(column), file.schema_arrow.field(name).type) for name, column in pairs}
         for rows in file.iter_batches(columns=[*columns, "corpus", "id", "status"]):
             mask = pc.equal(rows["status"], KEPT)
-            for name, some in sets.items():
-                mask = pc.and_(mask, pc.is_in(rows[name], some))
+            for name, allowed in sets.items():
+                mask = pc.and_(mask, pc.is_in(rows[name], allowed))
             for row in rows.filter(mask).to_pylist():
-                place = ShardId(row["split"], row["bucket"], row["shard"], row["corpus"])
-                found[place, row["position"]] = row["id"]
-    return found
+                shard = ShardId(row["split"], row["bucket"], row["shard"], row["corpus"])
+                ids[shard, row["position"]] = row["id"]
+    return ids
 
 
 class SkippedUpdates:
-    """Names the clips of skipped updates, and counts those that were skipped in a row."""
+    """Names the clips of skipped updates, and counts the updates skipped in a row."""
 
     def __init__(self, cache: Path, spec: CacheSpec, buckets: Sequence[TrainingBucket], most: int, say: Say) -> None:
-        """buckets: those of the loop, most: updates skipped in a row that end the run."""
+        """buckets: of the loop, most: updates skipped in a row that end the run."""
         self._cache, self._spec, self._buckets, self._most, self._say = cache, spec, buckets, most, say
         self._in_a_row = 0
 
@@ -85,43 +85,43 @@ class UnreadClips:
     def __init__(
         self, cache: Path, spec: CacheSpec, buckets: Sequence[TrainingBucket], most_share: float, say: Say
     ) -> None:
-        """buckets: those of the loop, most_share: of the training clips; with more unread ones the run ends."""
+        """buckets: of the loop, most_share: of the training clips; the run ends if more are unread."""
         self._cache, self._spec, self._buckets, self._say = cache, spec, buckets, say
-        self._found, self._said = list[str](), set[str]()
+        self._unread, self._named = list[str](), set[str]()
         self._clips, self._most_share = sum(bucket.stored.clips("train") for bucket in buckets), most_share
 
     def __call__(self, chunk: Chunk) -> None:
-        """Say a line for each training clip that is found unreadable; `RunEnded` when they are too many."""
+        """Say a line for each new unreadable training clip; `RunEnded` after too many."""
         flags = chunk.result.unread
         if flags is None:
             return
         steps, batches = np.flatnonzero(flags.any(axis=1)), list[StoredBatch]()
         for i in steps:
-            bucket, places = _batch(chunk, int(i), self._buckets)
-            batches.append((bucket, [place for place, flag in zip(places, flags[i], strict=False) if flag]))
+            bucket, clips = _batch(chunk, int(i), self._buckets)
+            batches.append((bucket, [clip for clip, flag in zip(clips, flags[i], strict=False) if flag]))
         for i, names in zip(steps, clip_names(self._cache, self._spec, "train", batches), strict=True):
-            self._found += self._new(f"step {chunk.first_step + i}", names)
-        if len(self._found) > self._most_share * self._clips:
-            listed = ", ".join(self._found[:_LISTED]) + (", ..." if len(self._found) > _LISTED else "")
+            self._unread += self._report(f"step {chunk.first_step + i}", names)
+        if len(self._unread) > self._most_share * self._clips:
+            listed = ", ".join(self._unread[:_LISTED]) + (", ..." if len(self._unread) > _LISTED else "")
             raise RunEnded(
                 f"step {chunk.last_step}",
-                found=f"{len(self._found)} of {self._clips} clips could not be read: {listed}",
+                found=f"{len(self._unread)} of {self._clips} clips could not be read: {listed}",
                 expected=f"at most {self._most_share:.1%} (data.max_unreadable_fraction)",
                 fix="put the recordings back as they were indexed, then --resume", exit_code=1,
             )  # fmt: skip
 
-    def held_out(self, where: str, unread: Iterable[StoredBatch]) -> None:
-        """Say a line for each validation clip that is found unreadable."""
+    def report_validation(self, title: str, unread: Iterable[StoredBatch]) -> None:
+        """Say a line for each new unreadable validation clip; title: begins the line."""
         for names in clip_names(self._cache, self._spec, "validation", list(unread)):
-            self._new(where, names)
+            self._report(title, names)
 
-    def _new(self, where: str, names: Iterable[str]) -> list[str]:
-        """Those that had no line yet."""
-        new = [name for name in dict.fromkeys(names) if name not in self._said]
-        self._said.update(new)
+    def _report(self, title: str, names: Iterable[str]) -> list[str]:
+        """Say a line for each clip that had none yet; returns their names."""
+        new = [name for name in dict.fromkeys(names) if name not in self._named]
+        self._named.update(new)
         for name in new:
             self._say(
-                f"{where}: the audio of {name} is missing, broken or not what was indexed: a padding row stands for it"
+                f"{title}: the audio of {name} is missing, broken or not what was indexed: a padding row stands for it"
             )
         return new
 

@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -32,7 +32,7 @@ from xtts.trainer.system.device import memory_used, utilisation_reader
 _WINDOW = 500
 """Steps over which percentiles are taken."""
 _KEPT = 10
-"""Logs for one whose losses stay above the panel."""
+"""Of this many logs, one leaves its losses above the panel."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +43,15 @@ class Chunk:
     """Number of the first step, from 1."""
     result: CallResult
     metrics: Metrics
-    """What the numbers of a step are called."""
+    """Names of the values of a step."""
     outside_seconds: float
-    """Time without steps before the call (validation, samples, checkpoints), plus the overhead of the call."""
+    """Seconds before the call without steps (validation, samples, checkpoints), plus the overhead of the call."""
     traces: int
     """Traces of training steps so far."""
     epoch: int
     """Epoch of the last step, from 0."""
     validation: dict[str, float] = field(default_factory=dict)
-    """Losses of the validation after the last step; empty without one."""
+    """Losses of a validation after the last step; empty without one."""
 
     @property
     def last_step(self) -> int:
@@ -59,13 +59,13 @@ class Chunk:
         return self.first_step + len(self.result.metrics) - 1
 
     def rows(self) -> list[dict[str, float]]:
-        """The numbers of each step as in metrics.jsonl."""
-        whole, outside = self.result.step_seconds, self.outside_seconds / max(len(self.result.metrics), 1)
+        """The lines of metrics.jsonl, one for each step."""
+        seconds, outside = self.result.step_seconds, self.outside_seconds / max(len(self.result.metrics), 1)
         columns = {
-            "step_seconds": whole,
-            "input_wait_share": self.result.wait_seconds / whole,
-            "outside_share": outside / (outside + whole),
-            "useful_frames_per_second": self.column("useful_frames") / whole,
+            "step_seconds": seconds,
+            "input_wait_share": self.result.wait_seconds / seconds,
+            "outside_share": outside / (outside + seconds),
+            "useful_frames_per_second": self.column("useful_frames") / seconds,
         }
         return [
             {
@@ -86,7 +86,7 @@ class Chunk:
 class Panel:
     """Shows the newest step; lines printed through the same console stay above it.
 
-    `buckets` is the size of the closed set of shapes, 0 if it is open.
+    buckets: size of the closed set of shapes, 0 if it is open.
     """
 
     def __init__(self, console: Console, metrics: Metrics, *, total_steps: int, buckets: int) -> None:
@@ -149,7 +149,7 @@ class Reporter:
             self._panel.total_steps = step
 
     def keep(self, chunk: Chunk) -> None:
-        """Keep the steps of a call until the next one runs, so that the device does not wait for the terminal."""
+        """Keep the steps of a call until the next one runs: the device does not wait for the terminal."""
         self._kept.append(chunk)
 
     def flush(self) -> None:
@@ -184,23 +184,22 @@ class Reporter:
             with self._tensorboard.as_default(step=step):
                 yield
         except tf.errors.OpError as error:
-            where, reason = plain_message(error).partition("; ")[::2]
+            file, reason = plain_message(error).partition("; ")[::2]
             raise LockstepError(
-                where, found=f"cannot be written ({reason})", fix="free the disk and resume", exit_code=1
+                file, found=f"cannot be written ({reason})", fix="free the disk and resume", exit_code=1
             ) from None
 
     def _log(self) -> None:
-        """A loss of 0, of a part that the model does not have, is not shown."""
-        last, pending = self._pending[-1], self._pending
-        mean = means(pending)
+        """Log the pending steps; a loss of 0 is of a module that the model lacks, and is left out."""
+        last, mean = self._pending[-1], means(self._pending)
         step = int(last["step"])
         with self._curves(step):
             for name, value in mean.items():
                 if name != "step" and (value or name not in self.metrics.losses):
                     _scalar(f"train/{name}", value)
-        parts = "  ".join(f"{name} {mean[name]:.3f}" for name in self.metrics.losses if mean[name])
+        losses = "  ".join(f"{name} {mean[name]:.3f}" for name in self.metrics.losses if mean[name])
         self._pending = []
-        losses = f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {parts}"
+        losses = f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {losses}"
         if self._panel:
             if step % (_KEPT * self.log_every) == 0 or step == self.total_steps:
                 self.console.print(losses, highlight=False)
@@ -214,15 +213,15 @@ class Reporter:
         )
 
     def validation(self, step: int, losses: dict[str, float], total: float, *, skipped: int) -> None:
-        """Record one validation, of which `skipped` batches were not finite."""
+        """Record a validation; skipped: batches left out because they were not finite."""
         self.flush()
         self._write([{"split": "validation", "step": step, "loss": total, **losses, "skipped": skipped}])
         with self._curves(step):
             for name, value in {"loss": total, **losses}.items():
                 if value:
                     _scalar(f"validation/{name}", value)
-        parts = "  ".join(f"{name} {value:.3f}" for name, value in losses.items() if value)
-        self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {parts}", highlight=False)
+        shown = "  ".join(f"{name} {value:.3f}" for name, value in losses.items() if value)
+        self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {shown}", highlight=False)
 
     def recordings(self, samples: Samples) -> None:
         """Add the sentences and their recordings, before the first step."""
@@ -231,12 +230,12 @@ class Reporter:
                 _summarise(tag, shown, samples.profile)
 
     def samples(self, step: int, samples: Samples, spoken: list[Any], *, began: float) -> None:
-        """Record the fixed sentences at one step; began: `time.perf_counter()` before they were spoken."""
+        """Record the fixed sentences spoken at a step; began: `time.perf_counter()` before they were spoken."""
         self.flush()
         if not samples.finite(spoken):
             self.say(f"samples at step {step}: none, the model speaks numbers that are not finite")
             return
-        figures, said = samples.measure(spoken)
+        figures, summary = samples.measure(spoken)
         with self._curves(step):
             for name, value in figures.items():
                 _scalar(f"evaluation/{name}", value)
@@ -245,7 +244,7 @@ class Reporter:
             self._tensorboard.flush()
         seconds = time.perf_counter() - began
         self._write([{"split": "evaluation", "step": step, **figures, "sentences": len(spoken), "seconds": seconds}])
-        self.console.print(f"[bold]samples[/bold] at step {step}: {said} ({seconds:.1f} s)", highlight=False)
+        self.console.print(f"[bold]samples[/bold] at step {step}: {summary} ({seconds:.1f} s)", highlight=False)
 
     def say(self, line: str) -> None:
         """Print a plain line, after the steps that were kept."""
@@ -262,14 +261,15 @@ class Reporter:
 
 
 class SilentReporter(Reporter):
-    """That of the other processes: rank 0 has the same numbers, and reports them."""
+    """The reporter of the other processes: rank 0 has the same numbers, and reports them."""
 
     def __init__(self) -> None:
         """Open nothing."""
 
-    def __getattribute__(self, name: str) -> Callable[..., None]:
-        """Whatever is said: nothing."""
-        return lambda *_, **__: None
+    def _ignore(self, *_: object, **__: object) -> None:
+        """Report nothing."""
+
+    end_at = keep = flush = validation = say = close = _ignore
 
 
 def _scalar(tag: str, value: float) -> None:

@@ -65,25 +65,25 @@ class RunFolder:
         """The cache of this run, if recorded; `LockstepError` for a folder that is gone."""
         cache = self.cache()
         if isinstance(cache, Path) and not cache.is_dir():
-            found, fix = f"cache {cache}, which no longer exists", "give its new path with --cache"
-            raise LockstepError(str(self.run_file), found=found, expected="the cache of the run", fix=fix)
+            problem, fix = f"cache {cache}, which no longer exists", "give its new path with --cache"
+            raise LockstepError(str(self.run_file), found=problem, expected="the cache of the run", fix=fix)
         return cache
 
     def voice(self) -> Voice:
-        """What synthesis needs; `LockstepError` if something is missing."""
+        """The voice, which synthesis needs; `LockstepError` if something is missing."""
         try:
             fields = json.loads(self.run_file.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
             raise LockstepError(str(self.run_file), found=f"cannot be read ({error})") from None
-        described = fields.get("synthesis") if isinstance(fields, dict) else None
-        if described is None:
+        entry = fields.get("synthesis") if isinstance(fields, dict) else None
+        if entry is None:
             raise LockstepError(str(self.run_file), found="no `synthesis` entry", expected="a run of xtts-train")
-        return check_voice(described, f"{self.run_file} synthesis")
+        return check_voice(entry, f"{self.run_file} synthesis")
 
-    def describe(self, config: Config, cache: Path, spec: CacheSpec, *, recorded: str | None = None) -> None:
-        """Write `config.yaml` and `run.json`; `recorded` is where that says the cache is."""
+    def write_run_files(self, config: Config, cache: Path, spec: CacheSpec, *, recorded: str | None = None) -> None:
+        """Write `config.yaml` and `run.json`; recorded: the location of the cache that `run.json` gets."""
         versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
-        described: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "cache": recorded or str(cache.resolve()),
             "cache_identity": spec.identity,
             "cache_fingerprint": spec.fingerprint,
@@ -92,7 +92,7 @@ class RunFolder:
         }
         try:
             atomic_files.write(self.config_file, dump_config(config).encode())
-            atomic_files.write(self.run_file, (json.dumps(described, indent=1) + "\n").encode())
+            atomic_files.write(self.run_file, (json.dumps(fields, indent=1) + "\n").encode())
         except OSError as error:
             raise LockstepError(str(self.path), found=f"cannot be written ({error.strerror})") from None
 
@@ -107,7 +107,7 @@ class RunFolder:
             raise LockstepError(str(self.metrics_file), found=f"cannot be written ({error.strerror})") from None
 
     def has_metrics(self, split: str, step: int) -> bool:
-        """True when `metrics.jsonl` has a line of that split and step."""
+        """Whether `metrics.jsonl` has a line of that split and step."""
         return any(row["split"] == split and row["step"] == step for row in self.metrics())
 
     def metrics(self) -> Iterator[dict[str, Any]]:

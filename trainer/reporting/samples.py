@@ -1,4 +1,4 @@
-"""What a run speaks at an interval, to follow how its model sounds: an interface for both models."""
+"""Sentences that a run speaks at intervals, to follow how its model sounds: the interface for both models."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
@@ -21,7 +21,7 @@ class Samples(Protocol):
 
     profile: MelProfile
     described: str
-    """Their number and shape, in words."""
+    """Their count and shape, in words."""
 
     @property
     def empty(self) -> bool:
@@ -34,7 +34,7 @@ class Samples(Protocol):
         """Whether all numbers of the speech are finite."""
 
     def measure(self, spoken: list[Any]) -> tuple[dict[str, float], str]:
-        """(figures against the recordings by name, a line that says them)."""
+        """(figures against the recordings by name, a line that lists them)."""
 
     def recordings(self) -> Iterator[tuple[str, Shown]]:
         """The first sentences and their recordings, by tag."""

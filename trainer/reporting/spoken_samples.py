@@ -51,12 +51,12 @@ def fixed_sentences(
     most: `training.validation_clips`.
     """
     read = validation_records(spec, most)
-    number = max(range(len(spec.buckets)), key=lambda n: sum(read[n]))
-    bucket, clips = spec.buckets[number], list[EvaluationClip]()
-    for shard, records in zip(bucket.validation, read[number], strict=True):
+    fullest = max(range(len(spec.buckets)), key=lambda n: sum(read[n]))
+    bucket, clips = spec.buckets[fullest], list[EvaluationClip]()
+    for shard, records in zip(bucket.validation, read[fullest], strict=True):
         if len(clips) < count and records:
             clips += shard_clips(cache, spec, bucket, shard, records)
-    return number, sorted(clips, key=lambda clip: clip.clip_id)[:count]
+    return fullest, sorted(clips, key=lambda clip: clip.clip_id)[:count]
 
 
 class SpokenSamples:
@@ -65,13 +65,14 @@ class SpokenSamples:
     def __init__(self, model: AcousticModel, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
         self.profile, self.model = spec.mel_profile, model
         wanted = training.sample_sentences if training.samples_every else 0
-        number, self.clips = fixed_sentences(cache, spec, wanted, training.validation_clips)
+        fullest, self.clips = fixed_sentences(cache, spec, wanted, training.validation_clips)
         self.shown = min(training.samples_heard, len(self.clips))
-        """How many sentences, from the first, go to TensorBoard as audio and pictures."""
+        """Count of the first sentences that go to TensorBoard as audio and pictures."""
         self._tokenizer = load_tokenizer(cache / spec.tokenizer_file)
         if not self.clips:
             return
-        bucket = spec.buckets[number]
+        self._vocoder = make_vocoder(None, self.profile, lambda _: None)
+        bucket = spec.buckets[fullest]
         self.described = f"{len(self.clips)} sentences of {bucket.tokens} tokens, {bucket.frames} frames"
         signature = make_signature(
             bucket.tokens, bucket.frames, len(self.clips), mel=spec.mel_dtype, channels=spec.mel_channels
@@ -82,7 +83,7 @@ class SpokenSamples:
 
     @property
     def empty(self) -> bool:
-        """True if samples are off or the cache holds no validation clips."""
+        """Whether samples are off or the cache holds no validation clips."""
         return not self.clips
 
     def symbols(self, clip: EvaluationClip) -> list[str]:
@@ -123,32 +124,32 @@ class SpokenSamples:
             yield f"speech/{clip.clip_id}", reconstruct(sample.mel, profile)
 
     def measure(self, samples: list[Sample]) -> tuple[dict[str, float], str]:
-        """(figures against the recordings by name, a line that says them)."""
+        """(figures against the recordings by name, a line that lists them)."""
         figures = self.figures(samples)
         if figures is None:
             return {}, "audio and pictures are in TensorBoard"
         return asdict(figures), in_words(figures, len(samples))
 
     def figures(self, samples: list[Sample]) -> Figures | None:
-        """Figures against their recordings; None for a single sentence, or where the speech is not finite."""
+        """Figures against the recordings; None for a single sentence, or if the speech is not finite."""
         if len(self.clips) < 2 or not self.finite(samples):
             return None
-        figures, _ = self._recordings.compare([one.mel for one in samples], [one.frames for one in samples])
+        figures, _ = self._recordings.compare([sample.mel for sample in samples], [sample.frames for sample in samples])
         return figures
 
     @cached_property
     def _recordings(self) -> Recordings:
         return Recordings(self.clips, range(len(self.clips)), self.profile)
 
-    def _generate(self, *parts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def _generate(self, *tensors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
-        batch = Batch(*parts)
+        batch = Batch(*tensors)
         recorded, mel_length = batch.mel, batch.mel_length
         conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
         durations = self.model.align(**batch.sequences, conditioning=conditioning)
         if self.model.reference is not None:  # as in `xtts-synth evaluate`: its own recording would leak the content
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
-            others = [another_recording(self.clips, place) for place in range(len(self.clips))]
+            others = [another_recording(self.clips, i) for i in range(len(self.clips))]
             voice = self.model.encode_reference(tf.gather(crop.mel, others), tf.gather(crop.length, others))
             conditioning = conditioning._replace(voice=voice)
         noise = tf.random.stateless_normal(recorded.shape, [DEFAULT_OPTIONS.seed, 0])

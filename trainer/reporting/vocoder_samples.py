@@ -1,4 +1,4 @@
-"""Held-out recordings through the vocoder that is trained: sentences put together from the crops of their clips."""
+"""Held-out recordings through the vocoder in training: sentences joined from the crops of their clips."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from xtts.trainer.reporting.samples import Shown
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedSentence:
-    """A held-out clip, but for what its last crop has alone."""
+    """A held-out clip, without the frames that only its last crop holds."""
 
     name: str
     text: str

@@ -1,4 +1,4 @@
-"""Keeps track of the validations: which was the best, and which losses rise while those of the training fall."""
+"""Tracks the validations: which was best, and which held-out losses rise while the training losses fall."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 RISING_VALIDATIONS, RISE = 3, 1.02
-"""A held-out loss rises once its lowest value is so many validations old, and it has grown by this factor since."""
+"""A held-out loss rises once its lowest value is this many validations old, and it has grown by this factor since."""
 REMEDY = "more recordings help most, then a higher model.dropout, fewer steps, or xtts-synth --best"
 
 
@@ -40,15 +40,15 @@ class Overfitting:
     """Losses that rise on held-out clips while they fall in training, each of them named once."""
 
     def __init__(self, losses: Sequence[str]) -> None:
-        """losses: names of those that validation computes."""
+        """losses: names of the losses that validation computes."""
         self._losses = losses
         self._lowest: dict[str, _Lowest] = {}
         self._named: set[str] = set()
 
     def note(self, step: int, held_out: Mapping[str, float], trained: Mapping[str, float]) -> Iterator[str]:
-        """Record a validation, and the mean losses of the steps before it; yields a line for each loss that rises.
+        """Record a validation and the mean losses of the steps before it; yield a line for each loss that rises.
 
-        Losses that are no numbers say nothing.
+        Losses that are not finite are ignored.
         """
         for name, loss in held_out.items():
             if not math.isfinite(loss + trained[name]):
@@ -67,7 +67,7 @@ class Overfitting:
                 )
 
     def replay(self, rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-        """`note` of every validation in the lines of `metrics.jsonl`."""
+        """Yield the lines of `note` for every validation in `metrics.jsonl`; rows: its parsed lines."""
         trained: list[list[float]] = []
         for row in rows:
             if row["split"] not in ("train", "validation"):
@@ -82,7 +82,7 @@ class Overfitting:
 
 
 def mean_losses(names: Sequence[str], steps: Sequence[Sequence[float]]) -> dict[str, float]:
-    """Mean of each named loss over the steps in which all of them were numbers; NaN without any."""
+    """Mean of each named loss over the steps in which all were finite; NaN without any."""
     finite = [losses for losses in steps if all(map(math.isfinite, losses))]
     return {name: sum(losses[i] for losses in finite) / len(finite) if finite else math.nan
             for i, name in enumerate(names)}  # fmt: skip

@@ -18,20 +18,20 @@ from xtts.trainer.engine.schedule import decay_start
 
 FORMAT_VERSION = 2
 RUNS = Path("runs")
-"""Where runs are, unless they are told otherwise."""
+"""Folder of all runs, unless --out names another."""
 _MOST_NAMED = 5
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _TRAINING_ONLY = ("model.dropout", "model.duration_dropout", "model.voice_vtlp")
-"""Settings of a model that its weights fit with any value."""
+"""Model settings that may differ from those that the weights were trained with."""
 PROFILE_SETTING = "cache.profile"
 _RESUME_KEYS = ("training.seed", "data.shuffle_memory_mb", "training.optimizer")
 """Settings besides the model's that a resumed run must share: the first two decide the order of the clips, and another
 optimizer has other moments."""
 
 
-def describe(config: Config, spec: CacheSpec) -> dict[str, Any]:
-    """Settings that must match to resume a checkpoint; those of `model.` and `cache.` also to use its weights."""
+def identity_of(config: Config, spec: CacheSpec) -> dict[str, Any]:
+    """Settings and cache that must match to resume a checkpoint; `check_weights` names those that its weights need."""
     tree, settings = config.model_dump(mode="json"), model_settings(config)
     for key in _RESUME_KEYS:
         section, field = key.split(".")
@@ -103,8 +103,8 @@ def list_checkpoints(folder: Path) -> list[Path]:
     """Finished checkpoints of a run, oldest first."""
     if not folder.is_dir():
         return []
-    found = [path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / META_FILE).is_file()]
-    return sorted(found, key=step_of)
+    finished = [path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / META_FILE).is_file()]
+    return sorted(finished, key=step_of)
 
 
 def step_of(checkpoint: Path) -> int:
@@ -113,7 +113,7 @@ def step_of(checkpoint: Path) -> int:
 
 
 def prune_checkpoints(folder: Path, keep: int, *, beside: Collection[int] = ()) -> None:
-    """Remove all but the newest `keep` and those at the steps `beside`; also remains of an interrupted save."""
+    """Remove all but the newest `keep` and those of the steps `beside`, and what interrupted saves left."""
     for path in folder.glob(".step-*.partial"):
         shutil.rmtree(path)
     for path in list_checkpoints(folder)[:-keep]:
@@ -146,8 +146,8 @@ def find_checkpoint(path: Path) -> Path:
     """The checkpoint for `--resume PATH`: PATH itself, or the newest of a run folder or of its checkpoints/."""
     if (path / META_FILE).is_file():
         return path
-    found = list_checkpoints(path / "checkpoints") or list_checkpoints(path)
-    if not found:
+    checkpoints = list_checkpoints(path / "checkpoints") or list_checkpoints(path)
+    if not checkpoints:
         runs = [str(run) for run in list_runs()]
         more = f" and {len(runs) - _MOST_NAMED} older ones" if len(runs) > _MOST_NAMED else ""
         raise LockstepError(
@@ -156,17 +156,17 @@ def find_checkpoint(path: Path) -> Path:
             expected="a run folder or one checkpoint, runs/NAME/checkpoints/step-N",
             fix=f"there are {', '.join(runs[:_MOST_NAMED])}{more}" if runs else "",
         )
-    return found[-1]
+    return checkpoints[-1]
 
 
 def list_runs() -> list[Path]:
-    """The runs of this folder that have a checkpoint, the one that was trained last first."""
+    """The runs of this folder that have a checkpoint, the last trained first."""
     newest = {run: list_checkpoints(run / "checkpoints")[-1:] for run in RUNS.glob("*")}
     return sorted((run for run in newest if newest[run]), key=lambda run: -newest[run][0].stat().st_mtime)
 
 
 def newest_run() -> Path:
-    """The run of a voice that was trained last; `LockstepError` if there is none."""
+    """The last trained run of a voice; `LockstepError` if there is none."""
     if not (runs := [run for run in list_runs() if not _is_vocoder(run)]):
         raise LockstepError(
             "--ckpt", found=f"missing, and no run in {RUNS}/ has a checkpoint",
@@ -182,16 +182,16 @@ def _is_vocoder(run: Path) -> bool:
 
 
 def best_checkpoint(path: Path) -> Path:
-    """The checkpoint of a run with the lowest validation loss, beside the newest; that one if it is the best itself.
+    """The checkpoint of a run with the lowest validation loss.
 
-    `LockstepError` for a run that has not been validated, or no run.
+    Raises `LockstepError` for a run that has not been validated, or a single checkpoint.
     """
     newest = find_checkpoint(path)
     step = read_meta(newest)["progress"]["best_validation"]["step"]
     best = newest.with_name(f"step-{step}")
     if newest == path or not (best / META_FILE).is_file():
-        found = "one checkpoint" if newest == path else "no validation yet"
-        raise LockstepError(str(path), found=found, expected="a run folder with a best checkpoint", fix="omit --best")
+        problem = "one checkpoint" if newest == path else "no validation yet"
+        raise LockstepError(str(path), found=problem, expected="a run folder with a best checkpoint", fix="omit --best")
     return best
 
 
@@ -201,9 +201,8 @@ def read_meta(checkpoint: Path) -> dict[str, Any]:
         meta = dict(json.loads((checkpoint / META_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise LockstepError(str(checkpoint / META_FILE), found=f"cannot be read ({error})") from None
-    if meta.get("format_version") != FORMAT_VERSION:
-        found = f"format version {meta.get('format_version')}"
-        raise LockstepError(str(checkpoint), found=found, expected=str(FORMAT_VERSION))
+    if (version := meta.get("format_version")) != FORMAT_VERSION:
+        raise LockstepError(str(checkpoint), found=f"format version {version}", expected=str(FORMAT_VERSION))
     return meta
 
 
@@ -222,7 +221,7 @@ def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:
 
 
 def _differences(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> list[tuple[str, object, object]]:
-    """(setting, saved value, wanted value) of every setting of `describe` that differs."""
+    """(setting, saved value, wanted value) of every setting of `identity_of` that differs."""
     wanted = identity["settings"]
     return [(key, saved.get(key), value) for key, value in wanted.items() if saved.get(key) != value]
 
@@ -246,5 +245,5 @@ def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
         raise LockstepError(str(checkpoint), found=f"made with {key} = {saved!r}", expected=repr(wanted), fix=fix)
     if meta["cache"] != identity["cache"]:
         same = meta["cache_fingerprint"] == identity["cache_fingerprint"]
-        what = "other clips under the same settings" if same else "other feature settings"
-        raise LockstepError(str(checkpoint), found=f"made from another cache ({what})", fix=fix)
+        difference = "other clips under the same settings" if same else "other feature settings"
+        raise LockstepError(str(checkpoint), found=f"made from another cache ({difference})", fix=fix)

@@ -32,7 +32,7 @@ Hook = Callable[[Chunk], None]
 
 
 def stop(run: Session, chunk: Chunk) -> None:
-    """Note why the run ends before its last step; the hooks that follow do not begin long work then."""
+    """Record why the run ends before its last step; the hooks that follow then begin no long work."""
     if chunk.result.stopped:
         run.note_stop()
     if run.loop.exhausted:
@@ -40,7 +40,7 @@ def stop(run: Session, chunk: Chunk) -> None:
 
 
 def speak(run: Session, _: Chunk) -> None:
-    """Speak the fixed sentences with the averaged weights if they are due; nothing after a signal.
+    """Speak the fixed sentences with the averaged weights if they are due; not after a signal.
 
     A failure is reported in one line; the run continues.
     """
@@ -59,7 +59,7 @@ def speak(run: Session, _: Chunk) -> None:
 
 
 def save(run: Session, _: Chunk) -> None:
-    """Save a checkpoint if it is due: also after a signal, and where the learning rate begins to decay."""
+    """Save a checkpoint if it is due, after a signal, and where the learning rate begins to decay."""
     training = run.training
     if run.stop or run.is_due(training.checkpoint_every) or run.step == decay_start(training):
         run.save()
@@ -82,26 +82,26 @@ class Validate:
     def run(self) -> dict[str, float]:
         """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
         run = self._run
-        loop, where = run.validation, f"validation at step {run.step}"
+        loop, title = run.validation, f"validation at step {run.step}"
         if loop.empty or run.stop:
             return {}
-        with run.averaged_weights(), run.explained(where):
-            found = run.graph.run(loop.run)
-        if found is None:
+        with run.averaged_weights(), run.reading_cache(title):
+            result = run.graph.run(loop.run)
+        if result is None:
             run.note_stop()
             return {}
-        losses, bad = found
-        self._unread.held_out(where, loop.unread)
+        losses, bad = result
+        self._unread.report_validation(title, loop.unread)
         if bad:
             (clips,) = clip_names(run.plan.cache, run.plan.spec, "validation", bad[:1])
             run.reporter.say(
-                f"{where}: {len(bad)} of {len(loop.batches)} batches not finite, left out; clips of the first: "
+                f"{title}: {len(bad)} of {len(loop.batches)} batches not finite, left out; clips of the first: "
                 f"{', '.join(clips)}"
             )
         total = run.metrics.total(losses)
         run.reporter.validation(run.step, losses, total, skipped=len(bad))
         rows, self._trained = self._trained, []
-        if rows:  # none where a resumed run makes up for a validation
+        if rows:  # none if a resumed run makes up for a validation
             columns = [run.metrics.step.index(name) for name in run.metrics.held_out]
             trained = mean_losses(run.metrics.held_out, np.concatenate(rows)[:, columns].tolist())
             for line in self.overfitting.note(run.step, losses, trained):

@@ -1,6 +1,6 @@
-"""A folder that passes a voice on: averaged weights as safetensors or an ONNX graph, and what they need.
+"""An exported folder: a voice's averaged weights as safetensors or an ONNX graph, and the files they need.
 
-Such a folder may come from elsewhere: nothing is ever unpickled.
+It may come from elsewhere: nothing is ever unpickled.
 """
 
 import json
@@ -22,12 +22,12 @@ FORMAT_VERSION = 2
 
 
 def is_model_folder(path: Path) -> bool:
-    """Whether a path is an exported folder, be it with files missing."""
+    """Whether a path is an exported folder, even one with files missing."""
     return any((path / name).is_file() for name in (WEIGHTS_FILE, GRAPH_FILE, VOICE_FILE))
 
 
 def write_model_folder(folder: Path, *, config: Config, voice: Voice, weights: Mapping[str, np.ndarray]) -> None:
-    """Write weights, configuration and voice into a folder that gets `tokenizer.json` too; weights: by path."""
+    """Write weights, configuration and voice into a folder that gets `tokenizer.json` too; weights: by weight path."""
     from safetensors.numpy import save
 
     (folder / WEIGHTS_FILE).write_bytes(save(dict(weights)))
@@ -36,20 +36,20 @@ def write_model_folder(folder: Path, *, config: Config, voice: Voice, weights: M
 
 
 def write_description(folder: Path, *, config: Config, voice: Voice, language: str | None = None) -> None:
-    """Write configuration and voice; language: the only one of several that is spoken."""
+    """Write configuration and voice; language: the only one spoken, if a graph is fixed to it."""
     (folder / CONFIG_FILE).write_text(dump_config(config), encoding="utf-8")
-    described = voice.model_dump(mode="json", exclude={"tokenizer"})
-    fields = {"format_version": FORMAT_VERSION, "voice": described, "language": language}
+    entry = voice.model_dump(mode="json", exclude={"tokenizer"})
+    fields = {"format_version": FORMAT_VERSION, "voice": entry, "language": language}
     (folder / VOICE_FILE).write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def read_voice(folder: Path) -> Voice:
     """The voice of a model folder; `LockstepError` if something is missing or wrong."""
     path = folder / VOICE_FILE
-    described = _voice_fields(path).get("voice")
-    if not isinstance(described, dict):
+    entry = _voice_fields(path).get("voice")
+    if not isinstance(entry, dict):
         raise LockstepError(str(path), found="no `voice` entry")
-    return check_voice({**described, "tokenizer": read_json(folder / TOKENIZER_FILE)}, str(path))
+    return check_voice({**entry, "tokenizer": read_json(folder / TOKENIZER_FILE)}, str(path))
 
 
 def read_languages(folder: Path, voice: Voice) -> list[str]:
@@ -65,9 +65,8 @@ def read_languages(folder: Path, voice: Voice) -> list[str]:
 
 def _voice_fields(path: Path) -> dict[str, Any]:
     fields = read_json(path)
-    if fields.get("format_version") != FORMAT_VERSION:
-        found = f"format version {fields.get('format_version')!r}"
-        raise LockstepError(str(path), found=found, expected=str(FORMAT_VERSION))
+    if (version := fields.get("format_version")) != FORMAT_VERSION:
+        raise LockstepError(str(path), found=f"format version {version!r}", expected=str(FORMAT_VERSION))
     return fields
 
 

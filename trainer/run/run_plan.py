@@ -25,8 +25,8 @@ from xtts.trainer.run.checkpoint import (
     before_decay,
     check_resumable,
     check_weights,
-    describe,
     find_checkpoint,
+    identity_of,
     list_checkpoints,
     read_meta,
     step_of,
@@ -42,9 +42,9 @@ class RunPlan:
 
     config: Config
     cache: Path
-    """Its folder; of a cache in an object store the one of `copy`."""
+    """Its folder; for a cache in an object store, that of `copy`."""
     copy: CacheCopy | None = None
-    """What of a remote cache is here."""
+    """The local copy of a remote cache."""
     spec: CacheSpec
     folder: RunFolder
     resume: Path | None
@@ -52,9 +52,9 @@ class RunPlan:
     init_from: Path | None
     """Checkpoint or exported folder whose averaged weights to start from."""
     lock: ReadLock
-    """Keeps the files of the cache until the run ends, whatever is built there."""
+    """Keeps the files of the cache until the run ends, even if another build replaces it."""
     asked_steps: int | None = None
-    """Where patience ends the run before: the steps that were asked for."""
+    """Steps that were asked for; patience may end the run earlier."""
 
     @property
     def steps_done(self) -> int:
@@ -63,12 +63,12 @@ class RunPlan:
 
     @property
     def recorded_cache(self) -> str:
-        """What the run folder says of where its cache is."""
+        """The location of the cache, as the run folder records it."""
         return self.copy.url.full if self.copy else str(self.cache.resolve())
 
     @property
     def named_cache(self) -> Path | StoreUrl:
-        """What messages call the cache."""
+        """The cache, as messages name it."""
         return self.copy.url if self.copy else self.cache
 
     @property
@@ -78,9 +78,9 @@ class RunPlan:
 
     @property
     def facts(self) -> dict[str, str]:
-        """What all workers must share, value by name: every setting (`training.batch_size`), cache and checkpoint."""
-        where = {"cache": self.spec.identity, "checkpoint": f"step {self.steps_done}"}
-        return _leaves(self.config.model_dump()) | where
+        """Facts that all workers must share, by name: every setting (`training.batch_size`), cache and checkpoint."""
+        origin = {"cache": self.spec.identity, "checkpoint": f"step {self.steps_done}"}
+        return _leaves(self.config.model_dump()) | origin
 
 
 def _leaves(settings: Mapping[str, Any], section: str = "") -> dict[str, str]:
@@ -104,7 +104,7 @@ def make_plan(
     copy, cache, lock, spec = _open(given, resolved.data)
     resolved = follow_text(resolved, spec.features)
     _check_model(resolved, spec, copy.url if copy else cache)
-    check_features(resolved, spec, copy.url if copy else cache)
+    _check_cache_settings(resolved, spec, copy.url if copy else cache)
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model_name}-{spec.identity[:8]}")
     named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
     if resume == "":
@@ -118,10 +118,10 @@ def make_plan(
     asked = resolved.training.steps
     weights = open_model(init_from) if init_from else None
     if checkpoint:
-        check_resumable(checkpoint, describe(resolved, spec))
+        check_resumable(checkpoint, identity_of(resolved, spec))
         resolved, asked = _as_it_ends(checkpoint, resolved)
     elif weights:
-        check_weights(weights.checkpoint, weights.settings(), describe(resolved, spec))
+        check_weights(weights.checkpoint, weights.settings(), identity_of(resolved, spec))
     if checkpoint and not named:
         checkpoint = longer_run(checkpoint, resolved.training)
     if copy:
@@ -138,7 +138,7 @@ def make_plan(
 def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
     """(the configuration with the steps at which patience ends the run, steps that were asked for).
 
-    Nothing changes where more steps are asked for than before.
+    The configuration is unchanged if more steps are asked for than before.
     """
     progress, steps = read_meta(checkpoint)["progress"], config.training.steps
     if not progress["schedule"]["steps"] < steps <= progress["asked_steps"]:
@@ -148,9 +148,9 @@ def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
 
 
 def _suited(config: Config, spec: CacheSpec) -> Config:
-    """`for_corpus`; says what it changed, and when the corpus is too small for the size."""
+    """Apply `for_corpus`; say what it changed, and whether the corpus is too small for the model."""
     suited, hours = for_corpus(config, spec), spec.statistics.seconds / 3600
-    batch_sizes(spec, suited.training)  # refuses what no batch can be made of
+    batch_sizes(spec, suited.training)  # raises an error if no batch can be made
     if suited.training.batch_size < config.training.batch_size:
         share, few = config.training.max_batch_share, "the cache has no more training clips"
         reason = f"a step takes about {share:.1%} of an epoch (training.max_batch_share)" if share < 1.0 else few
@@ -164,7 +164,7 @@ def _suited(config: Config, spec: CacheSpec) -> Config:
 
 
 def _open(given: PathOrUrl, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
-    """(copy of a remote cache, folder, lock from before the first look at it, what `cache.json` says)."""
+    """(copy of a remote cache, local folder, lock taken before the first read, spec)."""
     if isinstance(given, Path):
         return None, given, ReadLock(given), load_spec(given)
     copy = CacheCopy(given, stage=data.stage)
@@ -213,13 +213,13 @@ def _check_model(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
         fix = build_command(cache, config="vocoder")
         raise LockstepError(str(cache), found="whole clips", expected="crops, which train a vocoder", fix=fix)
     if config.vocoder is not None and config.training.mixed_precision != "float32":
-        found = f"{config.training.mixed_precision}, in which no vocoder was tried"
-        raise LockstepError("training.mixed_precision", found=found, expected="float32")
+        problem = f"{config.training.mixed_precision}, in which no vocoder was tried"
+        raise LockstepError("training.mixed_precision", found=problem, expected="float32")
 
 
-def check_features(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
+def _check_cache_settings(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
     """Raise `LockstepError` for a cache built with other feature settings, naming the first difference."""
-    for key, found, wanted in feature_differences(spec.features, feature_config(config)):
-        built = json.dumps(found)
+    for key, value, wanted in feature_differences(spec.features, feature_config(config)):
+        built = json.dumps(value)
         fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"
         raise LockstepError(str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)

@@ -1,4 +1,4 @@
-"""A run as its hooks see it: the engine and where it stands, the reporter, the reasons to stop, and how to save."""
+"""A run as its hooks see it: engine, progress, reporter, reasons to stop, and saving."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,7 +22,7 @@ from xtts.trainer.reporting.spoken_samples import SpokenSamples
 from xtts.trainer.reporting.vocoder_samples import VocoderSamples
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.checkpoint import (
-    describe,
+    identity_of,
     load_arrays,
     prune_checkpoints,
     read_meta,
@@ -46,7 +46,7 @@ class Session:
         self.plan, self.training, self.group, self.compiler = plan, plan.config.training, group, compiler
         self.metrics = metrics_of(plan.config)
         self.shared_names = ""
-        """What a run from the weights of another took of its tables."""
+        """Embeddings reused from another run's weights, in words; empty if all or none."""
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
         self.shapes = len(buckets)
         self.engine = build_engine(
@@ -62,19 +62,20 @@ class Session:
             progress = read_meta(plan.resume)["progress"]
             self.best = Best(**progress["best_validation"])
             if progress["schedule"] != schedule_of(self.training):
-                self.best.since = 0  # patience begins anew where more steps are asked for
+                self.best.since = 0  # patience starts again if more steps are asked for
         sampling = self.training if group.is_rank_0 else self.training.model_copy(update={"samples_every": None})
-        model, about = self.state.model, (plan.cache, plan.spec, sampling)
+        model, inputs = self.state.model, (plan.cache, plan.spec, sampling)
         self.samples: Samples = (
-            VocoderSamples(model, *about) if isinstance(model, Vocoder) else SpokenSamples(model, *about)
+            VocoderSamples(model, *inputs) if isinstance(model, Vocoder) else SpokenSamples(model, *inputs)
         )
         if not self.samples.empty:
             compiler.submit(SAMPLES, self.samples.speak)
         self.step = int(self.state.step.numpy())
         self.reporter = self._reporter(console)
         self.stop: list[str] = []
-        """Why the run ends before its last step: on several processes a signal that all of them know of."""
+        """Reasons to end the run before its last step, known to all processes; empty while it goes on."""
         self.signals = self.stop
+        """Names of the signals that this process received; for a single process the same list as `stop`."""
         self.graph = GraphThread(self._pass_on_signals)
         self._saved_step = self.step if plan.resume else -1
 
@@ -95,12 +96,11 @@ class Session:
         if not self.group.is_rank_0:
             return SilentReporter()
         plan, training = self.plan, self.training
-        plan.folder.describe(plan.config, plan.cache, plan.spec, recorded=plan.recorded_cache)
+        plan.folder.write_run_files(plan.config, plan.cache, plan.spec, recorded=plan.recorded_cache)
         plan.folder.forget_after(self.step if plan.resume else -1)
-        buckets = len(self.loop.closed_set)
         return Reporter(
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
-            buckets=buckets,
+            buckets=len(self.loop.closed_set),
         )  # fmt: skip
 
     def _pass_on_signals(self) -> None:
@@ -108,7 +108,7 @@ class Session:
             self.loop.stop.assign(True)
 
     def note_stop(self) -> None:
-        """Record a stop that all processes know of by now."""
+        """Record a stop that all processes know of."""
         if not self.stop:
             self.stop.append(self.signals[0] if self.signals else "a signal to another worker")
 
@@ -118,18 +118,18 @@ class Session:
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
-        """The context in which the weights are the averages; it ends with the weights, also by an error."""
+        """The context in which the model has its averaged weights; it restores the weights, also after an error."""
         self.engine.exchange_averages()
         try:
             yield
         finally:
             self.engine.exchange_averages()
 
-    def explained(self, where: str) -> AbstractContextManager[None]:
-        """The context of a graph call on data of the cache."""
+    def reading_cache(self, task: str) -> AbstractContextManager[None]:
+        """The context of a graph call that reads the cache; its failures are `explained`."""
         resume = f"xtts-train --resume {self.plan.folder.path}"
         fix = f"run xtts-precompute verify --cache {self.plan.named_cache}, then {resume}"
-        return explained(where, fix, resume=resume)
+        return explained(task, fix, resume=resume)
 
     def save(self) -> None:
         """Save a checkpoint of this step, unless there is one."""
@@ -137,7 +137,7 @@ class Session:
         if self._saved_step == self.step or not self.group.is_rank_0:
             return
         folder, training = self.plan.folder.checkpoints, self.training
-        identity = describe(self.plan.config, self.plan.spec)
+        identity = identity_of(self.plan.config, self.plan.spec)
         progress = {
             "best_validation": asdict(self.best), "schedule": schedule_of(training),
             "asked_steps": self.plan.asked_steps or self.plan.config.training.steps,
@@ -148,9 +148,8 @@ class Session:
         self._saved_step = self.step
 
     def save_whole_step(self) -> None:
-        """Save what a run that cannot go on leaves: nothing before its first step, or where its last was cut in two."""
-        whole = self.loop.last_whole_step()
-        if whole and self.group.is_rank_0:
-            self.step = whole
+        """Save the last whole step of a run that failed; nothing if there is none, or it cannot be known."""
+        if (step := self.loop.last_whole_step()) and self.group.is_rank_0:
+            self.step = step
             self.save()
             self.reporter.say(f"saved step {self.step}")

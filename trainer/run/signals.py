@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a request to save and stop, and a thread for the graph, beside which they are handled."""
+"""SIGINT and SIGTERM as requests to save and stop, and a thread for the graph, which leaves Python free for them."""
 
 import signal
 import threading
@@ -41,7 +41,7 @@ class GraphThread:
     """Runs calls one after another; leaving the `with` block waits for the last."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
-        """meanwhile: called again and again by the thread that waits for a result."""
+        """meanwhile: called repeatedly by the thread that waits for a result."""
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph")
         self._meanwhile = meanwhile
 
@@ -52,16 +52,16 @@ class GraphThread:
         self._pool.shutdown()
 
     def submit(self, call: Callable[..., T], *arguments: object) -> Future[T]:
-        """Start a call, and do not wait for it."""
+        """Start a call without waiting for it."""
         return self._pool.submit(call, *arguments)
 
     def result(self, call: Future[T]) -> T:
-        """Wait for a call of this thread or another."""
+        """Wait for the result of a call of this thread or another."""
         while not call.done():
             wait([call], timeout=_SIGNAL_SECONDS)
             self._meanwhile()
         return call.result()
 
     def run(self, call: Callable[..., T], *arguments: object) -> T:
-        """The result of a call."""
+        """Submit a call and wait for its result."""
         return self.result(self.submit(call, *arguments))

@@ -1,6 +1,6 @@
-"""Averaged weights as they are stored, by a run or in an exported folder, and what of them another run begins with.
+"""Averaged weights, stored by a run or in an exported folder, and their use as the start of another run.
 
-The tables of a model have a row for each symbol, speaker and language, which may be others in the new run.
+The embedding tables of a model have a row for each symbol, speaker and language; those of the new run may differ.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ class StoredModel:
 
     @property
     def has_weights(self) -> bool:
-        """Whether TensorFlow can speak with it, and a training begin with it."""
+        """Whether TensorFlow can speak with it, and a run can start from it."""
         return self.run is not None or self.graph is None or (self.checkpoint / WEIGHTS_FILE).is_file()
 
     @property
@@ -68,17 +68,17 @@ class StoredModel:
         return self.run.cache() if self.run else None
 
     def config(self) -> Config:
-        """The configuration, read anew."""
+        """The configuration, read from its file at each call."""
         return load_config(str(self.run.config_file)) if self.run else read_config(self.checkpoint)
 
     def settings(self) -> dict[str, Any]:
-        """The settings of `describe` that decide whether weights fit."""
+        """The settings of `identity_of` that decide whether weights fit."""
         if self.run:
             return dict(read_meta(self.checkpoint)["settings"])
         return {**model_settings(self.config()), PROFILE_SETTING: self.voice.profile}
 
     def weights_digest(self) -> str:
-        """SHA-256 of the file of weights, of a run as it was saved."""
+        """SHA-256 of the file of weights; for a run, as recorded when it was saved."""
         if self.run:
             return str(read_meta(self.checkpoint)["sha256"])
         with open(self.checkpoint / WEIGHTS_FILE, "rb") as weights:
@@ -90,15 +90,15 @@ class StoredModel:
         for weight in weights:
             stored = arrays.get(weight.path)
             if stored is None or stored.shape != tuple(weight.shape):
-                found = "is missing" if stored is None else f"has the shape {stored.shape}"
+                problem = "is missing" if stored is None else f"has the shape {stored.shape}"
                 raise LockstepError(
-                    str(self.checkpoint), found=f"weight {weight.path} {found}", expected=str(tuple(weight.shape)),
+                    str(self.checkpoint), found=f"weight {weight.path} {problem}", expected=str(tuple(weight.shape)),
                     fix="speak with the version of Lockstep that trained it",
                 )  # fmt: skip
             weight.assign(stored)
 
     def averages(self) -> dict[str, np.ndarray]:
-        """Averaged weights by weight path; `LockstepError` if they are damaged, or there is an ONNX graph instead."""
+        """Averaged weights by weight path; `LockstepError` if they are damaged, or there is only an ONNX graph."""
         if not self.has_weights:
             raise LockstepError(
                 str(self.checkpoint), found="an ONNX graph, which only speaks",
@@ -138,22 +138,22 @@ def take_rows(
         kind = layer.rpartition("/")[2]
         if leaf != "embeddings" or kind not in rows_now:
             continue
-        stored, places = averages.get(path), {name: i for i, name in enumerate(rows_before[kind])}
+        stored, row_of = averages.get(path), {name: i for i, name in enumerate(rows_before[kind])}
         table = value.copy()
-        if stored is not None and stored.shape == (len(places), value.shape[1]):
+        if stored is not None and stored.shape == (len(row_of), value.shape[1]):
             for row, name in enumerate(rows_now[kind]):
-                if name in places:
-                    table[row] = stored[places[name]]
+                if name in row_of:
+                    table[row] = stored[row_of[name]]
         taken[path] = table
     return taken
 
 
 def shared_names(before: Voice, now: Voice) -> str:
-    """What both runs share, as in `38 of 51 symbols, 0 of 2 speakers`; empty if they share everything."""
+    """The names that both runs share, as in `38 of 51 symbols, 0 of 2 speakers`; empty if all tables are the same."""
     shared = []
     for kind, names in _tables(now).items():
-        known = set(_tables(before)[kind])
-        if list(names) != list(_tables(before)[kind]):
-            what = "symbols" if kind == "tokens" else kind
-            shared.append(f"{sum(name in known for name in names)} of {len(names)} {what}")
+        names_before = list(_tables(before)[kind])
+        if list(names) != names_before:
+            plural = "symbols" if kind == "tokens" else kind
+            shared.append(f"{sum(name in names_before for name in names)} of {len(names)} {plural}")
     return ", ".join(shared)

@@ -135,9 +135,9 @@ class Trainer(Session):
         self._wait_for([next(coming)])
         if not self._compiling.keys() - {SAMPLES}:
             return count
-        known = min(count, _LOOK_AHEAD * len(self.loop.closed_set))
-        others = enumerate(islice(coming, known - 1), start=1)
-        return next((ready for ready, name in others if name in self._compiling), known)
+        most = min(count, _LOOK_AHEAD * len(self.loop.closed_set))
+        others = enumerate(islice(coming, most - 1), start=1)
+        return next((ready for ready, name in others if name in self._compiling), most)
 
     def run(self) -> list[str]:
         """Train to the last step, a signal or the last memory map; returns why, if not the first."""
@@ -167,7 +167,7 @@ class Trainer(Session):
 
     def _advance(self, count: int) -> Chunk:
         outside = time.perf_counter() - self._left_loop
-        with self.explained(f"steps after {self.step}"):
+        with self.reading_cache(f"steps after {self.step}"):
             call = self.graph.submit(self.loop.run, count)
             self.reporter.flush()  # the previous call, while this one runs
             result = self.graph.result(call)
@@ -197,7 +197,7 @@ class Trainer(Session):
             f"learning rate decays from here, and the run ends at step {self.training.steps}"
         )
         if self.group.is_rank_0:
-            self.plan.folder.describe(config, self.plan.cache, self.plan.spec, recorded=self.plan.recorded_cache)
+            self.plan.folder.write_run_files(config, self.plan.cache, self.plan.spec, recorded=self.plan.recorded_cache)
         self.reporter.end_at(self.training.steps)
         self.graph.run(self.loop.follow, self.training)
         self.save()

@@ -20,7 +20,7 @@ from xtts.trainer.evaluation.evaluation_clips import (
 def voice(tmp_path_factory, make_plan):
     plan = make_plan(tmp_path_factory.mktemp("plan") / "run")
     plan.folder.path.mkdir()
-    plan.folder.describe(plan.config, plan.cache, plan.spec)
+    plan.folder.write_run_files(plan.config, plan.cache, plan.spec)
     return plan.folder.voice()
 
 

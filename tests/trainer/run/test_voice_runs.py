@@ -10,7 +10,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.run.checkpoint import (
     check_resumable,
     check_weights,
-    describe,
+    identity_of,
     load_arrays,
     read_meta,
     save_checkpoint,
@@ -39,7 +39,7 @@ def test_a_resumed_run_with_voices_equals_the_uninterrupted_one(run_train, one_s
 @pytest.mark.parametrize("change", ["model.dropout=0.2", "model.voice_vtlp=0.0"])
 def test_weights_serve_a_model_that_drops_or_perturbs_otherwise(tmp_path, make_plan, change):
     plans = [make_plan(tmp_path / "run", "model.voice_latents=4", *more) for more in ((), (change,))]
-    old, new = (describe(plan.config, plan.spec) for plan in plans)
+    old, new = (identity_of(plan.config, plan.spec) for plan in plans)
     path = save_checkpoint(tmp_path, {"step": np.int64(1)}, step=1, identity=old, progress={})
     check_weights(path, read_meta(path)["settings"], new)
     with pytest.raises(LockstepError, match="made with " + re.escape(change.split("=")[0])):
