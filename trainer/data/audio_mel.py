@@ -1,9 +1,9 @@
-"""Clips straight from their wavs, for caches without mels: read, decoded and framed by TensorFlow ops alone.
+"""Clips straight from their wavs, for caches without mels: TensorFlow ops alone read, decode and frame them.
 
 The log-mel is the same function in the input pipeline and inside the step. The reference is shared/audio/mel.py; the
-two differ by at most its `MEL_TOLERANCE`. Samples come with their reflection at both ends, so that frames are a matter
-of reshaping. A wav that cannot be read, or is not what was indexed, gives a padding row (mel length 0): it adds nothing
-to any loss, and the loop reports its place.
+two differ by at most its `MEL_TOLERANCE`. Samples come reflected at both ends, so that framing them is a reshape. A
+wav that cannot be read, or is not what was indexed, gives a padding row (mel length 0): it adds nothing to any loss,
+and the loop reports it.
 """
 
 from collections.abc import Callable
@@ -20,14 +20,14 @@ _FULL_SCALE = 32768.0
 
 
 def reflected_samples(profile: MelProfile, frames: int) -> int:
-    """Samples that a clip of T frames reaches, the reflected ones included; its silent edges reach none."""
+    """Samples that a clip of T frames covers, reflected ones included; its silent edges cover none."""
     return (frames - 2 * EDGE_FRAMES - 1) * profile.hop_samples + profile.fft_size
 
 
 def log_mel(samples: tf.Tensor, profile: MelProfile) -> tf.Tensor:
     """Log-mel of reflected samples, int16[..., S] -> float32[..., T, M], natural-log magnitude, without silent edges.
 
-    The FFT is of float64, as a float32 FFT is off by more than the tolerance where loud and quiet bins meet.
+    The FFT is in float64: a float32 FFT is off by more than the tolerance where loud and quiet bins meet.
     """
     hops, hop = profile.fft_size // profile.hop_samples, profile.hop_samples
     blocks = tf.reshape(samples, tf.concat([tf.shape(samples)[:-1], [-1, hop]], 0))
@@ -42,16 +42,16 @@ def log_mel(samples: tf.Tensor, profile: MelProfile) -> tf.Tensor:
     bins = int(np.flatnonzero(filters.any(axis=0)).max()) + 1
     window = tf.constant(hann_window(profile, np.dtype(np.float64)), frames.dtype)
     spectrum = tf.signal.rfft(frames * window)[..., :bins]
-    real, imaginary = (tf.cast(part, tf.float32) for part in (tf.math.real(spectrum), tf.math.imag(spectrum)))
+    real, imaginary = (tf.cast(x, tf.float32) for x in (tf.math.real(spectrum), tf.math.imag(spectrum)))
     magnitude = tf.sqrt(tf.square(real) + tf.square(imaginary) + profile.magnitude_floor)
     mel = tf.linalg.matmul(magnitude, tf.constant(filters[:, :bins].T, tf.float32))
     return tf.math.log(tf.maximum(mel, profile.log_floor))
 
 
 def mel_in_step(spec: CacheSpec) -> Callable[[AnyBatch], AnyBatch]:
-    """Function from a batch of samples, int16[B, S], to one of mels as the cache would store them.
+    """Return a function from a batch of samples, int16[B, S], to one of mels as the cache would store them.
 
-    It leaves a batch that holds mels as it is. Frames after a clip's last are silence.
+    It returns a batch that holds mels unchanged. Frames after a clip's last are silence.
     """
 
     def with_mel(batch: AnyBatch) -> AnyBatch:
@@ -68,11 +68,11 @@ def mel_in_step(spec: CacheSpec) -> Callable[[AnyBatch], AnyBatch]:
 
 
 def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
-    """Function from a serialized clip, string[], to its `Batch` without the batch dimension.
+    """Return a function from a serialized clip, string[], to its `Batch` without the batch dimension.
 
-    signature: of the bucket, any batch size; its part `samples` holds reflected int16 samples.
+    signature: of the bucket, any batch size; its field `samples` holds reflected int16 samples.
     """
-    clip_signature = Batch(*(tf.TensorSpec(part.shape[1:], part.dtype, part.name) for part in signature))
+    clip_signature = Batch(*(tf.TensorSpec(field.shape[1:], field.dtype, field.name) for field in signature))
     padding, read = blank_batch(clip_signature), _reader(spec, clip_signature)
 
     def read_or_pad(serialized: tf.Tensor) -> Batch:
@@ -85,16 +85,16 @@ def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batc
 
 
 def _reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
-    number, text = tf.io.FixedLenFeature([], tf.int64), tf.io.FixedLenFeature([], tf.string)
+    integer, string = tf.io.FixedLenFeature([], tf.int64), tf.io.FixedLenFeature([], tf.string)
     features = {
         "tokens": tf.io.FixedLenFeature(signature.tokens.shape, tf.int64),
-        "token_length": number,
-        "mel_length": number,
-        "speaker": number,
+        "token_length": integer,
+        "mel_length": integer,
+        "speaker": integer,
         "language": tf.io.FixedLenFeature([], tf.int64, default_value=0),
-        "audio": text,
+        "audio": string,
         "corpus": tf.io.FixedLenFeature([], tf.string, default_value=""),
-        "samples": number,
+        "samples": integer,
     }
 
     def read(serialized: tf.Tensor) -> Batch:
@@ -103,21 +103,21 @@ def _reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
         stored = _samples(_path(parsed, spec), parsed["samples"], spec.mel_profile.sample_rate)
         samples = _reflected(stored, length, spec)
         parsed["samples"] = tf.pad(samples, [[0, signature.mel.shape[0] - tf.size(samples)]])
-        return Batch(*(tf.ensure_shape(tf.cast(parsed[to.name], to.dtype), to.shape) for to in signature))
+        return Batch(*(tf.ensure_shape(tf.cast(parsed[x.name], x.dtype), x.shape) for x in signature))
 
     return read
 
 
 def _path(parsed: dict[str, tf.Tensor], spec: CacheSpec) -> tf.Tensor:
-    """string[]: where the wav lies."""
+    """string[]: path of the wav."""
     names, folders = zip(*spec.audio_folders.items(), strict=True)
-    place = tf.argmax(tf.cast(tf.equal(parsed["corpus"], tf.constant(names)), tf.int32))
+    corpus = tf.argmax(tf.cast(tf.equal(parsed["corpus"], tf.constant(names)), tf.int32))
     absolute = tf.equal(tf.strings.substr(parsed["audio"], 0, 1), "/")
-    return tf.where(absolute, parsed["audio"], tf.strings.join([tf.gather(folders, place), parsed["audio"]], "/"))
+    return tf.where(absolute, parsed["audio"], tf.strings.join([tf.gather(folders, corpus), parsed["audio"]], "/"))
 
 
 def _samples(path: tf.Tensor, count: tf.Tensor, rate: int) -> tf.Tensor:
-    """int16[S] of a wav; fails where it is missing, broken, or of another length, rate or number of channels."""
+    """int16[S] of a wav; fails if it is missing, broken, or of another length, rate or number of channels."""
     wav = tf.audio.decode_wav(tf.io.read_file(path))
     shape = tf.shape(wav.audio, tf.int64)
     checks = [tf.debugging.assert_equal(shape, tf.stack([count, 1])), tf.debugging.assert_equal(wav.sample_rate, rate)]
@@ -126,7 +126,7 @@ def _samples(path: tf.Tensor, count: tf.Tensor, rate: int) -> tf.Tensor:
 
 
 def _reflected(samples: tf.Tensor, frames: tf.Tensor, spec: CacheSpec) -> tf.Tensor:
-    """The samples, reflected at both ends, that all `frames` of the clip reach: int16[S]."""
+    """The samples, reflected at both ends, that the `frames` of the clip cover: int16[S]."""
     profile, pad = spec.mel_profile, spec.mel_profile.padding_samples
     padded = tf.pad(samples, [[pad, pad]], mode="REFLECT")
     return padded[: reflected_samples(profile, frames)]

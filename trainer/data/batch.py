@@ -7,7 +7,7 @@ import tensorflow as tf
 
 
 class Batch(NamedTuple):
-    """B clips of one bucket. As a signature it holds the `tf.TensorSpec` of each part instead.
+    """B clips of one bucket. As a signature it holds the `tf.TensorSpec` of each field instead.
 
     The step casts a float16 mel, not tf.data: XLA fuses the cast into the read, tf.data would make a copy.
     """
@@ -15,8 +15,8 @@ class Batch(NamedTuple):
     tokens: tf.Tensor
     """int32[B, L]."""
     mel: tf.Tensor
-    """[B, T, M] of the stored type, natural-log magnitude. Of a cache without mels it is called `samples`: int16[B, S]
-    with the reflection at both ends, from which the step computes the mel."""
+    """[B, T, M] of the stored type, natural-log magnitude. Named `samples` if the cache has no mels: int16[B, S],
+    reflected at both ends, from which the step computes the mel."""
     token_length: tf.Tensor
     """int32[B]."""
     mel_length: tf.Tensor
@@ -33,7 +33,7 @@ class Batch(NamedTuple):
 
 
 class CropBatch(NamedTuple):
-    """B crops of T frames, which train a vocoder. As a signature it holds the `tf.TensorSpec` of each part instead."""
+    """B crops of T frames, which train a vocoder. As a signature it holds the `tf.TensorSpec` of each field instead."""
 
     mel: tf.Tensor
     """[B, T, M] of the stored type, natural-log magnitude."""
@@ -51,8 +51,8 @@ AnyBatch = Batch | CropBatch
 
 
 def is_locked(signature: AnyBatch) -> bool:
-    """Whether all dimensions of a signature are known before the first batch."""
-    return all(part.shape.is_fully_defined() for part in signature)
+    """Whether all dimensions of a signature are fixed."""
+    return all(spec.shape.is_fully_defined() for spec in signature)
 
 
 def make_signature(tokens: int | None, frames: int | None, batch_size: int | None, *, mel: str, channels: int) -> Batch:
@@ -79,10 +79,10 @@ def crop_signature(frames: int, batch_size: int | None, *, mel: str, channels: i
 
 
 def with_tensors(batch: AnyBatch, tensors: Iterable[tf.Tensor]) -> AnyBatch:
-    """A batch of the same fields, or of those of a signature, with these tensors."""
+    """A batch of the type of a batch or signature, with these tensors."""
     return type(batch)(*tensors)
 
 
 def blank_batch(signature: AnyBatch) -> AnyBatch:
     """A batch of padding rows: it compiles a step and changes no weight."""
-    return with_tensors(signature, (tf.zeros(part.shape, part.dtype) for part in signature))
+    return with_tensors(signature, (tf.zeros(spec.shape, spec.dtype) for spec in signature))

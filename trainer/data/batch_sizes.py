@@ -1,4 +1,4 @@
-"""B of every bucket, and which clips validation reads; runs before TensorFlow is imported."""
+"""B of every bucket, and the clips that validation reads; computed before TensorFlow is imported."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from xtts.shared.errors import LockstepError
 
 _AUTO = 500, 20_000, 500_000
 _AUTO_TINY = 40, 1_500, 20_000
-"""What `training.epochs: auto` means: epochs, fewest and most steps; of size tiny an hour or less on two cores."""
+"""`training.epochs: auto` as epochs, fewest and most steps; for size tiny an hour or less on two cores."""
 
 
 def trained_buckets(spec: CacheSpec) -> list[int]:
@@ -17,7 +17,7 @@ def trained_buckets(spec: CacheSpec) -> list[int]:
 
 
 def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
-    """B by bucket number: `batch_size` in the longest bucket, more clips in shorter ones for as many frames per step.
+    """B by bucket number: `batch_size` in the longest bucket, more in shorter ones for equal frames per step.
 
     A bucket's B is a multiple of `gradient_accumulation_steps` and at most its number of clips in an epoch, so that no
     clip occurs twice in a step, unless its corpus has a weight above 1. A bucket with validation clips only is not
@@ -35,7 +35,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
             if training.constant_frames_per_batch
             else training.batch_size
         )
-        trained, held_out = spec.epoch_clips(bucket), sum(validated[number])
+        trained, validation_clips = spec.epoch_clips(bucket), sum(validated[number])
         if 0 < trained < micro:
             raise LockstepError(
                 "training.gradient_accumulation_steps",
@@ -45,8 +45,8 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
             )
         if trained:
             sizes[number] = min(size, trained) // micro * micro
-        elif held_out:
-            sizes[number] = min(size, held_out)
+        elif validation_clips:
+            sizes[number] = min(size, validation_clips)
     return sizes
 
 
@@ -55,15 +55,15 @@ def typical_update(spec: CacheSpec, sizes: Mapping[int, int]) -> tuple[float, fl
     clips = {number: spec.epoch_clips(spec.buckets[number]) for number in trained_buckets(spec)}
     updates = sum(count / sizes[number] for number, count in clips.items())
     statistics = spec.statistics
-    clips_of_an_update = sum(clips.values()) / updates / statistics.clips
-    return clips_of_an_update * statistics.frames, clips_of_an_update * statistics.tokens
+    share = sum(clips.values()) / updates / statistics.clips
+    return share * statistics.frames, share * statistics.tokens
 
 
 def for_corpus(config: Config, spec: CacheSpec) -> Config:
     """The configuration with the `training.batch_size` and the `training.steps` that suit the corpus.
 
-    The batch is lowered to the training clips that there are, and to `training.max_batch_share`; `training.epochs`,
-    where that is set, decides the steps.
+    The batch is limited to the corpus' training clips and to `training.max_batch_share`; `training.epochs`, if set,
+    decides the steps.
     """
     training = config.training
     training = training.model_copy(update={"batch_size": _largest_batch(spec, training)})
@@ -79,7 +79,7 @@ def for_corpus(config: Config, spec: CacheSpec) -> Config:
 
 
 def _largest_batch(spec: CacheSpec, training: TrainingConfig) -> int:
-    """`batch_size`, or as much of it as the clips and `max_batch_share` allow: a multiple of the micro-batches."""
+    """`batch_size`, limited by the clips and `max_batch_share` to a multiple of the micro-batches."""
     buckets = [spec.buckets[number] for number in trained_buckets(spec)]
     most_frames = max((bucket.frames for bucket in buckets), default=1)
     stored = sum(spec.epoch_clips(bucket) * bucket.frames for bucket in buckets)
@@ -90,19 +90,19 @@ def _largest_batch(spec: CacheSpec, training: TrainingConfig) -> int:
 
 
 def validation_records(spec: CacheSpec, most: int | None) -> list[list[int]]:
-    """Clips to read from the start of each validation shard, by bucket; all of them where there are at most `most`.
+    """Clips to read from the start of each validation shard, by bucket; all of them if there are at most `most`.
 
-    A shard is in the order of the digests of its ids, so its start is a fixed choice among its clips. Every shard gives
-    its share, rounded so that all give `most` together: the choice follows from `cache.json`, is the same on every
-    machine, holds buckets and corpora in their proportions, and hardly changes as clips come and go.
+    A shard is ordered by the digests of its ids, so its start is a fixed choice among its clips. Every shard gives its
+    share, rounded so that all give `most` together: the choice follows from `cache.json`, is the same on every machine,
+    keeps the proportions of buckets and corpora, and hardly changes as clips come and go.
     """
     stored = [[shard.records for shard in bucket.validation] for bucket in spec.buckets]
     clips = sum(map(sum, stored))
     if most is None or clips <= most:
         return stored
     taken = [[most * records // clips for records in shards] for shards in stored]
-    places = [(bucket, shard) for bucket, shards in enumerate(stored) for shard in range(len(shards))]
-    largest_rest = sorted(places, key=lambda place: -(most * stored[place[0]][place[1]] % clips))
-    for bucket, shard in largest_rest[: most - sum(map(sum, taken))]:
+    by_rest = [(-(most * records % clips), bucket, shard)
+               for bucket, counts in enumerate(stored) for shard, records in enumerate(counts)]  # fmt: skip
+    for _, bucket, shard in sorted(by_rest)[: most - sum(map(sum, taken))]:
         taken[bucket][shard] += 1
     return taken

@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 
 _BUCKET_DRAW, _SHARDS, _RECORDS = 0, 1, 2
-"""First value folded into a key, so that no two uses share random numbers."""
+"""First value folded into a key, so that each use has its own random numbers."""
 
 
 def fold_key(seed: tf.Tensor | int, *values: tf.Tensor | int) -> tf.Tensor:
@@ -40,7 +40,7 @@ def permutation(key: tf.Tensor, size: tf.Tensor | int) -> tf.Tensor:
 
 
 def part_size(total: int, most: int) -> int:
-    """Size of the parts if `total` is split evenly into the fewest of at most `most`; the last may be smaller."""
+    """Size of the fewest equal parts of `total` that are at most `most`; the last may be smaller."""
     return -(-total // -(-total // most))
 
 
@@ -54,7 +54,7 @@ def round_robin(counts: list[int]) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True, kw_only=True)
 class BlockPosition:
-    """A position of the stream, by group and block."""
+    """A position of the stream, as group and block."""
 
     group: int
     """Number of the group, counted over all epochs."""
@@ -90,7 +90,7 @@ class BucketOrder:
 
     @cached_property
     def _drawn(self) -> dict[int, "_Epoch"]:
-        """The latest epochs, by number: drawing one takes milliseconds."""
+        """The latest epochs by number, kept because drawing one takes milliseconds."""
         return {}
 
     @cached_property
@@ -159,7 +159,7 @@ class BucketOrder:
         return records[:count]
 
     def _epoch(self, epoch: int) -> "_Epoch":
-        """Return an epoch's shards, kept with those of one other epoch."""
+        """Return an epoch's shards, cached with those of one other epoch."""
         if epoch not in self._drawn:
             shards, first_records = (column.numpy() for column in self.epoch_shards(epoch))
             starts = np.arange(0, len(shards), self.group_size)
@@ -207,7 +207,7 @@ class CorpusMixture:
     """The stream of one bucket: the corpus that gives its n-th clip, and the clip within that corpus."""
 
     seed: int
-    """The run's."""
+    """The run's seed."""
     corpora: tuple[BucketCorpus, ...]
 
     @property

@@ -23,19 +23,19 @@ def without_autograph(function: F) -> F:
 
 
 def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tensor], AnyBatch]:
-    """Function from serialized string[B] to a `Batch` of the bucket's shape."""
+    """Return a function from serialized clips, string[B], to a batch of the bucket's shape."""
     spec, signature = bucket.spec, bucket.signature_of(batch_size)
     if isinstance(signature, CropBatch):
         return _crop_parser(signature)
-    padded_length, number = signature.tokens.shape[1], tf.io.FixedLenFeature([], tf.int64)
+    padded_length, integer = signature.tokens.shape[1], tf.io.FixedLenFeature([], tf.int64)
     # Unpadded clips are padded with 0 to the longest of the batch.
     unpadded = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
     features = {
         "tokens": tf.io.FixedLenFeature([padded_length], tf.int64) if padded_length else unpadded,
         "mel": tf.io.FixedLenFeature([], tf.string),
-        "token_length": number,
-        "mel_length": number,
-        "speaker": number,
+        "token_length": integer,
+        "mel_length": integer,
+        "speaker": integer,
         "language": tf.io.FixedLenFeature([], tf.int64, default_value=0),  # a cache of one language does not store it
     }
 
@@ -47,26 +47,26 @@ def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tenso
             parsed["mel"] = tf.reshape(parsed["mel"], signature.mel.shape)
         else:
             parsed["mel"] = padded_mels(parsed["mel"], parsed["mel_length"], spec)
-        return Batch(*(tf.ensure_shape(tf.cast(parsed[part.name], part.dtype), part.shape) for part in signature))
+        return Batch(*(tf.ensure_shape(tf.cast(parsed[x.name], x.dtype), x.shape) for x in signature))
 
     return parse
 
 
 def _crop_parser(signature: CropBatch) -> Callable[[tf.Tensor], CropBatch]:
-    raw, number = tf.io.FixedLenFeature([], tf.string), tf.io.FixedLenFeature([], tf.int64)
-    features = {part.name: raw if part.shape.rank > 1 else number for part in signature}
+    raw, integer = tf.io.FixedLenFeature([], tf.string), tf.io.FixedLenFeature([], tf.int64)
+    features = {field.name: raw if field.shape.rank > 1 else integer for field in signature}
 
     @without_autograph
     def parse(serialized: tf.Tensor) -> CropBatch:
         parsed = tf.io.parse_example(serialized, features)
         arrays = [
-            tf.io.decode_raw(parsed[part.name], part.dtype) if part.shape.rank > 1 else parsed[part.name]
-            for part in signature
+            tf.io.decode_raw(parsed[field.name], field.dtype) if field.shape.rank > 1 else parsed[field.name]
+            for field in signature
         ]
-        shapes = [tf.concat([tf.shape(serialized), part.shape[1:]], 0) for part in signature]
+        shapes = [tf.concat([tf.shape(serialized), field.shape[1:]], 0) for field in signature]
         shaped = (tf.reshape(array, shape) for array, shape in zip(arrays, shapes, strict=True))
         return CropBatch(
-            *(tf.ensure_shape(tf.cast(x, p.dtype), p.shape) for x, p in zip(shaped, signature, strict=True))
+            *(tf.ensure_shape(tf.cast(x, field.dtype), field.shape) for x, field in zip(shaped, signature, strict=True))
         )
 
     return parse
@@ -94,14 +94,13 @@ def _options(dataset: tf.data.Dataset, *, autotune: bool) -> tf.data.Dataset:
 def _read_in_turn(
     files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, before: tf.Tensor, *, at_once: bool
 ) -> tf.data.Dataset:
-    """Serialized clips, string[] each, round-robin over shards: all `records` of each, less the first `before`.
+    """Serialized clips, string[] each, round-robin over shards: all `records` of each but the first `before`.
 
     Each shard is read from record `begins` and wraps around. files: string[N], the others: int64[N].
 
-    at_once: read all shards at the same time, in the same order, and each through its share of `_BUFFER_BYTES`: while
-    they wait for the storage, no read waits for another. At most three records of each shard are held beside the
-    buffers. Otherwise one shard is read at a time, without a buffer: it would copy each record once more, and the
-    kernel already reads ahead.
+    at_once: read all shards at the same time, in the same order, each through its share of `_BUFFER_BYTES`, so that no
+    read waits for another. At most three records of each shard are held beside the buffers. Otherwise one
+    shard is read at a time, without a buffer, which would copy each record again: the kernel already reads ahead.
     """
     passed, shards = begins + before, tf.size(files, tf.int64)
     again, buffer = tf.maximum(passed - records, 0), _BUFFER_BYTES // shards if at_once else 0
@@ -112,8 +111,8 @@ def _read_in_turn(
         return stored.skip(passed).concatenate(stored.skip(again).take(begin - again))
 
     parallel = {"num_parallel_calls": shards, "deterministic": True} if at_once else {}
-    places = tf.data.Dataset.from_tensor_slices((files, passed, again, begins))
-    return places.interleave(read, cycle_length=shards, block_length=1, **parallel)
+    shard_reads = tf.data.Dataset.from_tensor_slices((files, passed, again, begins))
+    return shard_reads.interleave(read, cycle_length=shards, block_length=1, **parallel)
 
 
 def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
@@ -130,10 +129,10 @@ def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
 
 
 def _order_stream(order: BucketOrder, paths: list[str], consumed: int, *, at_once: bool) -> tf.data.Dataset:
-    """`clip_stream` of one order over its shards.
+    """`clip_stream` of one corpus.
 
-    To get there it skips the records of at most one group, reading only their lengths, then reads one block and drops
-    the clips already consumed. Memory holds the block in use, the next one and the record being read; where the
+    To reach the position it skips the records of at most one group, reading only their lengths, then reads one block
+    and drops the clips already consumed. Memory holds the block in use, the next one and the record being read; if the
     storage answers slowly, also 4 MiB of read buffers and three records of each of the group's shards.
     """
     files = tf.constant(paths)
@@ -142,16 +141,16 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int, *, at_onc
 
     @without_autograph
     def blocks(group: tf.Tensor, shards: tf.Tensor, begins: tf.Tensor, before: tf.Tensor) -> tf.data.Dataset:
-        """(group, number in it, clips string[<= block_records]) of each block that follows the `before` records."""
+        """(group, index in it, clips string[<= block_records]) of each block that follows the `before` records."""
         counts = tf.gather(records, shards)
         size = part_size(tf.reduce_sum(counts), order.block_records)
         stored = _read_in_turn(tf.gather(files, shards), counts, begins, before, at_once=at_once).batch(size)
-        numbered = stored.enumerate(tf.reduce_sum(before) // size)
+        indexed = stored.enumerate(tf.reduce_sum(before) // size)
         # Synchronous: tf.data would hold as many blocks as it has threads.
-        return numbered.map(without_autograph(lambda number, clips: (group, number, clips)), synchronous=True)
+        return indexed.map(without_autograph(lambda index, clips: (group, index, clips)), synchronous=True)
 
     @without_autograph
-    def whole(group: tf.Tensor) -> tf.data.Dataset:
+    def whole_group(group: tf.Tensor) -> tf.data.Dataset:
         shards, begins = order.group_shards(group)
         return blocks(group, shards, begins, tf.zeros_like(begins))
 
@@ -163,8 +162,8 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int, *, at_onc
         # for it, which would cost as much as several copies.
         return order.shuffled(tf.data.Dataset.from_tensor_slices(clips), tf.size(clips), group, block).skip(visited)
 
-    turns = tuple(tf.constant(part, tf.int64) for part in (first.group, *order.block_reads(first)))
-    groups = blocks(*turns).concatenate(tf.data.Dataset.counter(first.group + 1).flat_map(whole))
+    reads = (tf.constant(values, tf.int64) for values in (first.group, *order.block_reads(first)))
+    groups = blocks(*reads).concatenate(tf.data.Dataset.counter(first.group + 1).flat_map(whole_group))
     return groups.prefetch(1).flat_map(visit)  # read one block ahead
 
 
@@ -174,7 +173,7 @@ def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None =
     rows: the clips of each batch to parse, without a gap; None for all.
 
     One thread reads blocks and one parses batches: more threads, or autotuning them, gave no measurable gain
-    (docs/experiments.md). Where the storage answers slowly, each shard of a block has a thread.
+    (docs/experiments.md). If the storage answers slowly, each shard of a block has a thread.
     """
     clips, size = clip_stream(bucket, consumed), bucket.batch_size if rows is None else len(rows)
     batches = clips.batch(bucket.batch_size, drop_remainder=True)
@@ -196,7 +195,7 @@ def _read_audio(clips: tf.data.Dataset, bucket: TrainingBucket) -> tf.data.Datas
 def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
     """Every clip of one bucket that validation reads once; padding rows fill the last batch.
 
-    Where clips are stored unpadded the last batch may be smaller instead.
+    If clips are stored unpadded, the last batch may be smaller instead.
     """
     records = bucket.validation_records
     shards = tf.data.Dataset.from_tensor_slices((bucket.files("validation"), tf.constant(records, tf.int64)))

@@ -20,14 +20,14 @@ _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""
 _MOST_OPEN_FILES = 512
 """Open files of all buckets; many systems allow a process 1,024."""
-_READ_BYTES, _PLACES = 1 << 16, 4
+_READ_BYTES, _READS = 1 << 16, 3
 SLOW_READ_SECONDS = 0.005
 """A read that takes longer waits for a network; a local disk takes 0.1 to 1 ms."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingBucket:
-    """One shape of a cache, and all that its batches depend on."""
+    """One shape of a cache, and everything that its batches depend on."""
 
     cache: Path
     spec: CacheSpec
@@ -37,7 +37,7 @@ class TrainingBucket:
     order: CorpusMixture
     """Order of the training clips."""
     validation_clips: int | None = None
-    """Most validation clips read of all buckets together; None for all."""
+    """Most validation clips read from all buckets together; None for all."""
 
     @property
     def stored(self) -> Bucket:
@@ -46,11 +46,11 @@ class TrainingBucket:
 
     @cached_property
     def signature(self) -> AnyBatch:
-        """The `tf.TensorSpec` of every part of a batch."""
+        """The `tf.TensorSpec` of every field of a batch."""
         return self.signature_of(self.batch_size)
 
     def signature_of(self, batch_size: int | None) -> AnyBatch:
-        """The signature of batches of another size, None for any: locked, or open where clips are stored unpadded."""
+        """The signature of batches of another size, None for any: locked, or open if clips are stored unpadded."""
         spec, stored = self.spec, self.stored
         if spec.holds_crops:
             hop = spec.mel_profile.hop_samples
@@ -71,12 +71,12 @@ class TrainingBucket:
 
     @property
     def trains(self) -> bool:
-        """True when it holds training clips."""
+        """Whether it holds training clips."""
         return bool(self.stored.clips("train"))
 
     @property
     def validates(self) -> bool:
-        """True when validation reads clips of it."""
+        """Whether validation reads clips of it."""
         return any(self.validation_records)
 
     @cached_property
@@ -86,21 +86,21 @@ class TrainingBucket:
 
     @cached_property
     def read_seconds(self) -> float:
-        """How soon the storage answers: the least seconds to read 64 KiB at one of three places of the largest shard.
+        """The least seconds to read 64 KiB from the storage, at one of three offsets of the largest shard.
 
-        Where the system can, those places leave its page cache before.
+        If the system can, it first drops those bytes from its page cache.
         """
         largest = max(self.stored.train, key=lambda shard: shard.bytes)
-        places = [largest.bytes * place // _PLACES for place in range(1, _PLACES)]
+        offsets = [largest.bytes * i // (_READS + 1) for i in range(1, _READS + 1)]
         try:
             with (self.cache / largest.file).open("rb", buffering=0) as file:
-                return min(_seconds_to_read(file.fileno(), place) for place in places)
+                return min(_seconds_to_read(file.fileno(), offset) for offset in offsets)
         except OSError:
             return 0.0  # the pipeline will say what is wrong with the file
 
     @property
     def reads_in_turn(self) -> float:
-        """Reads of 64 KiB that follow one another while an epoch is read, its shards at once."""
+        """Successive reads of 64 KiB in an epoch, if the shards of a group are read at once."""
         stored = sum(shard.bytes for shard in self.stored.train)
         return stored / _READ_BYTES / sum(corpus.order.group_size for corpus in self.order.corpora)
 
@@ -109,9 +109,9 @@ class TrainingBucket:
         return [str(self.cache / shard.file) for shard in self.stored.shards(split)]
 
 
-def _seconds_to_read(file: int, place: int) -> float:
-    """Seconds to read 64 KiB of an open file around a byte."""
-    start = place // _READ_BYTES * _READ_BYTES
+def _seconds_to_read(file: int, offset: int) -> float:
+    """Seconds to read the 64 KiB of an open file that hold a byte."""
+    start = offset // _READ_BYTES * _READ_BYTES
     if hasattr(os, "posix_fadvise"):  # macOS lacks it
         os.posix_fadvise(file, start, _READ_BYTES, os.POSIX_FADV_DONTNEED)
     began = time.perf_counter()
@@ -139,18 +139,18 @@ def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> 
     stored, records = sum(shard.bytes_with_mels for shard in bucket.train), bucket.clips("train")
     block_records = (memory_mb << 20) * records // (2 * buckets * max(stored, 1))
     corpora, clips = bucket.corpora(), spec.epoch_clips(bucket)
-    parts = []
-    for name, places in corpora.items():
-        own = spec.epoch_clips(bucket, places)
+    mixed = []
+    for name, positions in corpora.items():
+        corpus_clips = spec.epoch_clips(bucket, positions)
         order = BucketOrder(
             seed=_corpus_seed(seed, name),
             bucket=number,
-            shard_records=tuple(bucket.train[place].records for place in places),
+            shard_records=tuple(bucket.train[i].records for i in positions),
             open_shards=max(1, min(_MOST_TURNS, _MOST_OPEN_FILES // (buckets * len(corpora)))),
-            block_records=max(1, block_records * own // clips),
+            block_records=max(1, block_records * corpus_clips // clips),
         )
-        parts.append(BucketCorpus(order=order, shards=tuple(places), clips=own))
-    return CorpusMixture(seed=seed, corpora=tuple(parts))
+        mixed.append(BucketCorpus(order=order, shards=tuple(positions), clips=corpus_clips))
+    return CorpusMixture(seed=seed, corpora=tuple(mixed))
 
 
 def _corpus_seed(seed: int, name: str) -> int:
