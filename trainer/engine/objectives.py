@@ -38,8 +38,7 @@ class Objective(Protocol):
     ) -> tuple[tf.Tensor, ...]:  # fmt: skip
         """The random numbers of a training step, keyed by (seed, step): a row for each clip, and last a seed int32[2].
 
-        The batch is the equal share of this replica. present: `present_clips` of all shares; None for a single
-        replica.
+        The batch is this replica's equal share. present: `present_clips` of all shares; None for a single replica.
         """
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
@@ -52,7 +51,7 @@ class Objective(Protocol):
         """Number of values in each sum over this many useful frames and tokens."""
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
-        """As `loss_sums`, for `metrics.held_out`; clips: int32[B], positions in the split, which seed the noise."""
+        """As `loss_sums`, for `metrics.held_out`; clips: int32[B], positions in the split, which seed randomness."""
 
 
 def present_clips(batch: AnyBatch) -> tf.Tensor:

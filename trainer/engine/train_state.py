@@ -101,7 +101,7 @@ class TrainState:
         }
 
     def _vectors(self) -> dict[str, tf.Variable]:
-        """Vectors with one number for each number of the weights, float32[P]."""
+        """The vectors that hold a value for each number of the weights, float32[P]."""
         optimizer = self.optimizer
         return {"first": optimizer.first, "second": optimizer.second, "averages": optimizer.averages}
 

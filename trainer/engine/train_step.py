@@ -132,12 +132,10 @@ class Steps:
         if all(is_locked(signature) for signature in (*training.values(), *validation.values())):
             self.guard.locked = True
 
-    def _traced(
-        self, name: str, step: Callable[..., object], traced: Callable[[str, Callable[[], None]], None]
-    ) -> None:
+    def _traced(self, name: str, step: Callable[..., object], note: Callable[[str, Callable[[], None]], None]) -> None:
         if isinstance(step, tf.types.experimental.PolymorphicFunction) and step.input_signature is not None:
             self.compile_calls[name] = on_blank_inputs(step)
-            traced(name, self.compile_calls[name])
+            note(name, self.compile_calls[name])
 
     def compile(self) -> None:
         """Compile every locked step now."""

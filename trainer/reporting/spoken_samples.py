@@ -96,7 +96,7 @@ class SpokenSamples:
 
     def speak(self) -> list[Sample]:
         """Speak and align the sentences with the current weights; the first call compiles."""
-        mels, frames, durations = (part.numpy() for part in self._speak(*self._batch))
+        mels, frames, durations = (tensor.numpy() for tensor in self._speak(*self._batch))
         return [
             Sample(
                 clip=clip, mel=mel[: min(asked, len(mel))], frames=int(asked), durations=aligned[: len(clip.ids)]
