@@ -23,7 +23,7 @@ from xtts.trainer.engine.metrics import Metrics
 from xtts.trainer.engine.train_step import locked
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
 
-METRICS = Metrics(losses=(), weights=(), held_out=(), second_norm="second_gradient_norm")
+METRICS = Metrics(losses=(), weights=(), held_out=(), compared=(), second_norm="second_gradient_norm")
 
 
 class MeanSpectrumSteps:

@@ -71,7 +71,6 @@ class SpokenSamples:
         self._tokenizer = load_tokenizer(cache / spec.tokenizer_file)
         if not self.clips:
             return
-        self._vocoder = make_vocoder(None, self.profile, lambda _: None)
         bucket = spec.buckets[fullest]
         self.described = f"{len(self.clips)} sentences of {bucket.tokens} tokens, {bucket.frames} frames"
         signature = make_signature(

@@ -21,8 +21,8 @@ _SENTENCES = 24
 def finish_run(path: Path, console: Console) -> None:
     """Export the newest checkpoint of a run into RUN/voice/, in place of an earlier one, and measure it.
 
-    Weights, ONNX graph, and a card with figures of held-out sentences, which are also in RUN/evaluation.json. A model that
-    imitates recordings has no graph, a run of a vocoder only `vocoder.onnx`.
+    Weights, ONNX graph, and a card with figures of held-out sentences, which are also in RUN/evaluation.json. A model
+    that imitates recordings has no graph, a run of a vocoder only `vocoder.onnx`.
 
     Raises:
         LockstepError: The folder is no run, or cannot be written.
