@@ -55,7 +55,7 @@ def test_generator_and_discriminators_move_and_are_validated(vocoder_run, read_s
     (samples,) = read_steps(folder, "evaluation")
     assert samples["mel_error"] > 0
     assert "crops of 32 frames" in screen
-    assert f"use it: xtts-synth export --ckpt {folder}" in " ".join(screen.split())
+    assert f"use it: xtts-synth --vocoder onnx:{folder}/voice/vocoder.onnx" in " ".join(screen.split())
 
 
 @pytest.fixture(scope="session")
