@@ -12,9 +12,8 @@ from test_docs import ROOT, commands
 ELSEWHERE = (
     "s3://", "--engine ray", "LJSpeech", "--judge", "cv-corpus", "corpora.yaml", "my-voice", "my.csv", "vits",
     "sample-corpus", "--speaker-wav", "serve", "--second-reading", "vocoder", "crops",
-    "--ckpt RUN --format piper",
 )  # fmt: skip
-"""Of corpora, machines and models that are not here (the run reads characters), and what runs on; `xtts-train` and make
+"""Of corpora, machines and models that are not here, and what runs on; `xtts-train` and make
 are in other tests."""
 LINES = [line for line in commands() if line.startswith(("xtts-precompute", "xtts-synth"))]
 LINES = [line for line in LINES if not any(word in line for word in ELSEWHERE)]

@@ -100,7 +100,8 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
         raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
     language = request.language and re.split("[-_]", request.language)[0].lower()
     own, asked = capabilities.voice_languages, capabilities.aliases.get(request.voice or "", request.voice)
-    fitting = [name for name in capabilities.voices if language and own.get(name) == language] or capabilities.voices
+    spoken = language or own.get(capabilities.voices[0], capabilities.languages[0])
+    fitting = [name for name in capabilities.voices if own.get(name) == spoken] or capabilities.voices
     voice = asked if asked in capabilities.voices else fitting[0]
     warnings = [] if asked in (None, voice) else [f"voice: {_shortened(repr(asked))} is not here, {voice} speaks"]
     unknown = [name for name in fields if name not in SpeechRequest.model_fields]

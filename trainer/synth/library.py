@@ -107,7 +107,8 @@ def choose_voice(
     if lexicon is not None:
         words = read_lexicon(lexicon, source.voice.tokenizer.kind)
         source = replace(source, voice=source.voice.with_lexicon(words))
-    row, code = source.speaker_row(speaker, language), source.language(language, speaker)
+    code = source.language(language, speaker)
+    row = source.speaker_row(speaker, code)
     recordings = read_recordings(speaker_wav, source)
 
     def load() -> LongFormSynthesizer:

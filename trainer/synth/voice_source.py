@@ -53,12 +53,12 @@ class Source(StoredModel):
         }
         return [field for field, is_read in fields.items() if is_read]
 
-    def speaker_row(self, name: str | None, language: str | None = None) -> int:
-        """Row of a speaker in the model's table; without a name the first, if possible of that language."""
+    def speaker_row(self, name: str | None, language: str) -> int:
+        """Row of a speaker in the model's table; without a name the first of the language, or else the first."""
         speakers = self.speakers
         if name is None:
             own = self.speaker_languages
-            return next((row for row, speaker in enumerate(speakers) if language and own.get(speaker) == language), 0)
+            return next((row for row, speaker in enumerate(speakers) if own.get(speaker) == language), 0)
         if self.takes_recording and not speakers:
             raise LockstepError(
                 "--speaker",

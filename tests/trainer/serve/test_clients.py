@@ -54,6 +54,8 @@ def test_voice_and_language_follow_each_other(served_voice, asked, voice, langua
     capabilities = replace(served_voice.capabilities, voices=[*own], languages=["en", "de"], voice_languages=own)
     request, _ = read_request(json.dumps({"input": "a", **asked}).encode(), capabilities)
     assert (request.voice, request.language) == (voice, language)
+    fixed = replace(capabilities, languages=["de"], voice_languages={"ben": "de"})  # an ONNX graph of one language
+    assert read_request(b'{"input": "a"}', fixed)[0].voice == "ben"
 
 
 def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):

@@ -1,6 +1,6 @@
 """The graph of a Piper voice: phonemes to tokens, acoustic model and vocoder, joined."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -47,18 +47,18 @@ def token_graph(tokenizer: Tokenizer, rules: Mapping[tuple[int, int], tuple[int,
 
 
 def join_graphs(
-    tokens: onnx.ModelProto, model: onnx.ModelProto, vocoder: onnx.ModelProto, *, channels_first: bool
-) -> onnx.ModelProto:
-    """Join the graphs to one from Piper's inputs, and `sid` if the model has it, to `output`, float32[1, 1, 1, S].
+    tokens: onnx.ModelProto, model: onnx.ModelProto, vocoder: onnx.ModelProto, *, channels_first: bool,
+    speakers: Sequence[int],
+) -> onnx.ModelProto:  # fmt: skip
+    """Join the graphs to one from Piper's inputs to `output`, float32[1, 1, 1, S].
 
-    channels_first: whether the vocoder takes float32[1, M, T], as the model gives, or float32[1, T, M].
+    channels_first: whether the vocoder takes float32[1, M, T], as the model gives, or float32[1, T, M]; speakers: rows
+    of the model's table, of which a further input, `sid`, chooses one if there are several.
     """
-    speaker = [entry for entry in model.graph.input if entry.name == _SPEAKER]
+    has_table = any(entry.name == _SPEAKER for entry in model.graph.input)
+    speaker = [entry for entry in model.graph.input if entry.name == _SPEAKER and len(speakers) > 1]
     parts = [tokens, onnx.compose.add_prefix(model, "model/"), onnx.compose.add_prefix(vocoder, "vocoder/")]
-    links = [
-        helper.make_node("Identity", [entry.name], [f"model/{entry.name}"])
-        for entry in (*tokens.graph.output, *speaker)
-    ]
+    links = [helper.make_node("Identity", [entry.name], [f"model/{entry.name}"]) for entry in tokens.graph.output]
     order = [0, 1, 2] if channels_first else [0, 2, 1]
     turn = helper.make_node("Transpose", [f"model/{MEL}"], [parts[2].graph.input[0].name], perm=order)
     ends = [
@@ -66,6 +66,11 @@ def join_graphs(
         helper.make_node("Reshape", ["clipped", "shape"], ["output"]),
     ]
     constants = {"lowest": np.array(-1, np.float32), "highest": np.array(1, np.float32), "shape": [1, 1, 1, -1]}
+    if speaker:
+        links.append(helper.make_node("Gather", ["speakers", _SPEAKER], [f"model/{_SPEAKER}"]))
+        constants["speakers"] = [*speakers]
+    elif has_table:
+        constants[f"model/{_SPEAKER}"] = [*speakers]
     graph = helper.make_graph(
         [*tokens.graph.node, *links, *parts[1].graph.node, turn, *parts[2].graph.node, *ends], "piper",
         [*tokens.graph.input, *speaker],

@@ -53,10 +53,14 @@ def save_piper(
     if options.float16:
         store_as_float16(graphs[1])
     ids, rules = piper_phonemes(source.voice.tokenizer, language)
-    voice = join_graphs(token_graph(source.voice.tokenizer, rules), *graphs, channels_first=mel_input.channels_first)
+    speakers = piper_speakers(source, language)
+    voice = join_graphs(
+        token_graph(source.voice.tokenizer, rules), *graphs, channels_first=mel_input.channels_first,
+        speakers=[*speakers.values()] or [0],
+    )  # fmt: skip
     voice.producer_name, voice.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
-    onnx.helper.set_model_props(voice, _sherpa_metadata(source, language))
-    config = _piper_config(source, ids, language=language, temperature=synthesis.temperature)
+    onnx.helper.set_model_props(voice, _sherpa_metadata(source, language, [*speakers]))
+    config = _piper_config(source, ids, [*speakers], language=language, temperature=synthesis.temperature)
     tokens = "".join(f"{phoneme} {i}\n" for phoneme, i in ids.items())
     (folder / f"{name}.onnx").write_bytes(_try_voice(voice, ids))
     (folder / f"{name}.onnx.json").write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -118,9 +122,17 @@ def piper_phonemes(
     return ids, {(ids[a[0]], ids[a[1]]): (ids[b[0]], ids[b[1]]) for a, b in pairs.items()}
 
 
-def _piper_config(source: Source, ids: dict[str, int], *, language: str, temperature: float) -> dict[str, object]:
+def piper_speakers(source: Source, language: str) -> dict[str, int]:
+    """Rows of the speakers who were recorded in a language, by name; of all if nobody was, or if it is not known."""
+    rows = {speaker: row for row, speaker in enumerate(source.speakers)}
+    spoken = source.voice.speaker_languages
+    return {speaker: row for speaker, row in rows.items() if spoken.get(speaker) == language} or rows
+
+
+def _piper_config(
+    source: Source, ids: dict[str, int], speakers: list[str], *, language: str, temperature: float
+) -> dict[str, object]:
     """Content of `NAME.onnx.json`; the voice has the name of its file."""
-    speakers = source.speakers
     return {
         "audio": {"sample_rate": source.voice.mel_profile.sample_rate},
         "hop_length": source.voice.mel_profile.hop_samples,
@@ -135,7 +147,7 @@ def _piper_config(source: Source, ids: dict[str, int], *, language: str, tempera
     }
 
 
-def _sherpa_metadata(source: Source, language: str) -> dict[str, str]:
+def _sherpa_metadata(source: Source, language: str, speakers: list[str]) -> dict[str, str]:
     """Metadata by which sherpa-onnx knows a Piper voice."""
     return {
         "model_type": "vits",
@@ -143,7 +155,7 @@ def _sherpa_metadata(source: Source, language: str) -> dict[str, str]:
         "language": find_language(language).name,
         "voice": find_language(language).voice,
         "has_espeak": "1",
-        "n_speakers": str(max(len(source.speakers), 1)),
+        "n_speakers": str(max(len(speakers), 1)),
         "sample_rate": str(source.voice.mel_profile.sample_rate),
     }
 

@@ -76,7 +76,7 @@ def imitating(untrained):
     """(a model of voice latents and a table of speakers, its graph of a fixed voice and language)."""
     latents = ["model.voice_latents=4", "model.voice_frames=40", "model.voice_width=16"]
     model, source = untrained(*latents, "model.voice_speaker_table=true")
-    assert (source.speakers, source.speaker_row("cy")) == (["ann", "bo", "cy"], 2)
+    assert (source.speakers, source.speaker_row("cy", "en")) == (["ann", "bo", "cy"], 2)
     graph = convert_model(model, source, options=OPTIONS, language="fa", references=[REFERENCE])
     return model, graph.SerializeToString()
 

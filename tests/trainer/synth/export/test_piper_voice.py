@@ -18,13 +18,14 @@ from onnx_graphs import hifigan, vocos
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import PHONEMES, Tokenizer, build_tokenizer
 from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.synth import cli
 from xtts.trainer.synth.export import piper_voice
 from xtts.trainer.synth.export.export_command import export
 from xtts.trainer.synth.export.model_card import CardOptions
 from xtts.trainer.synth.export.onnx_model import Graph, OnnxOptions
 from xtts.trainer.synth.export.piper_graph import join_graphs, token_graph
-from xtts.trainer.synth.export.piper_voice import piper_phonemes, read_vocoder, save_piper
+from xtts.trainer.synth.export.piper_voice import piper_phonemes, piper_speakers, read_vocoder, save_piper
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.vocoders.vocoder import make_vocoder
@@ -197,11 +198,24 @@ def test_the_row_of_a_speaker_is_an_input(several_graph, several, tmp_path):
     model.graph.input.extend(kept)
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.array([0]), "language"))
     vocoder = onnx.load(hifigan(tmp_path / "vocoder.onnx"))
-    voice = join_graphs(token_graph(tokenizer, {}), model, vocoder, channels_first=True)
-    session = session_of(voice.SerializeToString())
-    assert [entry.name for entry in session.get_inputs()] == ["input", "input_lengths", "scales", "sid"]
-    heard = {session.run(None, given([2, 20, 21, 22, 3], sid=np.array([row])))[0].tobytes() for row in (0, 1, 2)}
-    assert len(heard) == 3
+
+    def speak(speakers, **sid):
+        voice = join_graphs(token_graph(tokenizer, {}), model, vocoder, channels_first=True, speakers=speakers)
+        session = session_of(voice.SerializeToString())
+        assert [entry.name for entry in session.get_inputs()] == ["input", "input_lengths", "scales", *sid]
+        return session.run(None, given([2, 20, 21, 22, 3], **sid))[0].tobytes()
+
+    heard = [speak([0, 1, 2], sid=np.array([row])) for row in (0, 1, 2)]
+    assert len({*heard}) == 3
+    assert speak([2, 0], sid=np.array([0])) == heard[2]
+    assert speak([1]) == heard[1], "of one speaker, nothing is to choose"
+
+
+def test_a_language_is_spoken_by_its_own_speakers(several):
+    source = replace(several[1], run=RunFolder(Path("nowhere")))
+    assert piper_speakers(source, "en") == {"ann": 0, "bo": 1}
+    assert piper_speakers(source, "fa") == {"cy": 2}
+    assert piper_speakers(source, "de") == {"ann": 0, "bo": 1, "cy": 2}
 
 
 def test_other_vocoders_become_part_of_it(folder, session, ids, tmp_path):
@@ -294,7 +308,7 @@ def test_piper_says_what_lockstep_says(language, text, piper, call, tmp_path):
     result = subprocess.run([*command, "--no-normalize", "--", text], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     assert "Missing phoneme" not in result.stderr
-    line = ("--ckpt", BASE, "--speaker", "kathleen", "--language", language, "--temperature", "0")
+    line = ("--ckpt", BASE, "--language", language, "--temperature", "0")
     code, _, err = call(cli.main, *line, "--engine", "tensorflow", "-o", tmp_path / "ours.wav", text)
     assert code == 0, err
     theirs, ours = (samples_of(tmp_path / f"{name}.wav") for name in ("theirs", "ours"))
