@@ -9,9 +9,10 @@ from xtts.trainer import train
 
 if TYPE_CHECKING:
     from xtts.trainer.reporting.reporter import Chunk
+    from xtts.trainer.run.training_run import TrainingRun
 
 
-def send(chunk: "Chunk") -> None:
+def send(_: "TrainingRun", chunk: "Chunk") -> None:
     """A hook: called with the steps of each host call, after they were validated and saved."""
     for row in chunk.rows():  # as in metrics.jsonl
         wandb.log({f"train/{name}": value for name, value in row.items()}, step=int(row["step"]))

@@ -77,6 +77,7 @@ def test_log_to_wandb_sends_every_step_and_validation_once(monkeypatch):
     metrics = np.arange(2 * len(ACOUSTIC.step), dtype=np.float32).reshape(2, -1)
     result = CallResult(metrics, np.ones([2, 3]), np.zeros(2, np.int32), np.zeros(2, np.int64), wall=6.0)
     hook(
+        None,
         Chunk(
             first_step=3,
             result=result,
@@ -85,7 +86,7 @@ def test_log_to_wandb_sends_every_step_and_validation_once(monkeypatch):
             traces=1,
             epoch=0,
             validation={"loss": 7.0},
-        )
+        ),
     )
     assert [logged[step]["train/loss"] for step in (3, 4)] == metrics[:, 0].tolist()
     assert "validation/loss" not in logged[3]

@@ -1,7 +1,7 @@
 """`xtts-train`: checks everything before it imports TensorFlow."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from xtts.shared.errors import report_errors
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from xtts.trainer.engine.engine import TracedSteps
     from xtts.trainer.run.run_plan import RunPlan
 
 
@@ -81,11 +80,9 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
     metavar="N",
     help="Number of passes over the corpus, instead of steps (training.epochs).",
 )
-@click.pass_obj
 def main(
-    steps_of: "Callable[[RunPlan], TracedSteps | None] | None", config: tuple[str, ...], assignments: tuple[str, ...],
-    flags: Mapping[str, object], cache: str | None, out: Path | None, resume: str | None, init_from: Path | None,
-    steps: int | None, epochs: int | None,
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None,
+    out: Path | None, resume: str | None, init_from: Path | None, steps: int | None, epochs: int | None,
 ) -> None:  # fmt: skip
     """Train a voice on a cache that xtts-precompute built. Stop it at any time; --resume continues."""
     with report_errors():
@@ -98,14 +95,11 @@ def main(
             flags = {**flags, "training.epochs": epochs}
         at = path_or_url(cache) if cache else None
         plan = make_plan(config, assignments, flags, cache=at, out=out, resume=resume, init_from=init_from)
-        run(plan, steps_of(plan) if steps_of else None)
+        run(plan)
 
 
-def run(plan: "RunPlan", traced: "TracedSteps | None" = None) -> None:
-    """Import TensorFlow and train; a complete run is left unchanged.
-
-    traced: as for `build_engine`.
-    """
+def run(plan: "RunPlan") -> None:
+    """Import TensorFlow and train; a complete run is left unchanged."""
     from xtts.trainer.system.tensorflow_import import tensorflow_import
 
     console = _console()
@@ -121,7 +115,7 @@ def run(plan: "RunPlan", traced: "TracedSteps | None" = None) -> None:
     with tensorflow_import():
         from xtts.trainer.run.trainer import train
 
-    if not train(plan, console, traced) or (plan.cluster and not plan.cluster.is_rank_0):
+    if not train(plan, console) or (plan.cluster and not plan.cluster.is_rank_0):
         return
     from xtts.trainer.run.checkpoint import find_checkpoint, read_meta
     from xtts.trainer.synth.finished_run import finish_run

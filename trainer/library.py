@@ -57,8 +57,9 @@ def train(
         out: Run folder (default: runs/SIZE-CACHE).
         resume: True continues the run in `out` if there is one; a path continues that run folder or checkpoint.
         init_from: Checkpoint or exported folder whose averaged weights a new run starts from.
-        hooks: Functions that are called with the `Chunk` of each host call: its steps, and the losses of a validation
-            after them. They see what `trainer/run/hooks.py` has done with it; the device waits for them.
+        hooks: Functions `hook(run, chunk)`, called with the `TrainingRun` and the `Chunk` of each host call: its steps,
+            and the losses of a validation after them. They come after those of `trainer/run/hooks.py`; the device
+            waits for them.
         quiet: Print nothing; metrics.jsonl still has every step.
 
     Returns:

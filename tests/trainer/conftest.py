@@ -51,12 +51,6 @@ MICRO = [
 ]  # fmt: skip
 IMITATION = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
 """Of the untrained model with voice latents."""
-SCHEDULE = {
-    "seed", "steps", "epochs", "patience", "learning_rate", "warmup_fraction", "decay_fraction",
-    "final_learning_rate_share", "max_bad_steps", "steps_per_call", "log_every", "validate_every", "samples_every",
-    "sample_sentences", "samples_heard", "checkpoint_every", "keep_checkpoints",
-}  # fmt: skip
-"""Settings of training that are in no compiled step."""
 
 
 @pytest.fixture(scope="session")
@@ -109,43 +103,40 @@ def crop_cache(tmp_path_factory, tiny_corpus):
 
 
 @pytest.fixture(scope="session")
-def compiled_steps():
-    """`compiled_steps(plan)`: steps for `train` and `build_engine`, which runs that differ in a schedule share."""
+def compile_steps():
+    """`compile_steps(plan)`: compile its steps, so that they are in `STEP_CACHE` for `train` and the doctor."""
     from xtts.trainer.data.training_bucket import training_buckets
-    from xtts.trainer.engine.engine import trace_steps
+    from xtts.trainer.engine.engine import STEP_CACHE, trace_steps
 
-    made = {}
+    STEP_CACHE.most = 99
 
-    def steps_of(plan):
-        if not plan.spec.fixed_length:  # shapes are traced as they come
-            return None
-        training = plan.config.training.model_dump(exclude=SCHEDULE)
-        key = repr((plan.config.model, plan.config.vocoder, training, plan.spec.model_dump()))
-        if key not in made:
-            made[key] = trace_steps(training_buckets(plan.cache, plan.spec, plan.config), plan.config)
-        return made[key]
+    def compile_and_keep(plan):
+        buckets = training_buckets(plan.cache, plan.spec, plan.config)
+        traced = trace_steps(buckets, plan.config)
+        traced.steps.compile()
+        STEP_CACHE.keep(traced, buckets, plan.config)
 
-    return steps_of
+    return compile_and_keep
 
 
 @pytest.fixture(scope="session")
-def compiled_trainer(tmp_path_factory, make_plan, compiled_steps):
-    """(trainer of the micro model on the shared cache, its state before and after its steps were compiled)."""
+def compiled_run(tmp_path_factory, make_plan):
+    """(run of the micro model on the shared cache, its state before and after its steps were compiled)."""
     from xtts.trainer.engine.compiler import Compiler
-    from xtts.trainer.run.trainer import Trainer
+    from xtts.trainer.run.training_run import TrainingRun
 
     plan = make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000")
     with Compiler() as compiler:
-        built = Trainer(plan, Console(quiet=True), compiler, steps=compiled_steps(plan))
-        before = built.state.arrays()
-        built.compile()
-    return built, before, built.state.arrays()
+        run = TrainingRun(plan, Console(quiet=True), compiler)
+        before = run.state.arrays()
+        run.compile()
+    return run, before, run.state.arrays()
 
 
 @pytest.fixture(scope="session")
-def trainer(compiled_trainer):
-    """That trainer: its steps are compiled; tests move it on."""
-    return compiled_trainer[0]
+def training_run(compiled_run):
+    """That run: its steps are compiled; tests move it on."""
+    return compiled_run[0]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -160,8 +151,8 @@ def no_voice_at_the_end():
 def call():
     """`call(main, *arguments)`: one of our commands in this process: (exit code, stdout, stderr)."""
 
-    def run(main, *arguments, obj=None):
-        done = CliRunner().invoke(main, [*map(str, arguments)], obj=obj)
+    def run(main, *arguments):
+        done = CliRunner().invoke(main, [*map(str, arguments)])
         if not (done.exception is None or isinstance(done.exception, SystemExit)):
             raise done.exception
         return done.exit_code, done.stdout, done.stderr
@@ -202,19 +193,17 @@ def start_train(one_shape_cache, forkserver):
 
 
 @pytest.fixture(scope="session")
-def run_steps(compiled_steps, make_plan, one_shape_cache, tmp_path_factory):
-    """The steps of most runs of `run_train`, compiled."""
-    traced = compiled_steps(make_plan(tmp_path_factory.mktemp("steps"), *RUNS, cache=one_shape_cache))
-    traced.steps.compile()
-    return traced
+def run_steps(compile_steps, make_plan, one_shape_cache, tmp_path_factory):
+    """The steps of most runs of `run_train` are compiled."""
+    compile_steps(make_plan(tmp_path_factory.mktemp("steps"), *RUNS, cache=one_shape_cache))
 
 
 @pytest.fixture(scope="session")
-def run_train(call, compiled_steps, run_steps, one_shape_cache):
+def run_train(call, run_steps, one_shape_cache):
     """The same command in this process, with steps that earlier runs compiled: (exit code, stdout, stderr)."""
 
     def run(folder, *assignments, cache=one_shape_cache, more=()):
-        return call(cli.main, *train_arguments(folder, assignments, cache, more), obj=compiled_steps)
+        return call(cli.main, *train_arguments(folder, assignments, cache, more))
 
     return run
 

@@ -56,7 +56,7 @@ def _train(plan, left, logical_cpus, steps_on):
     from rich.console import Console
 
     from xtts.trainer.engine import process_group
-    from xtts.trainer.run import trainer
+    from xtts.trainer.run import trainer, training_run
 
     if steps_on:
         process_group.step_device = lambda: steps_on
@@ -65,12 +65,12 @@ def _train(plan, left, logical_cpus, steps_on):
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * logical_cpus)
     made = []
 
-    class Watched(trainer.Trainer):
+    class Watched(training_run.TrainingRun):
         def __init__(self, *arguments):
             super().__init__(*arguments)
             made.append(self)
 
-    trainer.Trainer = Watched
+    trainer.TrainingRun = Watched
     complete = trainer.train(plan, Console(width=200))
     loop, state, replicas = made[0].loop, made[0].state, made[0].engine.replicas
     np.savez(left / STATE, **state.arrays())

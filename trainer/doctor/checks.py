@@ -22,7 +22,6 @@ from xtts.trainer.doctor.speed import (
     steps,
     storage,
 )
-from xtts.trainer.engine.engine import TracedSteps
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
@@ -31,19 +30,17 @@ from xtts.trainer.system.device import suited_to, weakest_card
 
 def run_checks(
     setup: Setup, *, count: int, progress: Callable[[str], None], run: Path | None = None, profile: Path | None = None,
-    traced: TracedSteps | None = None,
 ) -> Report:  # fmt: skip
     """Run all checks.
 
-    count: steps to run, 0 compiles none; run: a run folder to check too; profile: folder for a trace of ten more steps;
-    traced: as for `Workload`.
+    count: steps to run, 0 compiles none; run: a run folder to check too; profile: folder for a trace of ten more steps.
     """
     card_notes: list[str] = []
     setup = replace(setup, config=suited_to(weakest_card(), setup.config, card_notes.append))
     history = [overfitting(run)] if run else []
     steps_wanted, free = count > 0, free_host_bytes()
     progress("tracing the steps")
-    workload = Workload(setup, traced)
+    workload = Workload(setup)
     progress("looking at the machine")
     machine = environment(setup.cache)
     if any(problem.name == "xla-fails" for problem in machine[1]):

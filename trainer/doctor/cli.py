@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,11 +14,8 @@ from xtts.shared.config_flags import DEFAULT_CACHE, config_options
 from xtts.shared.errors import LockstepError, repair_command, report_errors
 
 if TYPE_CHECKING:
-    from xtts.trainer.doctor.settings import Setup
-    from xtts.trainer.engine.engine import TracedSteps
+    pass
 
-StepsOf = Callable[["Setup"], "TracedSteps | None"]
-"""Gives compiled steps, as for `build_engine`: the object of the click command, None for users."""
 _PATH = click.Path(path_type=Path)
 
 
@@ -47,10 +44,9 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--profile", type=_PATH, metavar="DIR", help="Folder for a trace of ten steps, for TensorBoard's profile plugin."
 )
-@click.pass_obj
 def main(
-    steps_of: StepsOf | None, config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object],
-    cache: str | None, steps: int, as_json: bool, run: Path | None, profile: Path | None,
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None, steps: int,
+    as_json: bool, run: Path | None, profile: Path | None,
 ) -> None:  # fmt: skip
     """Check whether this machine will train at full speed on this cache, and say what to change.
 
@@ -73,8 +69,7 @@ def main(
             from xtts.trainer.engine.failures import explained
 
             with explained(f"examining {setup.cache}", repair_command(setup.cache)):
-                traced = steps_of(setup) if steps_of else None
-                report = run_checks(setup, count=steps, progress=status.update, run=run, profile=profile, traced=traced)
+                report = run_checks(setup, count=steps, progress=status.update, run=run, profile=profile)
         if as_json:
             click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         else:

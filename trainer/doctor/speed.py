@@ -15,7 +15,7 @@ from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket, training_buckets
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.settings import Setup
-from xtts.trainer.engine.engine import TracedSteps, build_engine
+from xtts.trainer.engine.engine import build_engine
 
 PROFILED = 10
 _OPENING_STEPS = 8
@@ -36,15 +36,12 @@ _DRAIN_SECONDS = 0.5
 
 
 class Workload:
-    """The engine, built as in the trainer, so that a run finds its steps in XLA's cache.
+    """The engine, built as in the trainer, so that a run finds its steps in XLA's cache."""
 
-    traced: what `build_engine` takes as `steps`.
-    """
-
-    def __init__(self, setup: Setup, traced: TracedSteps | None = None) -> None:
+    def __init__(self, setup: Setup) -> None:
         buckets = training_buckets(setup.cache, setup.spec, setup.config)
         self.setup, self.buckets = setup, {bucket.number: bucket for bucket in buckets}
-        engine = build_engine(buckets, setup.config, steps=traced)
+        engine = build_engine(buckets, setup.config)
         self.steps, self.loop = engine.steps, engine.loop
 
     def pipelines(self) -> list[tf.data.Dataset]:

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Self
 
@@ -23,7 +23,6 @@ class Compiler:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max(1, usable_cores() // 2), "compiler", initializer=_let_others_go_first)
         self._steps: dict[str, Future[float]] = {}
-        self._calls: dict[str, Callable[[], object]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -33,14 +32,7 @@ class Compiler:
 
     def submit(self, name: str, call: Callable[[], object]) -> None:
         """Queue a step for compilation; call: from `on_blank_inputs`."""
-        self._calls[name], self._steps[name] = call, self._pool.submit(_compile, call)
-
-    def prefer(self, names: Collection[str]) -> None:
-        """Move these steps, in this order, to the front of those that no thread has begun."""
-        waiting = [name for name, step in self._steps.items() if step.cancel()]
-        for name in dict.fromkeys([*names, *waiting]):
-            if name in waiting:
-                self.submit(name, self._calls[name])
+        self._steps[name] = self._pool.submit(_compile, call)
 
     def step(self, name: str) -> Future[float]:
         """The compilation of a submitted step; its result is the seconds it took."""

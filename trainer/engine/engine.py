@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import mel_in_step
+from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.compiler import Compiler
@@ -24,6 +25,12 @@ from xtts.trainer.engine.validation_loop import ValidationLoop
 
 Submit = Callable[[str, Callable[[], object]], None]
 """Takes the name of a step and a call that compiles it."""
+SCHEDULE = {
+    "seed", "steps", "epochs", "patience", "learning_rate", "warmup_fraction", "decay_fraction",
+    "final_learning_rate_share", "max_bad_steps", "steps_per_call", "log_every", "validate_every", "samples_every",
+    "sample_sentences", "samples_heard", "checkpoint_every", "keep_checkpoints",
+}  # fmt: skip
+"""Settings of training that no compiled step contains."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +78,35 @@ class TracedSteps:
             submit(name, call)
 
 
+class StepCache:
+    """Compiled steps of runs that ended in this process, for another run of the same model and cache."""
+
+    def __init__(self, most: int) -> None:
+        """most: runs whose steps, and with them their weights, stay in memory."""
+        self.most, self._steps = most, dict[str, TracedSteps]()
+
+    @staticmethod
+    def _key(buckets: Sequence[TrainingBucket], config: Config) -> str:
+        training = config.training.model_dump(exclude=SCHEDULE)
+        return repr((config.model, config.vocoder, training, buckets[0].spec.model_dump()))
+
+    def take(self, buckets: Sequence[TrainingBucket], config: Config) -> TracedSteps | None:
+        """Remove and return the steps of such a run; None without any."""
+        return self._steps.pop(self._key(buckets, config), None)
+
+    def keep(self, steps: TracedSteps, buckets: Sequence[TrainingBucket], config: Config) -> None:
+        """Keep the steps of a run that has ended, and drop the oldest if they become too many."""
+        if not all(is_locked(bucket.signature) for bucket in buckets):
+            return
+        self._steps[self._key(buckets, config)] = TracedSteps(replicas=steps.replicas)
+        while len(self._steps) > self.most:
+            del self._steps[next(iter(self._steps))]
+
+
+STEP_CACHE = StepCache(most=1)
+"""Steps of a single device: a program that trains again on the same cache compiles nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainingEngine(TracedSteps):
     """Everything that trains a model on a cache."""
@@ -112,10 +148,11 @@ def _replica(
         typical=_typical(buckets), replica=replica, replicas=group.size,
     )  # fmt: skip
     steps.with_mel = mel_in_step(buckets[0].spec)
-    shares = buckets if group.size == 1 else [replace(b, batch_size=b.batch_size // group.size) for b in buckets]
+    largest_first = sorted(buckets, key=lambda bucket: bucket.batch_size * bucket.stored.frames, reverse=True)
+    shares = [replace(bucket, batch_size=bucket.batch_size // group.size) for bucket in largest_first]
     steps.trace(
         {bucket.number: bucket.signature for bucket in shares if bucket.trains},
-        {bucket.number: bucket.signature for bucket in buckets if bucket.validates},
+        {bucket.number: bucket.signature for bucket in largest_first if bucket.validates},
         traced=traced,
     )
     exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True, autograph=False)
@@ -128,21 +165,20 @@ def _replica(
 def build_engine(
     buckets: Sequence[TrainingBucket], config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
-    group: ProcessGroup = ALONE, steps: TracedSteps | None = None,
+    group: ProcessGroup = ALONE,
 ) -> TrainingEngine:  # fmt: skip
-    """Trace every step, restore the checkpoint, open the input pipelines.
+    """Trace every step, or take them from `STEP_CACHE`; restore the checkpoint; open the input pipelines.
 
     group: the replicas that share the steps.
-    steps: already compiled, from an earlier engine of this process, for the same model and batches on one device.
     compiler: compiles steps while the next ones are traced; without one nothing is compiled yet. XLA's cache identifies
     a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
     a new and a resumed run, comes after the traces, and after the update's call on blank inputs, which writes weights.
     """
     submit = compiler.submit if compiler else _ignore
-    if steps is None:
-        steps = trace_steps(buckets, config, group, submit)
-    else:
+    if steps := STEP_CACHE.take(buckets, config) if group.size == 1 else None:
         steps.begin_again(config, buckets, submit)
+    else:
+        steps = trace_steps(buckets, config, group, submit)
     if compiler and UPDATE in steps.steps.compile_calls:
         wait([compiler.step(UPDATE)])
     restore(steps.state)

@@ -23,7 +23,8 @@ def explained(task: str, fix: str, *, resume: str = "--resume") -> Iterator[None
     try:
         yield
     except tf.errors.ResourceExhaustedError:
-        raise RunEnded(task, found="out of memory", fix="lower training.batch_size", exit_code=1) from None
+        fix = "lower training.batch_size (xtts-doctor says what fits), or exclude the longest: shapes.max_mel_frames"
+        raise RunEnded(task, found="out of memory", fix=fix, exit_code=1) from None
     except tf.errors.OpError as error:
         if _WORKER_LOST.search(error.message):
             raise _lost_worker(task, error, resume) from None

@@ -6,7 +6,7 @@ end every turn of the loop before the next begins, so this graph has none: every
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, cast
 
@@ -229,13 +229,6 @@ class TrainingLoop:
         self._progress.assign([batches + ahead, updates + ahead, epoch, *consumed])
         self._note_position()
         return int(batches) + ahead
-
-    def coming(self) -> Iterator[int]:
-        """Yield the bucket numbers of the next batches, without end."""
-        epoch, consumed = self.position.epoch.read_value(), self.position.consumed.read_value()
-        while True:
-            index, _, epoch, consumed = self._draw(epoch, consumed)
-            yield self.buckets[int(index)].number
 
     def _draw(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Draw a batch: (index of its bucket, clips of that consumed before, epoch and clips consumed after it)."""

@@ -1,15 +1,15 @@
-"""Hooks: what a run does between two calls of its loop, `for chunk in loop: for hook in hooks: hook(chunk)`.
+"""Hooks: what a run does between two calls of its loop, `hook(run, chunk)`.
 
-They are called with each chunk of steps, in this order:
+`train` calls them after each chunk of steps, in this order; a user's own come last, in rank 0 alone:
 
-1. `stop` notes that a signal ended the call, or that the kernel has no memory maps for more compiled steps
-2. `Reporter.keep` writes metrics.jsonl, TensorBoard and the terminal, while the next call runs, or before the run ends
+1. `end` notes that a signal ended the call, or that the kernel has no memory maps for more compiled steps
+2. `record` writes metrics.jsonl, TensorBoard and the terminal, while the next call runs, or before the run ends
 3. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
 4. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
-5. `Validate` computes the held-out losses (`training.validate_every`) and puts them into the chunk
+5. `Validate` computes the held-out losses (`training.validate_every`), puts them into the chunk, and lets the learning
+   rate decay when they no longer improve (`training.patience`)
 6. `save` saves a checkpoint (`training.checkpoint_every`)
 7. `speak` speaks the samples (`training.samples_every`)
-8. the user's own, in rank 0 alone
 
 A call ends at the next step that one of them waits for; the device is idle while they work.
 """
@@ -21,30 +21,42 @@ import numpy as np
 
 from xtts.trainer.engine.failures import compile_fix, explained
 from xtts.trainer.engine.schedule import decay_start
-from xtts.trainer.reporting.bad_clips import UnreadClips, clip_names
 from xtts.trainer.reporting.reporter import Chunk
 from xtts.trainer.reporting.samples import SAMPLES
+from xtts.trainer.run.bad_clips import UnreadClips, clip_names
 from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
-from xtts.trainer.run.session import Session
+from xtts.trainer.run.training_run import TrainingRun
 
-Hook = Callable[[Chunk], None]
-"""Called with the steps of each host call."""
+Hook = Callable[[TrainingRun, Chunk], None]
+"""Called with the run and the steps of each host call."""
 
 
-def stop(run: Session, chunk: Chunk) -> None:
+def end(run: TrainingRun, chunk: Chunk) -> None:
     """Record why the run ends before its last step; the hooks that follow then begin no long work."""
     if chunk.result.stopped:
         run.note_stop()
     if run.loop.exhausted:
-        run.stop.append(f"{chunk.traces} steps are compiled: the kernel has no memory maps for more")
+        run.stop_reason = f"{chunk.traces} steps are compiled: the kernel has no memory maps for more"
 
 
-def speak(run: Session, _: Chunk) -> None:
+def record(run: TrainingRun, chunk: Chunk) -> None:
+    """Hand the steps to the reporter."""
+    run.reporter.keep(chunk)
+
+
+def save(run: TrainingRun, _: Chunk) -> None:
+    """Save a checkpoint if it is due, after a signal, and where the learning rate begins to decay."""
+    training = run.training
+    if run.stop_reason or run.is_due(training.checkpoint_every) or run.step == decay_start(training):
+        run.save()
+
+
+def speak(run: TrainingRun, _: Chunk) -> None:
     """Speak the fixed sentences with the averaged weights if they are due; not after a signal.
 
     A failure is reported in one line; the run continues.
     """
-    if run.samples.empty or run.stop or not run.is_due(run.training.samples_every or run.training.steps):
+    if run.samples.empty or run.stop_reason or not run.is_due(run.training.samples_every or run.training.steps):
         return
     try:
         with explained(f"compiling the {SAMPLES}", compile_fix()):
@@ -58,32 +70,33 @@ def speak(run: Session, _: Chunk) -> None:
         run.reporter.say(f"samples at step {run.step}: left out, the run goes on ({reason})")
 
 
-def save(run: Session, _: Chunk) -> None:
-    """Save a checkpoint if it is due, after a signal, and where the learning rate begins to decay."""
-    training = run.training
-    if run.stop or run.is_due(training.checkpoint_every) or run.step == decay_start(training):
-        run.save()
-
-
 class Validate:
     """Validates with the averaged weights, keeps the best, and watches which losses rise."""
 
-    def __init__(self, run: Session, unread: UnreadClips) -> None:
-        self._run, self._unread, self.overfitting = run, unread, Overfitting(run.metrics.held_out)
+    def __init__(self, run: TrainingRun, unread: UnreadClips) -> None:
+        """Look back at the validations of a resumed run."""
+        self._unread, self._overfitting = unread, Overfitting(run.metrics.held_out)
+        for _ in self._overfitting.replay(run.plan.folder.metrics()):
+            pass  # said before the run was stopped
         self._trained: list[np.ndarray] = []
         """Metrics of the steps since the last validation."""
 
-    def __call__(self, chunk: Chunk) -> None:
+    def __call__(self, run: TrainingRun, chunk: Chunk) -> None:
         """Validate if it is due."""
         self._trained.append(chunk.result.metrics)
-        if self._run.is_due(self._run.training.validate_every):
-            chunk.validation.update(self.run())
+        if run.is_due(run.training.validate_every):
+            chunk.validation.update(self._validate(run))
 
-    def run(self) -> dict[str, float]:
+    def make_up(self, run: TrainingRun) -> None:
+        """Validate a resumed run that was stopped before a due validation."""
+        due = run.step > 0 and run.is_due(run.training.validate_every)
+        if run.group.rank_0_says(due and not run.plan.folder.has_metrics("validation", run.step)):
+            self._validate(run)
+
+    def _validate(self, run: TrainingRun) -> dict[str, float]:
         """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
-        run = self._run
         loop, title = run.validation, f"validation at step {run.step}"
-        if loop.empty or run.stop:
+        if loop.empty or run.stop_reason:
             return {}
         with run.averaged_weights(), run.reading_cache(title):
             result = run.graph.run(loop.run)
@@ -91,7 +104,7 @@ class Validate:
             run.note_stop()
             return {}
         losses, bad = result
-        self._unread.report_validation(title, loop.unread)
+        self._unread.report_validation(run, title, loop.unread)
         if bad:
             (clips,) = clip_names(run.plan.cache, run.plan.spec, "validation", bad[:1])
             run.reporter.say(
@@ -100,12 +113,18 @@ class Validate:
             )
         total = run.metrics.total(losses)
         run.reporter.validation(run.step, losses, total, skipped=len(bad))
+        self._watch(run, losses)
+        if run.best.note(run.step, run.metrics.score(losses)):
+            run.save()
+        elif run.is_stale:
+            run.begin_decay()
+        return {"loss": total, **losses}
+
+    def _watch(self, run: TrainingRun, losses: dict[str, float]) -> None:
+        """Say which held-out losses rise while those of training fall."""
         rows, self._trained = self._trained, []
         if rows:  # none if a resumed run makes up for a validation
             columns = [run.metrics.step.index(name) for name in run.metrics.held_out]
             trained = mean_losses(run.metrics.held_out, np.concatenate(rows)[:, columns].tolist())
-            for line in self.overfitting.note(run.step, losses, trained):
+            for line in self._overfitting.note(run.step, losses, trained):
                 run.reporter.say(f"overfitting: {line}; {REMEDY}")
-        if run.best.note(run.step, run.metrics.score(losses)):
-            run.save()
-        return {"loss": total, **losses}

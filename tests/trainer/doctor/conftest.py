@@ -14,19 +14,19 @@ def setup(tiny_cache, micro):
 
 
 @pytest.fixture(scope="session")
-def workload(one_shape_cache, micro, compiled_steps):
+def workload(one_shape_cache, micro, run_steps):
     """A healthy workload of one shape, with steps that the runs of other tests share."""
     from xtts.trainer.doctor.speed import Workload
 
     examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
-    built = Workload(examined, compiled_steps(examined))
+    built = Workload(examined)
     built.prepare()
     return built
 
 
 @pytest.fixture(scope="session")
 def micro_options(workload, micro):
-    """The options that name what `workload` is made of: with `compiled_steps` as object nothing is compiled."""
+    """The options that name what `workload` is made of."""
     settings = [*micro, "shapes.buckets=1"]
     return ["--cache", workload.setup.cache, *(part for setting in settings for part in ("--set", setting))]
 

@@ -44,26 +44,6 @@ def test_steps_are_compiled_in_order_and_what_was_not_begun_is_dropped(compiler_
         compiler.step("large").result()
 
 
-def test_what_the_run_needs_first_is_compiled_first(compiler_on):
-    begun, go_on, done = threading.Event(), threading.Event(), []
-
-    def wait():
-        begun.set()
-        go_on.wait(10)
-        done.append("a")
-
-    with compiler_on(1) as compiler:
-        compiler.submit("a", wait)
-        for name in "bcde":
-            compiler.submit(name, lambda name=name: done.append(name))
-        begun.wait(10)
-        compiler.prefer(["d", "a", "b", "d"])
-        go_on.set()
-        for name in "abcde":
-            compiler.step(name).result()
-    assert done == ["a", "d", "b", "c", "e"]
-
-
 def test_a_step_is_compiled_on_every_two_cores_while_others_go_first(compiler_on):
     together = threading.Barrier(3)  # broken by a thread that waits alone
     own = os.getpriority(os.PRIO_PROCESS, 0)

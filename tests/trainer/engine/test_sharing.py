@@ -43,10 +43,9 @@ def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices,
     ],
 )
 def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    assert join_group(training()) is ALONE
+    assert join_group(training(), None) is ALONE
     with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
-        join_group(training("training.strategy=mirrored"))
+        join_group(training("training.strategy=mirrored"), None)
     named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
     taken = []
@@ -55,7 +54,7 @@ def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsy
         lambda names: taken.extend(names) or SimpleNamespace(num_replicas_in_sync=len(names)),
     )  # fmt: skip
     chosen = training(f"training.strategy={strategy}", f"training.gradient_accumulation_steps={parts}")
-    assert join_group(chosen).size == max(found, 1)
+    assert join_group(chosen, None).size == max(found, 1)
     assert taken == visible[:found]
     advice = "to use all: --set training.gradient_accumulation_steps=2\n"
     assert capsys.readouterr().out.endswith(advice) == (parts == 1)
@@ -137,7 +136,11 @@ def test_a_lost_worker_is_named(message, found):
 @pytest.mark.parametrize(
     ("error", "found", "fix"),
     [
-        (tf.errors.ResourceExhaustedError, "out of memory", "lower training.batch_size"),
+        (
+            tf.errors.ResourceExhaustedError,
+            "out of memory",
+            "lower training.batch_size (xtts-doctor says what fits), or exclude the longest: shapes.max_mel_frames",
+        ),
         (tf.errors.DataLossError, "corrupted record at 12", "look at the data"),
     ],
 )

@@ -16,20 +16,20 @@ from xtts.trainer.engine.optimizer import AdamW
 from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.training_loop import Position, TrainingLoop
 from xtts.trainer.engine.validation_loop import ValidationLoop
-from xtts.trainer.reporting.bad_clips import clip_names
+from xtts.trainer.run.bad_clips import clip_names
 from xtts.trainer.run.best_validation import Best
 
 
-def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number_of_steps(compiled_trainer, trainer):
-    _, before, after = compiled_trainer
+def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number_of_steps(compiled_run, training_run):
+    _, before, after = compiled_run
     assert all(np.array_equal(before[name], after[name]) for name in before)
-    buckets = len(trainer.loop.buckets)
+    buckets = len(training_run.loop.buckets)
     assert buckets == 2
-    assert trainer.steps.guard.count("training") == buckets
+    assert training_run.steps.guard.count("training") == buckets
     for count in (1, 7, 30):
-        result = trainer.loop.run(count)
-    assert trainer.steps.guard.count("training") == buckets
-    compiled = [*trainer.steps.gradient_steps.values(), trainer.steps.update]
+        result = training_run.loop.run(count)
+    assert training_run.steps.guard.count("training") == buckets
+    compiled = [*training_run.steps.gradient_steps.values(), training_run.steps.update]
     assert all(step.experimental_get_tracing_count() == 1 for step in compiled)
     assert result.metrics.shape == (30, len(ACOUSTIC.step))
     assert np.isfinite(result.metrics).all()
@@ -39,7 +39,7 @@ def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number
     )
 
 
-def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
+def test_the_host_is_entered_once_for_many_batches(training_run, monkeypatch):
     from tensorflow.python.eager import context
 
     entries, original = [], context.Context.call_function
@@ -49,26 +49,26 @@ def test_the_host_is_entered_once_for_many_batches(trainer, monkeypatch):
         return original(self, name, *args, **kwargs)
 
     monkeypatch.setattr(context.Context, "call_function", counted)
-    result = trainer.loop.run(40)
+    result = training_run.loop.run(40)
     assert len(result.metrics) == 40
     assert len(entries) == 1
 
 
-def test_a_locked_step_has_no_dynamic_shape_and_no_python_runs_in_the_loop(trainer):
-    for step in [*trainer.steps.gradient_steps.values(), trainer.steps.update]:
+def test_a_locked_step_has_no_dynamic_shape_and_no_python_runs_in_the_loop(training_run):
+    for step in [*training_run.steps.gradient_steps.values(), training_run.steps.update]:
         graph = step.get_concrete_function().graph
         assert len(list(walk(graph))) > 200
         assert not {op.type for op in walk(graph)} & set(PYTHON_OPS)
         assert not unknown_shapes(graph)
-    kinds = {op.type for op in walk(trainer.loop._run.graph)}
+    kinds = {op.type for op in walk(training_run.loop._run.graph)}
     assert {"Case", "StatelessCase"} & kinds
     assert not kinds & set(PYTHON_OPS)
 
 
-def test_a_trace_beyond_the_closed_set_stops_the_run(trainer):
-    steps = trainer.steps
+def test_a_trace_beyond_the_closed_set_stops_the_run(training_run):
+    steps = training_run.steps
     assert steps.guard.locked
-    signature = trainer.loop.buckets[0].signature_of(5)
+    signature = training_run.loop.buckets[0].signature_of(5)
     with pytest.raises(
         LockstepError, match=r"bucket 00: a new trace with \(int32\[5, .*expected one of the closed set"
     ):
@@ -107,31 +107,31 @@ def test_a_step_that_fails_leaves_the_position_of_the_one_before(make_plan, tmp_
         steps.step.assign_add(1)  # as by a step whose metrics did not arrive
 
 
-def test_a_batch_that_is_not_finite_is_skipped_and_counted(trainer):
+def test_a_batch_that_is_not_finite_is_skipped_and_counted(training_run):
     """In a graph, as in the loop: called from Python, XLA would compile the step once more."""
-    step_in_a_graph = tf.function(lambda *parts: trainer.steps.train(0, Batch(*parts), 0.01), autograph=False)
-    batch = trainer.loop._iterators[0].get_next()
-    before = trainer.state.arrays()
+    step_in_a_graph = tf.function(lambda *parts: training_run.steps.train(0, Batch(*parts), 0.01), autograph=False)
+    batch = training_run.loop._iterators[0].get_next()
+    before = training_run.state.arrays()
     metrics = step_in_a_graph(*batch._replace(mel=batch.mel * np.nan)).numpy()
     assert metrics[ACOUSTIC.step.index("skipped")] == 1
-    after = trainer.state.arrays()
+    after = training_run.state.arrays()
     assert after["step"] == before["step"] + 1
     assert all(np.array_equal(before[name], after[name]) for name in before if name != "step")
     good = step_in_a_graph(*batch).numpy()
     assert good[ACOUSTIC.step.index("skipped")] == 0
-    assert trainer.state.arrays()["updates"] == before["updates"] + 1
+    assert training_run.state.arrays()["updates"] == before["updates"] + 1
 
 
-def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(trainer, poison, tmp_path):
-    whole, bad = trainer.validation.run()
+def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(training_run, poison, tmp_path):
+    whole, bad = training_run.validation.run()
     assert not bad
     clip = poison(tmp_path / "features", "validation")
-    plan = trainer.plan
+    plan = training_run.plan
     buckets = training_buckets(tmp_path / "features", plan.spec, plan.config)
-    poisoned = ValidationLoop(buckets, [trainer.steps], trainer.loop.stop)
+    poisoned = ValidationLoop(buckets, [training_run.steps], training_run.loop.stop)
     losses, bad = poisoned.run()
     assert len(bad) == 1 < len(poisoned.batches)
-    assert clip in clip_names(trainer.plan.cache, trainer.plan.spec, "validation", bad[:1])[0]
+    assert clip in clip_names(training_run.plan.cache, training_run.plan.spec, "validation", bad[:1])[0]
     assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in ACOUSTIC.losses)
     count = len(poisoned.batches)
     none = tf.fill([count], value=False)

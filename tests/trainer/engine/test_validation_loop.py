@@ -15,30 +15,30 @@ from xtts.trainer.engine.train_step import Steps
 from xtts.trainer.engine.validation_loop import ValidationLoop
 
 
-def test_the_loss_is_the_same_for_every_batch_size(trainer, monkeypatch):
+def test_the_loss_is_the_same_for_every_batch_size(training_run, monkeypatch):
     """That of the compiled steps; those of another batch size run op by op."""
     monkeypatch.setattr(train_step, "locked", lambda body, signature: body)
-    plan, state = trainer.plan, trainer.state
+    plan, state = training_run.plan, training_run.state
     clips = {n: bucket.clips("validation") for n, bucket in enumerate(plan.spec.buckets)}
     assert max(clips.values()) > 1
-    trained = [trainer.validation.run()[0][name] for name in ACOUSTIC.losses]
+    trained = [training_run.validation.run()[0][name] for name in ACOUSTIC.losses]
     size = max(clips.values()) + 3  # filled up with padding rows
-    assert size != trainer.training.batch_size
+    assert size != training_run.training.batch_size
     buckets = [one_bucket(plan.cache, n, batch_size=size) for n in clips if clips[n]]
     objective = AcousticObjective(state.model)
-    steps = Steps(objective, state.optimizer, trainer.training, state.step, typical=(1.0, 1.0))
+    steps = Steps(objective, state.optimizer, training_run.training, state.step, typical=(1.0, 1.0))
     steps.trace({}, {bucket.number: bucket.signature for bucket in buckets})
     steps.guard.locked = False
-    loop = ValidationLoop(buckets, [steps], trainer.loop.stop)
+    loop = ValidationLoop(buckets, [steps], training_run.loop.stop)
     loop._run = loop._sums
     losses, bad = loop.run()
     assert not bad
     np.testing.assert_allclose([losses[name] for name in ACOUSTIC.losses], trained, rtol=1e-5)
 
 
-def test_a_stopped_validation_gives_nothing(trainer, monkeypatch):
-    monkeypatch.setattr(trainer.validation, "_stop", tf.Variable(True))
-    run = tf.function(trainer.validation._sums, input_signature=[])
+def test_a_stopped_validation_gives_nothing(training_run, monkeypatch):
+    monkeypatch.setattr(training_run.validation, "_stop", tf.Variable(True))
+    run = tf.function(training_run.validation._sums, input_signature=[])
     _, finite, _, done = run()
     assert done.numpy() == 0
     assert not finite.numpy().any()

@@ -14,9 +14,8 @@ from rich.console import Console
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.compiler import Compiler
 from xtts.trainer.run.checkpoint import list_checkpoints
-from xtts.trainer.run.trainer import Trainer, train
+from xtts.trainer.run.trainer import train
 
 SHAPE = {"shapes.buckets": 1, "shards.mel_dtype": "float32", "split.validation_fraction": 0.0}
 ASSIGNED = ("shards.mel_dtype=float32", "split.validation_fraction=0", "training.checkpoint_every=1000")
@@ -41,11 +40,9 @@ def indexed(tmp_path_factory, corpus):
 
 
 @pytest.fixture(scope="session")
-def steps_from_audio(make_plan, compiled_steps, indexed, tmp_path_factory):
-    """The steps of every run on it, compiled."""
-    traced = compiled_steps(make_plan(tmp_path_factory.mktemp("steps"), *ASSIGNED, cache=indexed))
-    traced.steps.compile()
-    return traced
+def steps_from_audio(make_plan, compile_steps, indexed, tmp_path_factory):
+    """The steps of every run on it are compiled."""
+    compile_steps(make_plan(tmp_path_factory.mktemp("steps"), *ASSIGNED, cache=indexed))
 
 
 def losses(folder):
@@ -82,28 +79,23 @@ def damage(wav, how):
 
 
 @pytest.fixture
-def trainer(make_plan, indexed, tmp_path, steps_from_audio):
-    """A run of one call a step before its first step; three clips in a batch."""
+def start(make_plan, indexed, tmp_path, steps_from_audio):
+    """`start(hook, ...)`: train with a step in every call; three clips in a batch."""
     settings = (*ASSIGNED, "training.steps=32", "training.steps_per_call=1", "data.max_unreadable_fraction=0.1")
-    screen = Console(file=(tmp_path / "screen.txt").open("w"), width=200)
     plan = make_plan(tmp_path / "run", *settings, cache=indexed)
-    with plan.folder.exclusive(), Compiler() as compiler:
-        yield Trainer(plan, screen, compiler, steps=steps_from_audio)
+    return lambda *hooks: train(plan, Console(file=(tmp_path / "screen.txt").open("w"), width=200), hooks)
 
 
 @pytest.mark.parametrize(
     "how", ["corrupted", *(pytest.param(how, marks=pytest.mark.long) for how in ("deleted", "swapped"))]
 )
-def test_a_wav_that_breaks_in_mid_run_is_blank_counted_and_named(trainer, corpus, tmp_path, how):
+def test_a_wav_that_breaks_in_mid_run_is_blank_counted_and_named(start, indexed, corpus, tmp_path, how):
     wav = corpus / "wavs" / "tone-0005.wav"
-    before, clips = wav.read_bytes(), load_spec(trainer.plan.cache).statistics.clips
-
-    trainer.hooks.append(lambda chunk: damage(wav, how) if chunk.last_step == 6 else None)
+    before, clips = wav.read_bytes(), load_spec(indexed).statistics.clips
     try:
-        assert not trainer.run()
+        assert start(lambda run, _: damage(wav, how) if run.step == 6 else None)
     finally:
         wav.write_bytes(before)
-        trainer.reporter.close()
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     counts = [row["unread_clips"] for row in rows if row["split"] == "train"]
     assert len(counts) == 32
@@ -115,18 +107,17 @@ def test_a_wav_that_breaks_in_mid_run_is_blank_counted_and_named(trainer, corpus
     assert int(said[0][0]) == 1 + counts.index(1.0)
 
 
-def test_too_many_broken_wavs_end_the_run_with_their_list(trainer, corpus, tmp_path):
+def test_too_many_broken_wavs_end_the_run_with_their_list(start, corpus, tmp_path):
     wavs = [corpus / "wavs" / f"tone-{number:04d}.wav" for number in (1, 2, 3, 4, 6, 7)]
     before = {wav: wav.read_bytes() for wav in wavs}
     for wav in wavs:
         wav.unlink()
     try:
         with pytest.raises(LockstepError) as error:
-            trainer.run()
+            start()
     finally:
         for wav, data in before.items():
             wav.write_bytes(data)
-        trainer.reporter.close()
     # Clips are decoded in parallel: the batch that ends the run may hold more than one of them.
     found = re.fullmatch(r"(\d+) of \d\d clips could not be read: (.*)", error.value.found)
     assert found, error.value.found

@@ -2,11 +2,13 @@
 
 import io
 import itertools
+import runpy
 import shutil
 import signal
 import threading
 import time
 from concurrent.futures import Future
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,14 +21,16 @@ from xtts.shared.system.folder_lock import exclusive
 from xtts.trainer.cli import main
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.engine import build_engine
+from xtts.trainer.engine.engine import STEP_CACHE, build_engine
 from xtts.trainer.engine.failures import explained
-from xtts.trainer.engine.train_step import UPDATE, training_step
+from xtts.trainer.engine.train_step import UPDATE
 from xtts.trainer.engine.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 from xtts.trainer.run.trainer import train
 from xtts.trainer.system.device import Card
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
@@ -41,12 +45,12 @@ def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
     assert {"loss", "prior", "flow", "duration", "traces"} <= set(lines[0])
     assert all(line["traces"] == 1 for line in lines)
     assert [line["step"] for line in read_steps(folder, "validation")] == [6, 12]
-    assert screen.count("compiled bucket") == 1
+    assert screen.count("compiled the training step of bucket") == 1
     assert (
         "compiling 1 buckets and 2 steps of validation and update: about half a minute a bucket for size "
         "tiny on two cores, seconds if it was compiled before\n" in screen
     )
-    assert screen.index("compiled bucket") < screen.index("training begins")
+    assert screen.index("compiled the training step") < screen.index("training begins")
     assert "step 12/12" in screen
     assert list((folder / "tensorboard").glob("events.out.tfevents.*"))
 
@@ -65,15 +69,16 @@ def test_a_resumed_run_without_samples_equals_the_uninterrupted_one_with_them_to
 
 
 @pytest.mark.long
-def test_a_run_on_several_shapes_goes_on_at_the_same_clips(trainer, compiled_steps):
-    plan, steps = trainer.plan, compiled_steps(trainer.plan)
-    trainer.loop.run(3)
-    middle, expected, end = trainer.state.arrays(), trainer.loop.run(6), trainer.state.arrays()
+def test_a_run_on_several_shapes_goes_on_at_the_same_clips(training_run):
+    plan, loop = training_run.plan, training_run.loop
+    loop.run(3)
+    middle, expected, end = training_run.state.arrays(), loop.run(6), training_run.state.arrays()
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    resumed = build_engine(buckets, plan.config, restore=lambda state: state.restore(middle), steps=steps)
-    found = resumed.loop.run(6)
-    assert set(found.buckets) == {0, 1}
-    for ours, theirs in zip((*found[:1], *found[2:4]), (*expected[:1], *expected[2:4]), strict=True):
+    STEP_CACHE.keep(training_run.engine, buckets, plan.config)
+    resumed = build_engine(buckets, plan.config, restore=lambda state: state.restore(middle))
+    result = resumed.loop.run(6)
+    assert set(result.buckets) == {0, 1}
+    for ours, theirs in zip((*result[:1], *result[2:4]), (*expected[:1], *expected[2:4]), strict=True):
         assert np.array_equal(ours, theirs)
     assert all(np.array_equal(resumed.state.arrays()[name], end[name]) for name in end)
 
@@ -120,16 +125,17 @@ def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_sampl
         spoken.append((step, f"step-{step}" in {path.name for path in list_checkpoints(plan.folder.checkpoints)}))
 
     nothing = SimpleNamespace(empty=False, speak=list, described="")  # to compile
-    monkeypatch.setattr("xtts.trainer.run.session.Samples", lambda *_: nothing)
+    monkeypatch.setattr("xtts.trainer.run.training_run.SpokenSamples", lambda *_: nothing)
     monkeypatch.setattr(Reporter, "recordings", lambda *_: None)
     monkeypatch.setattr(Reporter, "samples", note_samples)
 
-    def hook(chunk):
+    def hook(run, chunk):
+        assert run.step == chunk.last_step
         saved = {path.name for path in list_checkpoints(plan.folder.checkpoints)}
         seen.append((chunk.first_step, chunk.last_step, bool(chunk.validation), f"step-{chunk.last_step}" in saved))
         assert [row["step"] for row in chunk.rows()] == [*range(chunk.first_step, chunk.last_step + 1)]
 
-    assert train(plan, Console(quiet=True), run_steps, [hook])
+    assert train(plan, Console(quiet=True), [hook])
     assert seen == [
         (1, 4, False, True),
         (5, 6, True, True),
@@ -140,44 +146,45 @@ def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_sampl
     assert spoken == [(8, True), (12, True)]
 
 
+def test_a_users_hook_validates_as_ours_does_and_ends_the_run(
+    make_plan, run_settings, one_shape_cache, run_steps, tmp_path
+):
+    mine = runpy.run_path(str(EXAMPLES / "validate_hook.py"))["StopWhenWorse"](every=2)
+    settings = [*run_settings, "training.validate_every=2", "training.learning_rate=1e-12", "training.patience=null"]
+    plan, ours = make_plan(tmp_path / "run", *settings, cache=one_shape_cache), []
+
+    def compare(run, chunk):
+        if chunk.validation:
+            ours.append(chunk.validation["loss"])
+            assert mine.losses[-1] == ours[-1]
+        if run.step == 2:
+            mine.losses[0] = 0.0  # nothing is better
+
+    screen = io.StringIO()
+    assert not train(plan, Console(file=screen, width=200), [mine, compare])
+    assert len(ours) == 2
+    assert "no better than 0.0000: saved step 5; continue with" in screen.getvalue()
+
+
 def test_a_run_that_fails_in_its_graph_leaves_the_last_whole_step(
     make_plan, run_settings, one_shape_cache, run_steps, tmp_path
 ):
     rarely = ("training.steps_per_call=5", "training.checkpoint_every=100", "training.validate_every=100")
     plan = make_plan(tmp_path / "run", *run_settings, *rarely, cache=one_shape_cache)
 
-    def fail(_):
+    def fail(*_):
         with explained("steps after 5", "look at the data"):
             raise tf.errors.DataLossError(None, None, "corrupted record")
 
     with pytest.raises(LockstepError, match="corrupted record"):
-        train(plan, Console(quiet=True), run_steps, [fail])
+        train(plan, Console(quiet=True), [fail])
     (saved,) = list_checkpoints(plan.folder.checkpoints)
     assert int(load_arrays(saved)["step"]) == 5
 
 
-def test_a_call_is_as_long_as_the_buckets_that_are_compiled(trainer, monkeypatch):
-    steps = {training_step(0): Future(), training_step(1): Future()}
-    monkeypatch.setattr(trainer, "compiler", SimpleNamespace(step=steps.__getitem__))
-    monkeypatch.setattr(trainer, "_compiling", {training_step(0): "bucket 00: ", training_step(1): "bucket 01: "})
-    monkeypatch.setattr(trainer.loop, "coming", lambda: itertools.cycle([1, 1, 0, 1]))
-    told = []
-    monkeypatch.setattr(trainer.reporter, "flush", lambda: told.append(steps[training_step(1)].done()))
-    threading.Timer(0.2, steps[training_step(1)].set_result, [1.0]).start()
-    assert trainer._next_count() == 2, "it waits for the first, and the third is not there"
-    assert not told[0], "the steps before it are told before it waits"
-    monkeypatch.setattr(trainer.loop, "coming", lambda: itertools.repeat(1))
-    long = {"steps": 10**9, "steps_per_call": 10**9, "validate_every": 10**9, "checkpoint_every": 10**9}
-    monkeypatch.setattr(trainer, "training", trainer.training.model_copy(update=long))
-    assert trainer._next_count() == 16, "it does not look ahead for ever"
-    steps[training_step(0)].set_result(1.0)
-    assert trainer._next_count() > 16
-    assert trainer._compiling == {}
-
-
-def test_weights_are_restored_once_the_update_has_written_its_own(trainer, compiled_steps):
+def test_weights_are_restored_once_the_update_has_written_its_own(training_run):
     """Compiling it is a call that writes the weights as they were."""
-    plan, update, order = trainer.plan, Future(), []
+    plan, update, order = training_run.plan, Future(), []
 
     def compiled():
         order.append("compiled")
@@ -188,18 +195,13 @@ def test_weights_are_restored_once_the_update_has_written_its_own(trainer, compi
         threading.Timer(0.2, compiled).start()
         return update
 
+    buckets = training_buckets(plan.cache, plan.spec, plan.config)
+    STEP_CACHE.keep(training_run.engine, buckets, plan.config)
     build_engine(
-        training_buckets(plan.cache, plan.spec, plan.config), plan.config, steps=compiled_steps(plan),
+        buckets, plan.config,
         compiler=SimpleNamespace(submit=lambda *_: None, step=asked_for), restore=lambda _: order.append("restored"),
     )  # fmt: skip
     assert order == ["compiled", "restored"]
-
-
-def test_the_buckets_that_come_are_known_before_they_are_drawn(trainer):
-    expected = [*itertools.islice(trainer.loop.coming(), 12)]
-    found = [trainer.loop.buckets[place].number for place in trainer.loop.run(12).buckets]
-    assert found == expected
-    assert set(found) == {0, 1}
 
 
 def test_a_card_without_bfloat16_trains_in_float32_and_the_run_says_so(
@@ -208,7 +210,7 @@ def test_a_card_without_bfloat16_trains_in_float32_and_the_run_says_so(
     monkeypatch.setattr("xtts.trainer.run.trainer.weakest_card", lambda: Card((7, 0), "V100"))
     asked = (*run_settings, "training.mixed_precision=bfloat16", "training.steps=4")
     plan, screen = make_plan(tmp_path / "run", *asked, cache=one_shape_cache), io.StringIO()
-    assert train(plan, Console(file=screen, width=200), run_steps)
+    assert train(plan, Console(file=screen, width=200))
     assert "V100 (compute capability 7.0): bfloat16 needs 8.0, so training.mixed_precision is" in screen.getvalue()
     assert "  mixed_precision: float32\n" in (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
 

@@ -11,7 +11,7 @@ from cache_files import index_bytes
 
 from xtts.shared.cache.cache_spec import shard_file
 from xtts.shared.cache.clip_index import ShardId
-from xtts.trainer.reporting.bad_clips import clip_names
+from xtts.trainer.run.bad_clips import clip_names
 
 SHARD = 250
 

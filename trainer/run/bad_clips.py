@@ -3,7 +3,7 @@
 A bad clip's loss or gradient is not finite, or, in a run straight from audio, its wav cannot be read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,10 @@ from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.engine.failures import RunEnded
 from xtts.trainer.engine.validation_loop import StoredBatch
 from xtts.trainer.reporting.reporter import Chunk
+from xtts.trainer.run.training_run import TrainingRun
 
 _LISTED = 50
 """Most clips that the final error names; each was reported in a line of its own before."""
-Say = Callable[[str], None]
-"""Prints a line."""
 
 
 def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[StoredBatch]) -> list[list[str]]:
@@ -56,23 +55,21 @@ def _clip_ids(index: Path, wanted: set[tuple[ShardId, int]]) -> dict[tuple[Shard
 class SkippedUpdates:
     """Names the clips of skipped updates, and counts the updates skipped in a row."""
 
-    def __init__(self, cache: Path, spec: CacheSpec, buckets: Sequence[TrainingBucket], most: int, say: Say) -> None:
-        """buckets: of the loop, most: updates skipped in a row that end the run."""
-        self._cache, self._spec, self._buckets, self._most, self._say = cache, spec, buckets, most, say
+    def __init__(self) -> None:
         self._in_a_row = 0
 
-    def __call__(self, chunk: Chunk) -> None:
+    def __call__(self, run: TrainingRun, chunk: Chunk) -> None:
         """Say a line for each skipped update, with its clips; `RunEnded` after too many in a row."""
         skipped = [i for i, value in enumerate(chunk.column("skipped")) if value]
-        batches = [_batch(chunk, i, self._buckets) for i in skipped]
-        names = dict(zip(skipped, clip_names(self._cache, self._spec, "train", batches), strict=True))
+        batches = [_batch(chunk, i, run.loop.buckets) for i in skipped]
+        names = dict(zip(skipped, clip_names(run.plan.cache, run.plan.spec, "train", batches), strict=True))
         for i in range(len(chunk.result.metrics)):
             self._in_a_row = self._in_a_row + 1 if i in names else 0
             if i not in names:
                 continue
             step = chunk.first_step + i
-            self._say(f"step {step}: loss or gradient not finite, update skipped; clips: {', '.join(names[i])}")
-            if self._in_a_row >= self._most:
+            run.reporter.say(f"step {step}: loss or gradient not finite, update skipped; clips: {', '.join(names[i])}")
+            if self._in_a_row >= run.training.max_bad_steps:
                 raise RunEnded(
                     f"step {step}", found=f"{self._in_a_row} non-finite updates in a row, all skipped",
                     fix="check the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
@@ -82,45 +79,41 @@ class SkippedUpdates:
 class UnreadClips:
     """Names each clip whose wav cannot be read once, and counts them."""
 
-    def __init__(
-        self, cache: Path, spec: CacheSpec, buckets: Sequence[TrainingBucket], most_share: float, say: Say
-    ) -> None:
-        """buckets: of the loop, most_share: of the training clips; the run ends if more are unread."""
-        self._cache, self._spec, self._buckets, self._say = cache, spec, buckets, say
+    def __init__(self) -> None:
         self._unread, self._named = list[str](), set[str]()
-        self._clips, self._most_share = sum(bucket.stored.clips("train") for bucket in buckets), most_share
 
-    def __call__(self, chunk: Chunk) -> None:
+    def __call__(self, run: TrainingRun, chunk: Chunk) -> None:
         """Say a line for each new unreadable training clip; `RunEnded` after too many."""
-        flags = chunk.result.unread
+        flags, buckets = chunk.result.unread, run.loop.buckets
         if flags is None:
             return
         steps, batches = np.flatnonzero(flags.any(axis=1)), list[StoredBatch]()
         for i in steps:
-            bucket, clips = _batch(chunk, int(i), self._buckets)
+            bucket, clips = _batch(chunk, int(i), buckets)
             batches.append((bucket, [clip for clip, flag in zip(clips, flags[i], strict=False) if flag]))
-        for i, names in zip(steps, clip_names(self._cache, self._spec, "train", batches), strict=True):
-            self._unread += self._report(f"step {chunk.first_step + i}", names)
-        if len(self._unread) > self._most_share * self._clips:
+        for i, names in zip(steps, clip_names(run.plan.cache, run.plan.spec, "train", batches), strict=True):
+            self._unread += self._report(run, f"step {chunk.first_step + i}", names)
+        total, most_share = sum(b.stored.clips("train") for b in buckets), run.plan.config.data.max_unreadable_fraction
+        if len(self._unread) > most_share * total:
             listed = ", ".join(self._unread[:_LISTED]) + (", ..." if len(self._unread) > _LISTED else "")
             raise RunEnded(
                 f"step {chunk.last_step}",
-                found=f"{len(self._unread)} of {self._clips} clips could not be read: {listed}",
-                expected=f"at most {self._most_share:.1%} (data.max_unreadable_fraction)",
+                found=f"{len(self._unread)} of {total} clips could not be read: {listed}",
+                expected=f"at most {most_share:.1%} (data.max_unreadable_fraction)",
                 fix="put the recordings back as they were indexed, then --resume", exit_code=1,
             )  # fmt: skip
 
-    def report_validation(self, title: str, unread: Iterable[StoredBatch]) -> None:
+    def report_validation(self, run: TrainingRun, title: str, unread: Sequence[StoredBatch]) -> None:
         """Say a line for each new unreadable validation clip; title: begins the line."""
-        for names in clip_names(self._cache, self._spec, "validation", list(unread)):
-            self._report(title, names)
+        for names in clip_names(run.plan.cache, run.plan.spec, "validation", unread):
+            self._report(run, title, names)
 
-    def _report(self, title: str, names: Iterable[str]) -> list[str]:
+    def _report(self, run: TrainingRun, title: str, names: Iterable[str]) -> list[str]:
         """Say a line for each clip that had none yet; returns their names."""
         new = [name for name in dict.fromkeys(names) if name not in self._named]
         self._named.update(new)
         for name in new:
-            self._say(
+            run.reporter.say(
                 f"{title}: the audio of {name} is missing, broken or not what was indexed: a padding row stands for it"
             )
         return new
