@@ -35,13 +35,13 @@ def imports(path):
                 yield f"{node.module}.{alias.name}" if is_module else node.module
 
 
-TOPS = {"cli", "library", "__init__"}
+TOPS = {"cli", "synth_cli", "library", "__init__"}
 """Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
     "shared": "system audio text < storage < cache",
     "precompute": "workers < archives < corpus < features < pipeline < check view sample < cli library < __init__",
-    "trainer": "data model system < engine vocoders < evaluation < reporting < run < doctor synth < serve"
-    " < cli library < __init__",
+    "trainer": "data model system < engine vocoders < voice < evaluation < reporting < run < doctor synth < serve"
+    " < cli synth_cli library < __init__",
 }
 """The folders of each stage: one imports itself and those before the < before its own. Modules at the top of `shared/`
 (configuration, errors) are below all."""
@@ -73,7 +73,8 @@ def test_a_module_has_two_importers_or_40_lines():
     files = {f"xtts.{'.'.join(p.relative_to(ROOT).with_suffix('').parts)}": p for s in FORBIDDEN for p in MODULES[s]}
     importers = Counter(module for path in files.values() for module in set(imports(path)))
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in files.items()}
-    crumbs = [name for name in files if not name.endswith("__init__") and importers[name] < 2 and lines[name] < 40]
+    entries = {"xtts.trainer.synth_cli", *(name for name in files if name.endswith("__init__"))}
+    crumbs = [name for name in files if name not in entries and importers[name] < 2 and lines[name] < 40]
     assert crumbs == []
 
 

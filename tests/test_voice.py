@@ -12,8 +12,8 @@ import soundfile
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.audio.pitch import track_pitch
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.library import load_voice
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 VOICE = Path(__file__).parents[1] / "voices" / "base"
 MOST_BYTES = 12 * 2**20

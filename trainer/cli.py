@@ -117,8 +117,8 @@ def run(plan: "RunPlan") -> None:
 
     if not train(plan, console) or (plan.cluster and not plan.cluster.is_rank_0):
         return
-    from xtts.trainer.run.checkpoint import find_checkpoint, read_meta
     from xtts.trainer.synth.finished_run import finish_run
+    from xtts.trainer.voice.checkpoint import find_checkpoint, read_meta
 
     finish_run(folder, console)
     meta = read_meta(find_checkpoint(folder))

@@ -11,9 +11,9 @@ from rich.console import Console
 from xtts.shared.config_flags import config_names
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import path_or_url
-from xtts.trainer.run.checkpoint import step_of
 from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
 from xtts.trainer.system.tensorflow_import import tensorflow_import
+from xtts.trainer.voice.checkpoint import step_of
 
 if TYPE_CHECKING:
     from xtts.trainer.run.hooks import Hook

@@ -20,9 +20,13 @@ from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer import cli
 from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.reporting.run_folder import RunFolder
-from xtts.trainer.run.checkpoint import (
+from xtts.trainer.run.run_plan import RunPlan
+from xtts.trainer.synth import cli as synth_cli
+from xtts.trainer.synth import finished_run as finished_run_module
+from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
+from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.system.tensorflow_import import tensorflow_import
+from xtts.trainer.voice.checkpoint import (
     META_FILE,
     STATE_FILE,
     find_checkpoint,
@@ -30,12 +34,8 @@ from xtts.trainer.run.checkpoint import (
     load_arrays,
     save_checkpoint,
 )
-from xtts.trainer.run.run_plan import RunPlan
-from xtts.trainer.synth import cli as synth_cli
-from xtts.trainer.synth import finished_run as finished_run_module
-from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
-from xtts.trainer.synth.voice_source import open_source
-from xtts.trainer.system.tensorflow_import import tensorflow_import
+from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 with tensorflow_import():  # as the commands do
     import tensorflow as tf

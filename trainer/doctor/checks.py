@@ -23,9 +23,9 @@ from xtts.trainer.doctor.speed import (
     storage,
 )
 from xtts.trainer.engine.failures import compile_fix, explained
-from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
 from xtts.trainer.system.device import suited_to, weakest_card
+from xtts.trainer.voice.run_folder import RunFolder
 
 
 def run_checks(

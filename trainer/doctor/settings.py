@@ -5,19 +5,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.stats import corpus_stats, read_lengths
-from xtts.shared.config import Config, DataConfig
+from xtts.shared.config import Config
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
-from xtts.shared.storage.urls import PathOrUrl, path_or_url
+from xtts.shared.storage.urls import path_or_url
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.doctor.results import Fact, Problem, Result, as_yaml
-from xtts.trainer.reporting.run_folder import RunFolder
+from xtts.trainer.run.run_plan import open_cache
+from xtts.trainer.voice.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,9 +59,10 @@ def load_setup(
         config = (str(folder.config_file),)
     resolved = resolve(config, assignments, flags)
     recorded = folder.cache_now() if folder and not cache else None
-    local = _local(path_or_url(cache) if cache else recorded or Path(DEFAULT_CACHE), resolved.data)
-    lock = ReadLock(local)
-    spec = load_spec(local)
+    given = path_or_url(cache) if cache else recorded or Path(DEFAULT_CACHE)
+    copy, local, lock, spec = open_cache(given, resolved.data)
+    if copy:
+        copy.fetch(spec.shards(*SPLITS))
     resolved = for_corpus(follow_text(resolved, spec.features), spec)
     if not spec.fixed_length:
         raise LockstepError(
@@ -71,14 +72,6 @@ def load_setup(
     quick_check(local, spec)
     sizes, lengths = batch_sizes(spec, resolved.training), read_lengths(local / spec.index_file)
     return Setup(cache=local, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
-
-
-def _local(cache: PathOrUrl, data: DataConfig) -> Path:
-    if isinstance(cache, Path):
-        return cache
-    copy = CacheCopy(cache, stage=data.stage)
-    copy.fetch(copy.open().shards(*SPLITS))
-    return copy.folder
 
 
 def check_settings(setup: Setup, free_memory: int) -> list[Result]:

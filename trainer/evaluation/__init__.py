@@ -1,1 +1,1 @@
-"""Figures of speech against its recording, and what synthesis needs besides the weights."""
+"""Figures of speech against its recording, listeners' models, held-out clips."""

@@ -24,10 +24,10 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.failures import plain_message
 from xtts.trainer.engine.metrics import Metrics
 from xtts.trainer.engine.training_loop import CallResult
-from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.reporting.samples import Samples, Shown
 from xtts.trainer.reporting.tag_descriptions import DESCRIPTIONS
 from xtts.trainer.system.device import memory_used, utilisation_reader
+from xtts.trainer.voice.run_folder import RunFolder
 
 _WINDOW = 500
 """Steps over which percentiles are taken."""

@@ -20,11 +20,11 @@ from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip, another_recording, shard_clips
 from xtts.trainer.evaluation.figures import Figures, Recordings
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.reference_encoder import crop_reference
 from xtts.trainer.reporting.samples import Shown
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 DEFAULT_OPTIONS = SynthesisOptions()
 """The defaults of `xtts-synth`."""

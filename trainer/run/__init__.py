@@ -1,1 +1,1 @@
-"""One training run on the host: the trainer and its hooks, its plan, checkpoints, stored models and signals."""
+"""One training run on the host: its plan, its life, its hooks and signals."""

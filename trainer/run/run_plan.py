@@ -19,8 +19,7 @@ from xtts.shared.storage.urls import PathOrUrl, StoreUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.engine.rendezvous import Cluster, find_cluster
-from xtts.trainer.reporting.run_folder import RunFolder
-from xtts.trainer.run.checkpoint import (
+from xtts.trainer.voice.checkpoint import (
     RUNS,
     before_decay,
     check_resumable,
@@ -31,7 +30,8 @@ from xtts.trainer.run.checkpoint import (
     read_meta,
     step_of,
 )
-from xtts.trainer.run.stored_model import open_model
+from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.voice.stored_model import open_model
 
 _HOURS_FOR_BIG = 20
 
@@ -101,7 +101,7 @@ def make_plan(
         config = (str(source.config_file),)
     resolved = resolve(config, assignments, flags)
     given = cache or (source.cache_now() if source else None) or Path(DEFAULT_CACHE)
-    copy, cache, lock, spec = _open(given, resolved.data)
+    copy, cache, lock, spec = open_cache(given, resolved.data)
     resolved = follow_text(resolved, spec.features)
     _check_model(resolved, spec, copy.url if copy else cache)
     _check_cache_settings(resolved, spec, copy.url if copy else cache)
@@ -163,8 +163,8 @@ def _suited(config: Config, spec: CacheSpec) -> Config:
     return suited
 
 
-def _open(given: PathOrUrl, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
-    """(copy of a remote cache, local folder, lock taken before the first read, spec)."""
+def open_cache(given: PathOrUrl, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
+    """(copy of a remote cache, to be fetched, local folder, lock taken before the first read, spec)."""
     if isinstance(given, Path):
         return None, given, ReadLock(given), load_spec(given)
     copy = CacheCopy(given, stage=data.stage)

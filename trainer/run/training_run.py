@@ -22,14 +22,16 @@ from xtts.trainer.engine.process_group import ALONE, ProcessGroup
 from xtts.trainer.engine.schedule import decay_start, decaying_from, next_mark
 from xtts.trainer.engine.train_state import TrainState
 from xtts.trainer.engine.train_step import training_step
-from xtts.trainer.evaluation.voice_description import voice_of
 from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.reporting.reporter import Chunk, Reporter, SilentReporter
 from xtts.trainer.reporting.samples import SAMPLES, Samples
 from xtts.trainer.reporting.spoken_samples import SpokenSamples
 from xtts.trainer.reporting.vocoder_samples import VocoderSamples
 from xtts.trainer.run.best_validation import Best
-from xtts.trainer.run.checkpoint import (
+from xtts.trainer.run.run_plan import RunPlan
+from xtts.trainer.run.signals import GraphThread, stop_requests
+from xtts.trainer.system.device import device_name
+from xtts.trainer.voice.checkpoint import (
     identity_of,
     load_arrays,
     prune_checkpoints,
@@ -38,10 +40,8 @@ from xtts.trainer.run.checkpoint import (
     schedule_of,
     set_aside_newer,
 )
-from xtts.trainer.run.run_plan import RunPlan
-from xtts.trainer.run.signals import GraphThread, stop_requests
-from xtts.trainer.run.stored_model import open_model, shared_names, take_rows
-from xtts.trainer.system.device import device_name
+from xtts.trainer.voice.stored_model import open_model, shared_names, take_rows
+from xtts.trainer.voice.voice_description import voice_of
 
 
 class TrainingRun:

@@ -32,7 +32,6 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from xtts.shared.errors import warn
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
@@ -40,6 +39,7 @@ from xtts.trainer.serve.settings import ServerSettings, listening_socket
 from xtts.trainer.serve.speech_requests import RequestError
 from xtts.trainer.serve.speech_responses import read_body, respond
 from xtts.trainer.serve.wyoming_server import listen
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 _GRACE_SECONDS = 10
 """Longest time for the sentence in progress after a request to stop."""

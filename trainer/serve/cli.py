@@ -1,4 +1,4 @@
-"""`xtts-synth` with all of its commands: those of `trainer/synth`, and `serve`. Heavy imports happen inside."""
+"""`xtts-synth serve`. Heavy imports happen inside the command."""
 
 from pathlib import Path
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
-from xtts.trainer.synth.cli import checkpoint_option, engine_option, main, synthesis_option, vocoder_option
+from xtts.trainer.synth.cli import checkpoint_option, engine_option, synthesis_option, vocoder_option
 
 _PATH = click.Path(path_type=Path)
 
 
-@main.command(context_settings={"show_default": True})
+@click.command(context_settings={"show_default": True})
 @checkpoint_option
 @click.option("--host", default="127.0.0.1", help="Address to listen on; beyond this machine it needs a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port to listen on; 0 takes a free one.")
@@ -51,9 +51,3 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
                 "serve", found=f"{error.name} is not installed", fix="pip install 'lockstep-tts[serve]'"
             ) from None
         run_server(settings)
-
-
-__all__ = ["main", "serve"]
-
-if __name__ == "__main__":
-    main()

@@ -7,9 +7,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.sampling_schedule import Solver
 from xtts.trainer.synth.synthesizer import Engine
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 _SHORTEST_TOKEN = 16
 

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import from_json
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 _Choice = TypeVar("_Choice", str, int)
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions, accepted
+from xtts.trainer.voice.synthesis_options import SynthesisOptions, accepted
 
 _PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -59,7 +59,7 @@ class _Synth(click.Group):
 def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Path:
     """The newest run where none is named, and its best checkpoint where that is asked for."""
     with report_errors():
-        from xtts.trainer.run.checkpoint import best_checkpoint, newest_run
+        from xtts.trainer.voice.checkpoint import best_checkpoint, newest_run
 
         if path is None:
             path = newest_run()

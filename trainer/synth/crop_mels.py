@@ -36,7 +36,6 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.evaluation.evaluation_clips import ShardClips, read_clips
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import SIGMA_MIN, TimedTokens
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.layers import length_mask
@@ -45,6 +44,7 @@ from xtts.trainer.reporting.spoken_samples import batch_of
 from xtts.trainer.synth.output_files import check_folder
 from xtts.trainer.synth.tensorflow_synthesizer import load_model
 from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 START_TIME = 0.6
 """Flow time at which the recorded mel is left to the model: 0 is noise, 1 the recording."""

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.synthesizer import Engine, Synthesizer
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 
 def make_synthesizer(

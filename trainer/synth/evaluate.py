@@ -18,12 +18,12 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.evaluation.evaluation_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.output_files import check_file, write_bytes
 from xtts.trainer.synth.systems import ROWS, System, TestSet, other_clips
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.vocoders.vocoder import make_vocoder
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 SYNTHESISED, VOCODED, RECORDED = "synthesised", "vocoded recording", "recording"
 SECOND_READING, OTHER_RECORDINGS = "second reading", "other recordings"

@@ -6,13 +6,13 @@ from pathlib import Path
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.run.stored_model import open_model
 from xtts.trainer.synth.evaluate import evaluate
 from xtts.trainer.synth.export.export_command import ONNX, SAFETENSORS, export
 from xtts.trainer.synth.export.model_card import CardOptions, write_card
 from xtts.trainer.synth.export.onnx_model import OnnxOptions
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.voice.stored_model import open_model
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 _SENTENCES = 24
 """Held-out sentences to measure: half a minute on two cores."""

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import click
 
-from xtts.trainer.run.model_folder import read_facts
 from xtts.trainer.synth.export.model_card import CardOptions, Facts, collect_facts
 from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.voice.model_folder import read_facts
 
 _MOST_NAMED = 20
 

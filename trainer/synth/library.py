@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xtts.shared.text.pronunciation import read_lexicon
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, Speech, encode_text
 from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source, open_source, read_recordings
 from xtts.trainer.vocoders.vocoder import check_vocoder, make_vocoder
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 if TYPE_CHECKING:
     from xtts.shared.cache.cache_spec import Split

@@ -17,11 +17,11 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import SPECIAL, Tokens
-from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.synth.marked_text import SENTENCE_PAUSE, Words, read_passages
 from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.word_times import Token, Word, time_words
 from xtts.trainer.vocoders.vocoder import Vocoder
+from xtts.trainer.voice.voice_description import Voice
 
 _SHORTER = 0.6
 """A piece whose speech exceeds every shape is split into pieces of at most this share of its tokens."""

@@ -7,10 +7,10 @@ import numpy as np
 
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.onnx_file import open_session, refusals, short_message
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 MEL = "mel"
 """The first output: float32[1, M, T], natural-log magnitude."""

@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 
 from xtts.shared.errors import LockstepError, warn
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.library import choose_voice
 from xtts.trainer.synth.long_form import Speech, encode_text
 from xtts.trainer.synth.output_files import check_file, check_folder, check_sound_file, write_mel, write_sound
 from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.word_times import SUFFIXES, write_times
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 
 def speak(

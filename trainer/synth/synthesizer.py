@@ -6,8 +6,8 @@ from typing import Literal, Protocol
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Voice
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.voice.voice_description import Voice
 
 Engine = Literal["onnx", "tensorflow"]
 

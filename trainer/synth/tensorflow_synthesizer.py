@@ -8,12 +8,12 @@ import tensorflow as tf
 
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
 from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.voice_source import Source, split_crops
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 Generated = dict[str, tf.Tensor]
 """`mel` float32[1, T, M], natural-log magnitude, `mel_length` int32[1] and `durations` int32[1, L], in frames."""

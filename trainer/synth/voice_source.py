@@ -12,7 +12,7 @@ from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.errors import LockstepError
 from xtts.shared.model_config import ModelConfig
-from xtts.trainer.run.stored_model import StoredModel, open_model
+from xtts.trainer.voice.stored_model import StoredModel, open_model
 
 _OPTION = "--speaker-wav"
 _SHORTEST_SECONDS = 2.0

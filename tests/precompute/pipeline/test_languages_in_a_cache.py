@@ -13,7 +13,7 @@ from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import load_tokenizer
-from xtts.trainer.evaluation.voice_description import Voice, voice_of
+from xtts.trainer.voice.voice_description import Voice, voice_of
 
 PERSIAN = "می‌خواهم یک کتابِ تازه بخرم؛ تو چه؟"
 GERMAN = "Zwölf Boxkämpfer jagen Viktor über den großen Deich."

@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 from scipy.integrate import solve_ivp
 
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.networks import solve
 from xtts.trainer.model.sampling_schedule import evaluations_per_step, sampling_schedule
-from xtts.trainer.serve.cli import main
+from xtts.trainer.synth_cli import main
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 
 def error(solver, steps):

@@ -9,7 +9,7 @@ from rich.console import Console
 from xtts.trainer.engine.metrics import ACOUSTIC
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk, Reporter
-from xtts.trainer.reporting.run_folder import RunFolder
+from xtts.trainer.voice.run_folder import RunFolder
 
 
 def chunk(step):

@@ -11,8 +11,8 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.metrics import ACOUSTIC
 from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk, Reporter
-from xtts.trainer.reporting.run_folder import RunFolder
-from xtts.trainer.run.checkpoint import find_checkpoint, load_arrays, save_checkpoint
+from xtts.trainer.voice.checkpoint import find_checkpoint, load_arrays, save_checkpoint
+from xtts.trainer.voice.run_folder import RunFolder
 
 IDENTITY = {"settings": {}, "cache": "a" * 64, "cache_fingerprint": "f" * 64}
 

@@ -26,9 +26,9 @@ from xtts.trainer.engine.failures import explained
 from xtts.trainer.engine.train_step import UPDATE
 from xtts.trainer.engine.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
-from xtts.trainer.run.checkpoint import list_checkpoints, load_arrays
 from xtts.trainer.run.trainer import train
 from xtts.trainer.system.device import Card
+from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -5,10 +5,10 @@ import pytest
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.run.checkpoint import load_arrays
 from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.synth import cli as synth_cli
 from xtts.trainer.vocoders.vocoder import make_vocoder
+from xtts.trainer.voice.checkpoint import load_arrays
 
 SMALL = [
     "audio.crop_frames=32",

@@ -3,8 +3,8 @@
 import pytest
 from server_process import client_here, listening_server, settings_of
 
-from xtts.trainer.serve.cli import main
 from xtts.trainer.serve.served_voice import ServedVoice
+from xtts.trainer.synth_cli import main
 
 LIMITS = {"max_letters": 2000, "max_requests": 4}
 

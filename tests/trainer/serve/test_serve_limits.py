@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 from server_process import LONG, client_here, metric, speak
 
-from xtts.trainer.serve.cli import main
+from xtts.trainer.synth_cli import main
 
 HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
 MUCH = HELLO | {"input": LONG[:185]}

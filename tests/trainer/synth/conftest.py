@@ -10,13 +10,13 @@ from made_once import made_once
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.config_files import load_config
 from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Voice
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 from xtts.trainer.synth.voice_source import Source, open_source
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.voice.voice_description import Voice
 
 
 @pytest.fixture(scope="session")

@@ -14,18 +14,18 @@ import pytest
 from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.reporting.run_folder import RunFolder
-from xtts.trainer.serve.cli import main
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.export import onnx_model as kept
 from xtts.trainer.synth.export.onnx_model import Graph
 from xtts.trainer.synth.voice_source import open_source, read_recordings
+from xtts.trainer.synth_cli import main
+from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 OPTIONS = SynthesisOptions(nfe=2)
 ALONE = """
 import sys
-from xtts.trainer.serve.cli import main
+from xtts.trainer.synth_cli import main
 try:
     main(["--ckpt", sys.argv[1], "--nfe", "2", "--speed", "4", "--mel-out", "alone.npy", "hello there"])
 finally:

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.cli import main
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.finished_run import finish_run
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 OPTIONS = SynthesisOptions(nfe=2, speed=4.0)
 

@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 
-from xtts.trainer.serve.cli import main
 from xtts.trainer.synth.info import _speakers
+from xtts.trainer.synth_cli import main
 
 
 def test_a_run_and_its_exports_say_what_they_are(finished_run, safetensors_folder, onnx_folder, call):

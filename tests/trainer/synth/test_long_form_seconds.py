@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text, share_frames
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 OPTIONS = SynthesisOptions(nfe=2)
 FRAMES_PER_SECOND, HOP = 22_050 / 256, 256

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
-from xtts.trainer.serve.cli import main
 from xtts.trainer.synth import library
 from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.synth_cli import main
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.serve.cli import main
 from xtts.trainer.synth import load_voice
 from xtts.trainer.synth.word_times import Token, Word, time_words, write_times
+from xtts.trainer.synth_cli import main
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 HIFIGAN = mel_profile("hifigan")
 HOP_SECONDS = HIFIGAN.hop_samples / HIFIGAN.sample_rate

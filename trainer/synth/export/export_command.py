@@ -11,8 +11,6 @@ import click
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.run.stored_model import StoredModel, open_model
 from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
 from xtts.trainer.synth.export.piper_voice import save_piper
@@ -20,6 +18,8 @@ from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import check_folder
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.vocoders.vocoder import VOCODER_FILE, make_vocoder, own_vocoder
+from xtts.trainer.voice.stored_model import StoredModel, open_model
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 PROFILE_FILE = "profile.json"
 SAVED_MODEL, SAFETENSORS, ONNX, PIPER = "saved-model", "safetensors", "onnx", "piper"

@@ -14,8 +14,12 @@ import yaml
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
-from xtts.trainer.run.checkpoint import read_meta
-from xtts.trainer.run.model_folder import (
+from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
+from xtts.trainer.synth.systems import ROWS
+from xtts.trainer.synth.voice_source import Source
+from xtts.trainer.vocoders.vocoder import VOCODER_FILE
+from xtts.trainer.voice.checkpoint import read_meta
+from xtts.trainer.voice.model_folder import (
     CONFIG_FILE,
     FACTS_FILE,
     GRAPH_FILE,
@@ -23,10 +27,6 @@ from xtts.trainer.run.model_folder import (
     WEIGHTS_FILE,
     write_model_folder,
 )
-from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
-from xtts.trainer.synth.systems import ROWS
-from xtts.trainer.synth.voice_source import Source
-from xtts.trainer.vocoders.vocoder import VOCODER_FILE
 
 CARD_FILE = "README.md"
 LIBRARY = "lockstep-tts"

@@ -13,7 +13,6 @@ import onnx
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.vocoder import Vocoder
@@ -22,6 +21,7 @@ from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.onnx_file import short_message
 from xtts.trainer.vocoders.onnx_vocoder import PROFILE_KEY
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 OPSET = 17
 """Version of ONNX's operators: runtimes since 2022 have it."""

@@ -14,13 +14,13 @@ from xtts.shared.languages import find_language
 from xtts.shared.system import atomic_files
 from xtts.shared.system.machine import user_cache
 from xtts.shared.text.tokenizer import BLANK, END, PAD, SPECIAL, START, Tokenizer
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.evaluation.voice_description import Voice
-from xtts.trainer.run.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.synth.voice_source import Source, read_recordings
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 from xtts.trainer.vocoders.onnx_vocoder import PROFILE_KEY
+from xtts.trainer.voice.model_folder import GRAPH_FILE, write_description
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.voice.voice_description import Voice
 
 if TYPE_CHECKING:
     import onnx

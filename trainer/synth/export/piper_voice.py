@@ -13,11 +13,11 @@ from xtts.shared.errors import LockstepError, warn
 from xtts.shared.languages import find_language
 from xtts.shared.text.phonemes import TONAL
 from xtts.shared.text.tokenizer import END, PAD, SPECIAL, START, Tokenizer
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, OnnxOptions, make_graph
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.onnx_file import open_session, refusals, short_message
 from xtts.trainer.vocoders.onnx_vocoder import OnnxVocoder
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 if TYPE_CHECKING:
     import onnx

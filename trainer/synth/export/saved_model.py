@@ -4,9 +4,9 @@ from functools import partial
 from pathlib import Path
 
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 MODEL_FOLDER = "model"
 

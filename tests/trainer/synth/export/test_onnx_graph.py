@@ -5,11 +5,11 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.export.onnx_model import graph_metadata
 from xtts.trainer.synth.onnx_synthesizer import with_optional_inputs
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 OPTIONS = SynthesisOptions(nfe=2)
 IDS = [5, 9, 20, 14, 8, 2, 11]

@@ -15,13 +15,13 @@ from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.model.acoustic_model import NO_CONDITIONING
 from xtts.trainer.synth.export import onnx_graph, onnx_model
 from xtts.trainer.synth.export.export_command import ONNX, export
 from xtts.trainer.synth.export.model_card import CardOptions
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, tokens_file
 from xtts.trainer.synth.onnx_synthesizer import with_optional_inputs
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 ROOT = Path(__file__).parents[4]
 HOP = 256

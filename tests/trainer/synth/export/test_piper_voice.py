@@ -17,8 +17,6 @@ from onnx_graphs import hifigan, vocos
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import PHONEMES, Tokenizer, build_tokenizer
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
-from xtts.trainer.reporting.run_folder import RunFolder
 from xtts.trainer.synth import cli
 from xtts.trainer.synth.export import piper_voice
 from xtts.trainer.synth.export.export_command import export
@@ -29,6 +27,8 @@ from xtts.trainer.synth.export.piper_voice import piper_phonemes, piper_speakers
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.vocoders.vocoder import make_vocoder
+from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 BASE = Path(__file__).parents[4] / "voices" / "base"
 NFE = SynthesisOptions().nfe

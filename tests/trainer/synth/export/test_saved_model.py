@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions
 from xtts.trainer.synth.export.export_command import SAVED_MODEL, export
 from xtts.trainer.synth.export.model_card import CardOptions
 from xtts.trainer.synth.export.onnx_model import OnnxOptions
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 PROGRAM = """
 import json, sys

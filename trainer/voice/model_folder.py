@@ -14,7 +14,7 @@ from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config, load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.voice_description import Voice, check_voice
+from xtts.trainer.voice.voice_description import Voice, check_voice
 
 WEIGHTS_FILE, GRAPH_FILE = "model.safetensors", "model.onnx"
 CONFIG_FILE, VOICE_FILE, FACTS_FILE = "config.yaml", "voice.json", "facts.json"

@@ -9,9 +9,9 @@ from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
-from xtts.trainer.evaluation.voice_description import Voice
-from xtts.trainer.run.model_folder import read_config, write_model_folder
-from xtts.trainer.run.stored_model import open_model
+from xtts.trainer.voice.model_folder import read_config, write_model_folder
+from xtts.trainer.voice.stored_model import open_model
+from xtts.trainer.voice.voice_description import Voice
 
 TOKENIZER = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, " ", *"abc"))
 VOICE = Voice(

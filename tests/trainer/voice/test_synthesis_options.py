@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.synthesis_options import SynthesisOptions, accepted
-from xtts.trainer.serve.cli import main
 from xtts.trainer.serve.speech_requests import Capabilities, RequestError, read_request
 from xtts.trainer.synth import evaluate_checkpoint, load_voice
+from xtts.trainer.synth_cli import main
+from xtts.trainer.voice.synthesis_options import SynthesisOptions, accepted
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
 CAPABILITIES = Capabilities(

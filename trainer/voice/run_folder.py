@@ -15,7 +15,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
-from xtts.trainer.evaluation.voice_description import Voice, check_voice, voice_of
+from xtts.trainer.voice.voice_description import Voice, check_voice, voice_of
 
 
 class RunFolder:

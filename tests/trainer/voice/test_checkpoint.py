@@ -6,7 +6,7 @@ import pytest
 
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.trainer.run.checkpoint import (
+from xtts.trainer.voice.checkpoint import (
     before_decay,
     best_checkpoint,
     check_resumable,
@@ -106,7 +106,7 @@ def test_a_kill_while_an_old_one_is_removed_leaves_no_half_of_it(tmp_path, monke
 
     for step in (1, 2):
         save(tmp_path, step)
-    monkeypatch.setattr("xtts.trainer.run.checkpoint.shutil.rmtree", killed)
+    monkeypatch.setattr("xtts.trainer.voice.checkpoint.shutil.rmtree", killed)
     with pytest.raises(KeyboardInterrupt):
         prune_checkpoints(tmp_path, 1)
     assert [path.name for path in list_checkpoints(tmp_path)] == ["step-2"]

@@ -15,10 +15,8 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
-from xtts.trainer.evaluation.voice_description import Voice
-from xtts.trainer.reporting.run_folder import RunFolder
-from xtts.trainer.run.checkpoint import PROFILE_SETTING, find_checkpoint, load_arrays, model_settings, read_meta
-from xtts.trainer.run.model_folder import (
+from xtts.trainer.voice.checkpoint import PROFILE_SETTING, find_checkpoint, load_arrays, model_settings, read_meta
+from xtts.trainer.voice.model_folder import (
     GRAPH_FILE,
     WEIGHTS_FILE,
     is_model_folder,
@@ -28,6 +26,8 @@ from xtts.trainer.run.model_folder import (
     read_voice,
     read_weights,
 )
+from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.voice.voice_description import Voice
 
 if TYPE_CHECKING:
     import tensorflow as tf
