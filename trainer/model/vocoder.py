@@ -17,7 +17,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel import hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import VocoderConfig
-from xtts.trainer.model.layers import LayerNorm, Seeds, axis_size, glorot
+from xtts.trainer.model.layers import Block, LayerNorm, Seeds, axis_size, glorot
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
 
 EDGE_FRAMES = 4
@@ -49,25 +49,23 @@ class Crops(NamedTuple):
     """float32[B, T], 0 or 1."""
 
 
-class VocoderBlock(keras.layers.Layer):  # type: ignore[misc]
+class VocoderBlock(Block):
     """ConvNeXt block (2201.03545): depthwise convolution, norm and a two-layer perceptron, scaled and residual."""
 
     def __init__(self, width: int, expansion: int, kernel: int, seeds: Seeds, *, name: str) -> None:
-        super().__init__(name=name)
-        self.width, self.hidden = width, expansion * width
-        self.depthwise = keras.layers.DepthwiseConv1D(
+        super().__init__(dtype=keras.DTypePolicy("float32"), name=name)
+        self.width = width
+        depthwise = keras.layers.DepthwiseConv1D(
             kernel, padding="same", depthwise_initializer=glorot(seeds), name="depthwise"
         )
-        self.norm = LayerNorm(name="norm")
-        self.expand = keras.layers.Dense(self.hidden, kernel_initializer=glorot(seeds), name="expand")
-        self.reduce = keras.layers.Dense(width, kernel_initializer=glorot(seeds), name="reduce")
+        self.depthwise = self.add_layer(depthwise, (None, None, width))
+        self.norm = self.add_norm(width, "norm")
+        self.expand = self.add_dense(width, expansion * width, glorot(seeds), "expand")
+        self.reduce = self.add_dense(expansion * width, width, glorot(seeds), "reduce")
 
     def build(self) -> None:
         """Create the weights."""
-        self.depthwise.build((None, None, self.width))
-        for layer in (self.norm, self.expand):
-            layer.build((None, self.width))
-        self.reduce.build((None, self.hidden))
+        super().build()
         self.scale = self.add_weight(shape=(self.width,), initializer=keras.initializers.Constant(0.3), name="scale")
 
     def call(self, x: tf.Tensor) -> tf.Tensor:
@@ -76,22 +74,15 @@ class VocoderBlock(keras.layers.Layer):  # type: ignore[misc]
         return x + self.scale * self.reduce(hidden)
 
 
-class Discriminator(keras.layers.Layer):  # type: ignore[misc]
+class Discriminator(Block):
     """Judges the frames of a log spectrogram, whose bins are the channels of convolutions along time."""
 
     def __init__(self, window: int, hop: int, width: int, seeds: Seeds, *, name: str) -> None:
-        super().__init__(name=name)
-        self.window, self.hop = window, hop
-        self.channels = (window // 2 + 1, width, width, width, 1)
-        self.convolutions = [
-            keras.layers.Conv1D(filters, 5, kernel_initializer=glorot(seeds), name=f"convolution_{i}")
-            for i, filters in enumerate(self.channels[1:])
-        ]
-
-    def build(self) -> None:
-        """Create the weights."""
-        for convolution, channels in zip(self.convolutions, self.channels[:-1], strict=True):
-            convolution.build((None, None, channels))
+        super().__init__(dtype=keras.DTypePolicy("float32"), name=name)
+        self.window, self.hop, self.convolutions = window, hop, []
+        for i, (inputs, outputs) in enumerate(itertools.pairwise((window // 2 + 1, width, width, width, 1))):
+            convolution = keras.layers.Conv1D(outputs, 5, kernel_initializer=glorot(seeds), name=f"convolution_{i}")
+            self.convolutions.append(self.add_layer(convolution, (None, None, inputs)))
 
     def call(self, samples: tf.Tensor, *, frozen: bool) -> list[tf.Tensor]:
         """Outputs of every convolution, the judgement [B, N, 1] last; samples: float32[B, S].
