@@ -11,7 +11,7 @@ CHOICE = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "long_tests.py")
 @pytest.mark.parametrize(
     ("changed", "tests"),
     [
-        ("trainer/voice/checkpoint.py", "tests/trainer/run"),
+        ("trainer/run/trainer.py", "tests/trainer/run"),
         ("trainer/vocoders/onnx_vocoder.py", "tests/trainer/vocoders"),
         ("trainer/cli.py", "tests/trainer"),
         ("shared/errors.py", "tests/shared"),
