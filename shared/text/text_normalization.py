@@ -70,12 +70,7 @@ def _money(match: re.Match[str]) -> str:
 
 def _year(digits: str) -> str:
     """Read a year in pairs, as in nineteen eighty-four; 2000 to 2009 as a number."""
-    first, last = digits[:2], digits[2:]
-    if digits.startswith("200"):
-        return _cardinal(digits)
-    if last == "00":
-        return f"{_cardinal(first)} hundred"
-    return f"{_cardinal(first)} {'oh ' if last[0] == '0' else ''}{_cardinal(last.lstrip('0'))}"
+    return _american(num2words(int(digits), to="year")).replace("oh-", "oh ")
 
 
 def _cardinal(number: str) -> str:
