@@ -1,6 +1,6 @@
 """Embedded audio of Parquet files: unpacked byte for byte, once; of broken files only a message comes."""
 
-import time
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,12 +9,19 @@ import pyarrow.parquet as pq
 import pytest
 from builds import write_rows
 
-from xtts.precompute.archives import parquet_files
 from xtts.precompute.archives.parquet_files import unpacked_row
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.errors import LockstepError
 
 VALUES = [np.random.default_rng(number).bytes(50_000) for number in range(4)]
+PAGES = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 1}
+
+
+def spoil(data):
+    """Make a file unreadable that looks unchanged."""
+    status = data.stat()
+    data.write_bytes(bytes(status.st_size))
+    os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
@@ -27,53 +34,39 @@ def test_audio_is_unpacked_byte_for_byte(tmp_path, compression, dictionary, vers
         assert unpacked_row(data, str(row), tmp_path).read_bytes() == VALUES[row]
 
 
-def test_a_row_group_is_unpacked_once(tmp_path, monkeypatch):
+def test_a_row_group_is_unpacked_once(tmp_path):
     data = write_rows(tmp_path / "x.parquet", [VALUES[0], None, VALUES[2]], row_group_size=2)
     assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[0]
-    read, audio = [], parquet_files._audio
-    monkeypatch.setattr(parquet_files, "_audio", lambda *place: read.append(place[1]) or audio(*place))
+    spoil(data)
     with pytest.raises(AudioProblem, match="the row holds none"):
         unpacked_row(data, "1", tmp_path)
-    assert unpacked_row(data, "2", tmp_path).read_bytes() == VALUES[2]
-    assert read == [1]
+    with pytest.raises(AudioProblem, match="unreadable audio"):
+        unpacked_row(data, "2", tmp_path)
 
 
-def test_several_workers_unpack_a_row_group_once(tmp_path, monkeypatch):
-    data = write_rows(tmp_path / "x.parquet", VALUES)
-    read, audio = [], parquet_files._audio
-
-    def slow(*place: object) -> object:
-        read.append(place)
-        time.sleep(0.05)
-        return audio(*place)
-
-    monkeypatch.setattr(parquet_files, "_audio", slow)
-    with ThreadPoolExecutor(4) as pool:
-        paths = list(pool.map(lambda row: unpacked_row(data, str(row), tmp_path), range(4)))
-    assert [path.read_bytes() for path in paths] == VALUES
-    assert len(read) == 1
+def test_several_workers_share_a_row_group_in_little_memory(tmp_path):
+    values = [np.random.default_rng(number).bytes(500_000) for number in range(60)]
+    data, own = write_rows(tmp_path / "x.parquet", values, **PAGES), pa.default_memory_pool()
+    pa.set_memory_pool(pool := pa.proxy_memory_pool(own))
+    with ThreadPoolExecutor(4) as workers:
+        paths = list(workers.map(lambda row: unpacked_row(data, str(row), tmp_path), range(60)))
+    pa.set_memory_pool(own)
+    assert [path.read_bytes() for path in paths] == values
+    assert 0 < pool.max_memory() < 15_000_000, "of 30 MB"
 
 
-def test_rows_before_a_broken_page_are_unpacked_once(tmp_path, monkeypatch):
+def test_rows_before_a_broken_page_are_unpacked_once(tmp_path):
     values = [np.random.default_rng(number).bytes(20_000) for number in range(40)]
-    data = write_rows(tmp_path / "x.parquet", values, use_dictionary=False, data_page_size=1000, write_batch_size=1)
+    data = write_rows(tmp_path / "x.parquet", values, **PAGES)
     content = bytearray(data.read_bytes())
     content[700_000:740_000] = b"\xff" * 40_000  # rows 34 to 36
     data.write_bytes(content)
     assert unpacked_row(data, "0", tmp_path).read_bytes() == values[0]
-    monkeypatch.setattr(parquet_files, "_audio", None)
+    spoil(data)
     for row in (39, 38):
         with pytest.raises(AudioProblem, match=r"unreadable audio: x\.parquet: "):
             unpacked_row(data, str(row), tmp_path)
     assert unpacked_row(data, "20", tmp_path).read_bytes() == values[20]
-
-
-def test_memory_holds_pages_instead_of_a_row_group(tmp_path):
-    values = [np.random.default_rng(number).bytes(500_000) for number in range(60)]
-    data = write_rows(tmp_path / "x.parquet", values, use_dictionary=False, data_page_size=1000, write_batch_size=1)
-    before = pa.total_allocated_bytes()
-    most = max(pa.total_allocated_bytes() - before for _ in parquet_files._audio(data, 0, ""))
-    assert 0 < most < 15_000_000, "of 30 MB"
 
 
 def test_a_rewritten_file_is_unpacked_again(tmp_path):

@@ -144,10 +144,3 @@ def written(tones, clips, tmp_path) -> Callable[[str], Path]:
         return tmp_path / name
 
     return write
-
-
-@pytest.fixture
-def many_shards(monkeypatch) -> None:
-    """A shard for nearly every clip."""
-    monkeypatch.setattr("xtts.precompute.pipeline.plan._SMALLEST_TARGET_BYTES", 1)
-    monkeypatch.setattr("xtts.precompute.pipeline.plan._ENOUGH_SHARDS", 1000)

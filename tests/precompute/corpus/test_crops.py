@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 import soundfile
-from builds import RATE, Listener, build, problems, rows_of, shards, sound, write_files
+from builds import RATE, Listener, build, problems, records, rows_of, shards, sound, write_files
 
-from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
 
 CROPS = ["audio.crop_frames=32", "split.validation_fraction=0"]
@@ -28,28 +26,21 @@ def corpus(tmp_path):
     return folder
 
 
-def records_of(cache):
-    spec = load_spec(cache)
-    (bucket,) = spec.buckets
-    assert spec.holds_crops
-    shards = (read_shard(cache / shard.file, spec, bucket) for shard in bucket.train)
-    return {record.clip_id: record for shard in shards for _, record in shard}
-
-
 def test_crops_lie_side_by_side_and_the_last_ends_with_its_clip(corpus, tmp_path):
     report = build(corpus, tmp_path / "cache", *CROPS, "shapes.max_reject_fraction=0.5")
     assert report.rejected == {"unreadable audio": 1}
-    records, rows = records_of(tmp_path / "cache"), rows_of(tmp_path / "cache")
-    assert sorted(records) == ["short", "tone/0", "tone/1", "tone/2", "tone/3"]
+    assert report.spec.holds_crops
+    stored, rows = {name: kept for name, (kept, *_) in records(tmp_path / "cache").items()}, rows_of(tmp_path / "cache")
+    assert sorted(stored) == ["short", "tone/0", "tone/1", "tone/2", "tone/3"]
     samples, _ = soundfile.read(corpus / "wavs" / "tone.wav", dtype="int16")
     for name, first in (("tone/0", 0), ("tone/1", 32), ("tone/2", 64), ("tone/3", 68)):
-        crop = records[name].crop
+        crop = stored[name].crop
         np.testing.assert_array_equal(crop.waveform, samples[first * HOP : (first + 32) * HOP])
         np.testing.assert_allclose(np.exp(crop.log_hertz[3:-3]), 220.0, rtol=0.01)
         assert crop.voiced[3:-3].all()
-        assert records[name].mel.shape == (32, 80)
+        assert stored[name].mel.shape == (32, 80)
         assert rows[name].clip.text.startswith("a tone")
-    short = records["short"]
+    short = stored["short"]
     assert (short.mel_length, len(short.mel), len(short.crop.waveform)) == (20, 32, 32 * HOP)
     assert not short.crop.waveform[21 * HOP :].any()
     assert not problems(tmp_path / "cache", corpus, deep=10)

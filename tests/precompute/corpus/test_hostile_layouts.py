@@ -14,8 +14,29 @@ HEADER = "client_id\tpath\tsentence\tlocale"
 
 
 @pytest.mark.parametrize(
-    ("layout", "files", "message"),
+    ("how", "files", "message"),
     [
+        ("", {}, r"metadata\.csv: no such file"),
+        ("", {"metadata.csv": "a|x\nlonely\n"}, r"metadata\.csv:2: one column, expected id\|text"),
+        ("", {"metadata.csv": "a|x\n|no id|no id\n"}, r"metadata\.csv:2: clip id '' is empty"),
+        ("", {"metadata.csv": "a|1|2|3|de|5\n"}, r"metadata\.csv:1: 6 columns"),
+        ("", {"metadata.csv": b"a|x\nb|caf\xe9\n"}, r"metadata\.csv:2: not UTF-8; convert"),
+        ("", {"metadata.csv": "a|x\rb|y\r"}, "lines that end in a carriage return alone; convert it: tr"),
+        ("", {"metadata.csv": "a|x||zoe\nb|y\n"}, "no speaker for clip b, but for others, expected a speaker for"),
+        ("id=0", {"list.csv": "a,x\n"}, "--columns: 'id=0', expected text, and id or file; --columns file=0"),
+        ("text=1", {"list.csv": "a,x\n"}, "--columns: 'text=1', expected text, and id or file"),
+        ("id=0,id=1,text=2", {"list.csv": "a,x\n"}, "--columns: 'id=1', expected id or file or text or .* each once"),
+        ("id=0,words=1", {"list.csv": "a,x\n"}, "--columns: 'words=1'"),
+        ("id=0,text=7", {"list.csv": "a,x\n"}, r"list\.csv:1: 2 columns, expected at least 8, for columns 0 to 7"),
+        ("id=0,text=words", {"list.csv": "a,x\n"}, r"list\.csv: no column 'words', expected one of \['a', 'x'\]"),
+        ("id=0,text=1", {"list.csv": "a,x\nb,yes, no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the first line"),
+        ("id=0,text=1", {"list.csv": "a|x\nb|yes| no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the first line"),
+        ("id=id,text=text", {"list.csv": "id,text\nb,yes, no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the"),
+        ("id=0,text=1", {}, "0 CSV or TSV files, expected one; give the file itself to --data"),
+        ("id=0,text=1", {"a.csv": "a,x", "b.tsv": "a\tx"}, r"2 CSV or TSV files: a\.csv, b\.tsv, expected one"),
+        ("id=0,text=1", {"c.csv": 'a,"x\nb,y\n'}, r"c\.csv:1: no CSV \("),
+        ("folder", {"a.wav": "", "a.txt": "0.0\t1.5\tHello\nand more\n"}, r"a\.txt:2: 'and more', expected start, end"),
+        ("folder", {"a.wav": "", "a.srt": "Hello\n"}, r"a\.srt: no times, expected lines as 00:00:01,500 --> 00:00:"),
         ("piper", {"metadata.csv": "a.wav|x\n../b.wav|y\n"}, r"metadata\.csv:2: file '\.\./b\.wav' reads as a path"),
         ("piper", {"metadata.csv": "a.wav|x\nb.wav|ann|y\n"}, r"metadata\.csv:2: 3 columns, expected 2"),
         ("piper", {"metadata.csv": "a.wav\n"}, r"metadata\.csv:1: 1 column, expected file\|text, file"),
@@ -43,13 +64,24 @@ HEADER = "client_id\tpath\tsentence\tlocale"
         ("folder", {"a\x1b[31m.wav": "", "a\x1b[31m.txt": "x"}, r"clip id 'a\\x1b\[31m' holds control characters"),
     ],
 )  # fmt: skip
-def test_invalid_corpora_are_rejected(tmp_path, layout, files, message):
+def test_invalid_corpora_are_rejected(tmp_path, how, files, message):
+    """how: the layout, if it is given, or the columns."""
     root = write_files(tmp_path / "corpus", files)
     root.mkdir(exist_ok=True)
     with pytest.raises(LockstepError, match=message) as caught:
-        read_corpus(root, layout=layout)
+        read_corpus(root, **({"columns": how} if "=" in how else {"layout": how or None}))
     assert caught.value.exit_code == 2
     assert "\n" not in str(caught.value)
+
+
+def test_a_missing_folder_or_a_file_without_clips_is_rejected(tmp_path):
+    with pytest.raises(LockstepError, match=r"nowhere: no such folder, expected a corpus"):
+        read_corpus(tmp_path / "nowhere")
+    write_files(tmp_path, {"file": "", "a.csv": "a,x"})
+    with pytest.raises(LockstepError, match="file: no clips, expected JSON lines"):
+        read_corpus(tmp_path / "file")
+    with pytest.raises(LockstepError, match=r"a\.csv:1: 'a,x', expected columns with \| between them, or a header"):
+        read_corpus(tmp_path / "a.csv")
 
 
 @pytest.mark.parametrize(
