@@ -15,7 +15,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectInfo, ObjectStore
 from xtts.shared.storage.urls import StoreUrl
 
-_KEPT_SECONDS = 86_400.0
+KEPT_SECONDS = 86_400.0
 """Time that replaced objects stay, for readers and builders that began earlier."""
 
 
@@ -58,8 +58,8 @@ class RemoteCache:
         if SPEC_FILE not in self._objects or SPEC_FILE not in objects or before is None:
             return
         clock = objects[SPEC_FILE].modified
-        if clock - self._objects[SPEC_FILE].modified < _KEPT_SECONDS:
+        if clock - self._objects[SPEC_FILE].modified < KEPT_SECONDS:
             return
         needed = {SPEC_FILE, *before.files, *now.files}
-        old = [name for name, info in objects.items() if clock - info.modified >= _KEPT_SECONDS]
+        old = [name for name, info in objects.items() if clock - info.modified >= KEPT_SECONDS]
         self._store.remove([name for name in old if name not in needed and is_of_a_build(name)])

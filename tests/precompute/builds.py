@@ -1,6 +1,7 @@
 """Corpora of a few clips, builds of them in this process (`workers=0`), and what came of it."""
 
 import io
+import multiprocessing
 import tarfile
 import time
 from collections.abc import Callable, Mapping
@@ -28,17 +29,21 @@ RATE = 22_050
 
 
 class Listener(Progress):
-    """Remembers what was said, and how many clips each stage had."""
+    """Remembers what was said, how many clips each stage had, and the processes; calls a function with each stage."""
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.stages: dict[str, int] = {}
+    def __init__(self, at_start: Callable[[str], object] = lambda stage: None) -> None:
+        self.lines, self.stages, self.processes = list[str](), dict[str, int](), set[int]()
+        self.at_start = at_start
 
     def say(self, text: str) -> None:
         self.lines.append(text)
 
     def start(self, stage: str, clips: int, seconds: float) -> None:
         self.stages[stage] = clips
+        self.at_start(stage)
+
+    def advance(self, clips: int, seconds: float) -> None:
+        self.processes.update(process.pid for process in multiprocessing.active_children())
 
 
 def read_corpus(data: Path, **options) -> listing.Corpus:

@@ -77,17 +77,15 @@ def test_the_shell_does_not_choose_the_bytes(tiny_corpus, tiny_cache, tmp_path, 
 def test_a_repair_without_workers_computes_the_same_bytes(workspace):
     before, damaged = tree(workspace / "cache"), next((workspace / "cache").rglob("*.tfrecord"))
     damaged.unlink()
-    options = [
-        "--cache",
-        str(workspace / "cache"),
-        "--against",
-        str(workspace / "corpus"),
-        "--repair",
-        "--workers",
-        "0",
-    ]
+    options = ["--cache", str(workspace / "cache"), "--against", str(workspace / "corpus")]
     environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
-    done = subprocess.run([*COMMAND, "verify", *options], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*COMMAND, "verify", *options, "--repair", "--workers", "0"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert tree(workspace / "cache") == before
 

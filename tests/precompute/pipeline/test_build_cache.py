@@ -11,9 +11,7 @@ import soundfile
 from builds import Listener, build, records, rejected, rows_of, sound, tree, write_files
 from cache_files import index_path
 
-from xtts.precompute.pipeline.plan import plan_cache
 from xtts.precompute.view.terminal import build_summary
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.audio.mel import clip_mel
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of, read_index
@@ -52,14 +50,7 @@ def test_statistics_are_those_of_the_stored_mels(tiny_cache):
 
 
 def test_workers_0_starts_no_process_and_gives_the_same_bytes(tiny_corpus, tiny_config, tmp_path):
-    class Watch(Progress):
-        def __init__(self):
-            self.processes = set()
-
-        def advance(self, clips, seconds):
-            self.processes.update(process.pid for process in multiprocessing.active_children())
-
-    here, elsewhere, before = Watch(), Watch(), {process.pid for process in multiprocessing.active_children()}
+    here, elsewhere, before = Listener(), Listener(), {process.pid for process in multiprocessing.active_children()}
     build(tiny_corpus, tmp_path / "here", tiny_config, workers=0, progress=here)
     build(tiny_corpus, tmp_path / "elsewhere", tiny_config, workers=2, progress=elsewhere)
     assert here.processes == before
@@ -152,14 +143,12 @@ def test_a_second_builder_is_refused(workspace, tiny_config):
     build(workspace / "corpus", workspace / "cache", tiny_config)
 
 
-def test_a_clip_that_changes_meanwhile_is_noticed(workspace, tiny_config, tmp_path, monkeypatch):
-    def plan_and_touch(columns, config, previous):
-        os.utime(workspace / "corpus" / "wavs" / "tone-0003.wav", ns=(1, 1))
-        return plan_cache(columns, config, previous)
+def test_a_clip_that_changes_meanwhile_is_noticed(workspace, tiny_config, tmp_path):
+    def touch(stage):
+        os.utime(workspace / "corpus" / "wavs" / "tone-0003.wav", ns=(1, 1 if stage == "scan" else 2))
 
-    monkeypatch.setattr("xtts.precompute.pipeline.build_cache.plan_cache", plan_and_touch)
     with pytest.raises(LockstepError, match=r"tone-0003\.wav: changed while the cache was being built"):
-        build(workspace / "corpus", tmp_path / "new", tiny_config)
+        build(workspace / "corpus", tmp_path / "new", tiny_config, progress=Listener(touch))
 
 
 def test_dynamic_baseline_stores_own_lengths(tiny_corpus, tmp_path):
@@ -174,22 +163,13 @@ def test_dynamic_baseline_stores_own_lengths(tiny_corpus, tmp_path):
         assert record.mel.dtype == np.float32
 
 
-def test_limit_takes_the_first_clips(tiny_corpus, tiny_config, tmp_path):
-    build(tiny_corpus, tmp_path / "cache", tiny_config, limit=5)
-    assert sorted(rows_of(tmp_path / "cache")) == [f"tone-{i:04d}" for i in range(5)]
-
-
 def test_a_build_has_no_file_in_the_temporary_folder(tiny_corpus, tiny_config, tmp_path, monkeypatch):
     """From the moment on at which its clips are listed."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     files = []
-
-    class Watcher(Listener):
-        def start(self, stage, clips, seconds):
-            files.append(list((tmp_path / "temporary").iterdir()))
-
-    build(tiny_corpus, tmp_path / "cache", tiny_config, progress=Watcher())
+    watcher = Listener(lambda _: files.append(list((tmp_path / "temporary").iterdir())))
+    build(tiny_corpus, tmp_path / "cache", tiny_config, progress=watcher)
     assert files
     assert not any(files)
 

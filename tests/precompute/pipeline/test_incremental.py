@@ -13,7 +13,7 @@ from cache_files import index_path
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.pipeline.build_cache import BuildReport, explain_build
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.workers.engine import ThisProcess, WorkerPool
+from xtts.precompute.workers.engine import ThisProcess
 from xtts.shared.cache.cache_spec import load_spec, without_digest
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config import Config
@@ -61,9 +61,8 @@ def replace_line(corpus: Path, position: int, line: str | None) -> None:
 
 def test_a_small_rerun_without_a_change_starts_no_workers(workspace):
     """Looking at a few rows takes less time than their start."""
-    pool = WorkerPool(1)
-    report, _ = update(workspace, config(), pool=pool)
-    assert (report.written_shards, pool._executor) == (0, None)
+    report, progress = update(workspace, config(), workers=1)
+    assert (report.written_shards, progress.processes) == (0, set())
 
 
 @pytest.mark.parametrize(("change", "decoded"), [("other audio", 1), ("another transcript", 0)])

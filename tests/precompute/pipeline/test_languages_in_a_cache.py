@@ -171,7 +171,7 @@ def test_a_tokenizer_that_is_left_open_is_decided_once(corpus, tmp_path, monkeyp
     """Espeak-ng is not loaded: tests of speech need a process without it."""
     there = [True]
     monkeypatch.setattr("xtts.precompute.pipeline.build_request.can_phonemise", lambda language: there[0])
-    monkeypatch.setattr("xtts.shared.text.phonemes._spoken_clauses", lambda text, voice: [(text, "həloʊ")])
+    monkeypatch.setattr("xtts.shared.text.tokenizer.phonemise", lambda text, language: "həloʊ")
     root, cache, other = corpus("A sentence of some length."), tmp_path / "cache", tmp_path / "other"
     assert "text.tokenizer auto: phonemes (espeak-ng is installed)" in explain(root, cache)
     update(root, cache, "text.tokenizer=auto")

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 import soundfile
-from builds import build
+from builds import Listener, build, tree
 from click.testing import CliRunner
 
 from xtts.precompute.check.verify import verify_cache
@@ -12,17 +12,15 @@ from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
 from xtts.precompute.pipeline import remote_cache
 from xtts.precompute.view.cached_clips import CachedClips
-from xtts.precompute.workers.engine import Progress
 from xtts.shared.cache.cache_copy import CacheCopy, local_cache
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.object_store import ObjectStore
 
 
-def files_of(cache):
+def visible(cache):
     """Name to content of the files of a local cache."""
-    files = (path for path in cache.rglob("*") if path.is_file() and not path.name.startswith("."))
-    return {path.relative_to(cache).as_posix(): path.read_bytes() for path in files}
+    return {name: data for name, data in tree(cache).items() if not name.startswith(".")}
 
 
 def objects_of(url):
@@ -59,7 +57,7 @@ def with_another_clip(corpus, folder):
 
 def test_a_remote_build_is_the_local_one_and_sends_nothing_twice(url, machine, tiny_corpus, tiny_cache, tiny_config):
     assert build(tiny_corpus, url, tiny_config).changed
-    assert objects_of(url) == files_of(tiny_cache)
+    assert objects_of(url) == visible(tiny_cache)
     before = ObjectStore(url).list()
     assert not build(tiny_corpus, url, tiny_config).changed
     machine("second")
@@ -96,7 +94,7 @@ def test_a_killed_build_is_finished_on_this_machine_or_another(
     machine(name)
     report = build(tiny_corpus, url, tiny_config)
     assert report.kept_shards >= 2 if name == "first" else report.kept_shards == 0
-    assert objects_of(url) == files_of(tiny_cache)
+    assert objects_of(url) == visible(tiny_cache)
     assert there.items() <= ObjectStore(url).list().items()  # nor sent again
 
 
@@ -105,19 +103,15 @@ def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_c
     reader = CacheCopy(url, stage=str(tmp_path / "stage"))
     old = reader.open()
     changed = with_another_clip(tiny_corpus, tmp_path / "changed")
-    seen = list[str]()
-
-    class Watch(Progress):
-        def start(self, *given):  # before the commit
-            seen.append(CacheCopy(url, stage=str(tmp_path / "other")).open().identity)
-
-    assert build(changed, url, tiny_config, progress=Watch()).changed
+    seen = list[str]()  # before the commit
+    watch = Listener(lambda _: seen.append(CacheCopy(url, stage=str(tmp_path / "other")).open().identity))
+    assert build(changed, url, tiny_config, progress=watch).changed
     assert set(seen) == {old.identity}
     reader.fetch(old.shards(*SPLITS))  # kept for a day
     assert CacheCopy(url, stage=str(tmp_path / "other")).open().identity != old.identity
     replaced = old.files - set(load_spec(url.local_folder("builds")).files)
     assert replaced <= set(ObjectStore(url).list())
-    monkeypatch.setattr(remote_cache, "_KEPT_SECONDS", 0.0)
+    monkeypatch.setattr(remote_cache, "KEPT_SECONDS", 0.0)
     build(tiny_corpus, url, tiny_config)  # those that it brings back were never removed
     new = load_spec(url.local_folder("builds")).files - old.files
     assert not new
@@ -129,14 +123,13 @@ def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_c
 def test_two_builders_at_once_leave_a_sound_cache(url, machine, tmp_path, tiny_corpus, tiny_config, tiny_cache):
     changed, done = with_another_clip(tiny_corpus, tmp_path / "changed"), list[bool]()
 
-    class Between(Progress):
-        def start(self, what, *given):
-            if what == "features":
-                machine("second")
-                done.append(build(changed, url, tiny_config).changed)
-                machine("first")
+    def between(stage):
+        if stage == "features":
+            machine("second")
+            done.append(build(changed, url, tiny_config).changed)
+            machine("first")
 
-    build(tiny_corpus, url, tiny_config, progress=Between())
+    build(tiny_corpus, url, tiny_config, progress=Listener(between))
     assert done == [True]
     assert objects_of(url)["cache.json"] == (tiny_cache / "cache.json").read_bytes()
     assert verify_cache(url, threads=1) == []
@@ -144,7 +137,7 @@ def test_two_builders_at_once_leave_a_sound_cache(url, machine, tmp_path, tiny_c
 
 def upload(cache, url):
     """Copy a local cache."""
-    for name in files_of(cache):
+    for name in visible(cache):
         ObjectStore(url).upload(cache / name, name)
 
 
