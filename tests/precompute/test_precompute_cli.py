@@ -94,10 +94,7 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
 @pytest.mark.parametrize(
     ("modules", "without"),
     [
-        (
-            "cli, pipeline.build_cache, check.verify, check.against_corpus, view.terminal",
-            "tensorflow librosa numba torch",
-        ),
+        ("cli, pipeline.build_cache, check.against_corpus, view.terminal", "tensorflow librosa numba torch"),
         ("pipeline.write, pipeline.scan, workers.engine", "tensorflow librosa rich pyarrow"),  # a worker
     ],
 )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from builds import write_files
 
 from xtts.precompute.corpus.corpora import read_corpora
 from xtts.precompute.corpus.corpus_entries import parse_data
@@ -15,12 +16,7 @@ def write(tmp_path, monkeypatch):
     """`write("a", "1|one", ...)` makes a corpus in ./a; commands run where it lies."""
     monkeypatch.chdir(tmp_path)
 
-    def corpus(name, *lines):
-        (tmp_path / name / "wavs").mkdir(parents=True)
-        (tmp_path / name / "metadata.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return tmp_path / name
-
-    return corpus
+    return lambda name, *lines: write_files(tmp_path / name, {"wavs/x": "", "metadata.csv": "\n".join(lines)})
 
 
 @pytest.fixture
@@ -64,14 +60,11 @@ def test_a_limit_is_shared_evenly_between_corpora(two):
 
 
 def test_a_yaml_file_lists_corpora(two, tmp_path):
-    folder = tmp_path / "lists"
-    folder.mkdir()
-    (folder / "corpora.yaml").write_text(
-        "- data: ../a\n  name: x\n  weight: 2\n  speaker_prefix: ''\n"
-        "- {data: ../c, name: z, language: de-DE, speaker_prefix: zoe, layout: ljspeech}\n"
-        "- {data: ../b, language: fa, weight: 0.5}\n"
-    )
-    corpora = read(folder / "corpora.yaml")
+    entries = """
+- {data: ../a, name: x, weight: 2, speaker_prefix: ''}
+- {data: ../c, name: z, language: de-DE, speaker_prefix: zoe, layout: ljspeech}
+- {data: ../b, language: fa, weight: 0.5}"""
+    corpora = read(write_files(tmp_path / "lists", {"corpora.yaml": entries}) / "corpora.yaml")
     assert found(corpora) == [
         ("1", "p1", "fa", ""), ("3", "p3", "fa", ""), ("x_1", "p1", "", "x"), ("x_2", "p2", "", "x"),
         ("z_7", "zoe", "de", "z"), ("z_8", "zoe", "de", "z"), ("z_9", "zoe", "de", "z"),
@@ -140,11 +133,12 @@ def test_prefixed_ids_must_be_unique_and_short(write):
         ("- {data: a, layout: ljspeech, columns: 'id=0,text=1'}", "and --columns"),
         ("- {data: [a]}", r"entry 1: data \['a'\], expected text"),
         ("- {data: a", "not readable as YAML"),
+        (b"\xff\xfe", "not UTF-8 text"),
         ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
     ],
 )
 def test_an_invalid_yaml_list_is_rejected_in_one_line(two, tmp_path, text, message):
-    (tmp_path / "corpora.yaml").write_text(text, encoding="utf-8")
+    write_files(tmp_path, {"corpora.yaml": text})
     with pytest.raises(LockstepError, match=message) as caught:
         read("corpora.yaml")
     assert len(str(caught.value)) < 500
@@ -152,13 +146,10 @@ def test_an_invalid_yaml_list_is_rejected_in_one_line(two, tmp_path, text, messa
 
 
 def test_an_unreadable_yaml_list_is_rejected(two, tmp_path):
-    (tmp_path / "corpora.yaml").write_bytes(b"\xff\xfe")
-    with pytest.raises(LockstepError, match="not UTF-8 text"):
-        read("corpora.yaml")
     (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(LockstepError, match="cannot be read"):
         read("folder.yaml")
     with pytest.raises(LockstepError, match="no such folder"):
         read("none.yaml")
     with pytest.raises(LockstepError, match="--layout or --columns with a list of corpora; say it in the file"):
-        read("corpora.yaml", layout="ljspeech")
+        read("folder.yaml", layout="ljspeech")

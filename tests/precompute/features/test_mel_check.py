@@ -46,6 +46,13 @@ def update(workspace: Path, config: Config, **options: object) -> tuple[BuildRep
     return build(workspace / "corpus", workspace / "cache", config, workers=1, progress=said, **options), said.lines
 
 
+def run(kernels: str, *command: object) -> None:
+    """A command in a shell that names kernels and threads."""
+    shell = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "2"}
+    done = subprocess.run([*COMMAND, *map(str, command)], env=shell, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def record_again(corpus: Path) -> None:
     """Another recording of one clip."""
     path = corpus / "wavs" / "tone-0007.wav"
@@ -66,10 +73,7 @@ def test_a_worker_with_another_mel_check_computes_nothing():
 def test_the_shell_does_not_choose_the_bytes(tiny_corpus, tiny_cache, tmp_path, kernels):
     settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "2"]
     settings += ["--set", "text.tokenizer=characters"]
-    command = [*COMMAND, "build", "--data", str(tiny_corpus), "--cache", str(tmp_path / "cache"), *settings]
-    environment = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "2"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    run(kernels, "build", "--data", tiny_corpus, "--cache", tmp_path / "cache", *settings)
     assert tree(tmp_path / "cache") == tree(tiny_cache)
 
 
@@ -77,16 +81,8 @@ def test_the_shell_does_not_choose_the_bytes(tiny_corpus, tiny_cache, tmp_path, 
 def test_a_repair_without_workers_computes_the_same_bytes(workspace):
     before, damaged = tree(workspace / "cache"), next((workspace / "cache").rglob("*.tfrecord"))
     damaged.unlink()
-    options = ["--cache", str(workspace / "cache"), "--against", str(workspace / "corpus")]
-    environment = {**os.environ, "OPENBLAS_CORETYPE": "Prescott"}
-    done = subprocess.run(
-        [*COMMAND, "verify", *options, "--repair", "--workers", "0"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    options = ["--cache", workspace / "cache", "--against", workspace / "corpus"]
+    run("Prescott", "verify", *options, "--repair", "--workers", 0)
     assert tree(workspace / "cache") == before
 
 

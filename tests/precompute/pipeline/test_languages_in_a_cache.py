@@ -10,7 +10,6 @@ from click.testing import CliRunner
 from xtts.precompute.cli import main
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.voice.voice_description import Voice, voice_of
@@ -32,10 +31,6 @@ def corpus(tone_corpus, tmp_path):
     return make
 
 
-def update(root, cache, *settings):
-    return build(root, cache, load_config("tiny", assignments=["shapes.buckets=1", *settings]))
-
-
 @pytest.mark.parametrize(
     ("text", "language", "message"),
     [
@@ -46,10 +41,10 @@ def update(root, cache, *settings):
 def test_another_language_stops_the_build_unless_it_is_set(corpus, tmp_path, text, language, message):
     root = corpus(text)
     with pytest.raises(LockstepError, match=message) as stopped:
-        update(root, tmp_path / "features")
+        build(root, tmp_path / "features")
     assert stopped.value.exit_code == 1
     assert not (tmp_path / "features" / "cache.json").exists()
-    report = update(root, tmp_path / "features", f"text.language={language}")
+    report = build(root, tmp_path / "features", f"text.language={language}")
     assert report.spec.statistics.clips == 12
     rows = read_index(index_path(tmp_path / "features"))
     assert all(row.is_kept and not row.left_out for row in rows)
@@ -84,14 +79,14 @@ def test_a_changed_lexicon_tokenises_again_and_is_stored(corpus, tmp_path):
 def test_the_share_that_may_be_lost_is_a_setting(corpus, tmp_path):
     root = corpus("a sentence without any strange letter at all", "one with a ж and no more than that")
     with pytest.raises(LockstepError, match=r"CYRILLIC|Cyrillic: ж 6x in clip tone-0001"):
-        update(root, tmp_path / "features")
-    report = update(root, tmp_path / "features", "text.max_unknown_share=0.05")
+        build(root, tmp_path / "features")
+    report = build(root, tmp_path / "features", "text.max_unknown_share=0.05")
     (counts,) = report.letters
     (lost,) = counts.characters()
     assert (lost.character, lost.name, lost.count) == ("ж", "CYRILLIC SMALL LETTER ZHE", 6)
-    report = update(root, tmp_path / "features", "text.max_unknown_share=0.5")  # decides no byte of a shard
+    report = build(root, tmp_path / "features", "text.max_unknown_share=0.5")  # decides no byte of a shard
     assert report.written_shards == 0
-    assert update(root, tmp_path / "features", "text.max_unknown_share=0.05").written_shards == 0
+    assert build(root, tmp_path / "features", "text.max_unknown_share=0.05").written_shards == 0
 
 
 def test_lost_letters_are_in_build_stats_and_report(corpus, tmp_path, monkeypatch):
@@ -109,16 +104,16 @@ def test_lost_letters_are_in_build_stats_and_report(corpus, tmp_path, monkeypatc
 
 def test_the_alphabet_keeps_its_ids_while_clips_come_and_go(corpus, tmp_path):
     root, cache, settings = corpus(GERMAN, "Eine Pause."), tmp_path / "features", ["text.language=de"]
-    update(root, cache, *settings)
+    build(root, cache, *settings)
     before = load_tokenizer(tokenizer_path(cache)).symbols
     lines = (root / "metadata.csv").read_text(encoding="utf-8").splitlines()
     (root / "metadata.csv").write_text("\n".join(lines[1::2]) + "\n", encoding="utf-8")  # no umlaut is left
-    update(root, cache, *settings)
+    build(root, cache, *settings)
     assert load_tokenizer(tokenizer_path(cache)).symbols == before
     (root / "metadata.csv").write_text(
         "\n".join([*lines[1::2], "tone-0000|Ein Café in Győr."]) + "\n", encoding="utf-8"
     )
-    update(root, cache, *settings)
+    build(root, cache, *settings)
     assert load_tokenizer(tokenizer_path(cache)).symbols == (*before, "y", "é", "ő")
 
 
@@ -135,7 +130,7 @@ def manifest(root, languages):
 def test_every_clip_is_read_in_its_own_language(corpus, tmp_path):
     root, cache = corpus("x"), tmp_path / "features"
     path = manifest(root, [("en-US", "Plain words, café."), ("fa_IR", PERSIAN), ("de", GERMAN)] * 4)
-    update(path, cache, "text.max_unknown_share=0.1")
+    build(path, cache, "text.max_unknown_share=0.1")
     spec, tokenizer, stored = load_spec(cache), load_tokenizer(tokenizer_path(cache)), records(cache)
     assert spec.languages == list(tokenizer.languages) == ["en", "fa", "de"]
     assert [stored[f"tone-{i:04d}"][0].language for i in range(3)] == [0, 1, 2]
@@ -145,14 +140,14 @@ def test_every_clip_is_read_in_its_own_language(corpus, tmp_path):
     assert tokenizer.decode(third.tokens[: third.token_length].tolist()) == GERMAN.lower()
     languages = {row.clip.id: row.clip.language for row in read_index(index_path(cache))}
     assert [languages[f"tone-{i:04d}"] for i in range(3)] == ["en", "fa", "de"]
-    assert not update(path, cache, "text.max_unknown_share=0.1").changed
+    assert not build(path, cache, "text.max_unknown_share=0.1").changed
 
 
 def test_clips_without_a_language_have_the_configured_one(corpus, tmp_path):
     root, cache = corpus("x"), tmp_path / "features"
-    update(manifest(root, [("de", GERMAN)] * 6), cache)
+    build(manifest(root, [("de", GERMAN)] * 6), cache)
     assert load_spec(cache).languages == ["de"]
-    update(manifest(root, [("de", GERMAN)] * 6 + [("", "Plain words.")] * 6), cache)
+    build(manifest(root, [("de", GERMAN)] * 6 + [("", "Plain words.")] * 6), cache)
     assert load_spec(cache).languages == ["de", "en"]
     assert records(cache)["tone-0011"][0].language == 1
 
@@ -160,9 +155,9 @@ def test_clips_without_a_language_have_the_configured_one(corpus, tmp_path):
 def test_a_clip_in_another_language_is_written_again(corpus, tmp_path):
     root, cache = corpus("x"), tmp_path / "features"
     clips = [("en", "Plain words."), ("de", "Ein Wort.")] * 6
-    update(manifest(root, clips), cache)
+    build(manifest(root, clips), cache)
     clips[4] = ("de", "Plain words.")
-    report = update(manifest(root, clips), cache)
+    report = build(manifest(root, clips), cache)
     assert report.changed
     assert records(cache)["tone-0004"][0].language == 1
 
@@ -174,16 +169,16 @@ def test_a_tokenizer_that_is_left_open_is_decided_once(corpus, tmp_path, monkeyp
     monkeypatch.setattr("xtts.shared.text.tokenizer.phonemise", lambda text, language: "həloʊ")
     root, cache, other = corpus("A sentence of some length."), tmp_path / "cache", tmp_path / "other"
     assert "text.tokenizer auto: phonemes (espeak-ng is installed)" in explain(root, cache)
-    update(root, cache, "text.tokenizer=auto")
+    build(root, cache, "text.tokenizer=auto")
     assert load_tokenizer(tokenizer_path(cache)).kind == "phonemes"
     assert load_spec(cache).features["text"]["tokenizer"] == "phonemes"
     there[0] = False
-    update(root, other, "text.tokenizer=auto")
+    build(root, other, "text.tokenizer=auto")
     assert load_tokenizer(tokenizer_path(other)).kind == "characters"
     assert "text.tokenizer auto: phonemes (as in the cache)" in explain(root, cache)
-    assert not update(root, cache, "text.tokenizer=auto").changed
+    assert not build(root, cache, "text.tokenizer=auto").changed
     there[0] = True
-    assert not update(root, other, "text.tokenizer=auto").changed
+    assert not build(root, other, "text.tokenizer=auto").changed
 
 
 def explain(root, cache):

@@ -99,6 +99,13 @@ def test_a_text_is_on_one_side_of_the_split_whoever_reads_it():
     assert not set.intersection(*sides.values())
 
 
+def test_each_corpus_holds_out_clips_of_its_own():
+    named = [Clip(f"{name}{i}", "", f"{name} {i}", "x.wav", corpus=name) for name in "ab" for i in range(2)]
+    clips = [IndexRow(clip=clip, token_length=20, mel_length=100) for clip in named]
+    plan = plan_clips(clips, load_config("tiny", flags={"split.validation_fraction": 1e-9}), None)
+    assert [shard.id.corpus for shard in plan.shards if shard.id.split == "validation"] == ["a", "b"]
+
+
 def test_padded_lengths_that_waste_much_are_chosen_again():
     previous = PreviousPlan(shapes=[BucketShape(tokens=48, frames=2000)], speakers=[], shard_counts={})
     assert plan_clips(rows(300), config(buckets=2), previous).shapes != previous.shapes

@@ -46,26 +46,18 @@ def corpus(tmp_path_factory):
     """Clips of which seven are broken, each in one way."""
     folder = tmp_path_factory.mktemp("quality") / "corpus"
     (folder / "wavs").mkdir(parents=True)
+    broken = {
+        1: lambda samples: samples + 10**-1.5 * np.random.default_rng(9).standard_normal(len(samples)),
+        2: lambda samples: np.clip(samples * 6, -1, 1),
+        3: lambda samples: np.pad(samples[: round(0.8 * RATE)], (0, round(0.8 * RATE))),
+        4: lambda samples: samples * 0.02,
+    }
     lines = []
     for number in range(CLIPS):
-        name, samples, rate = f"clip-{number:02d}", syllables(number), RATE
-        text = "a" * round(12 * len(samples) / RATE)
-        if name == "clip-01":
-            samples += 10**-1.5 * np.random.default_rng(9).standard_normal(len(samples))
-        elif name == "clip-02":
-            samples = np.clip(samples * 6, -1, 1)
-        elif name == "clip-03":
-            samples = np.pad(samples[: round(0.8 * RATE)], (0, round(0.8 * RATE)))
-        elif name == "clip-04":
-            samples *= 0.02
-        elif name == "clip-05":
-            rate = 16_000
-            samples = syllables(number, rate)
-        elif name == "clip-06":
-            text = "a" * round(len(samples) / RATE)
-        elif name == "clip-07":
-            text = "a" * round(30 * len(samples) / RATE)
-        soundfile.write(folder / "wavs" / f"{name}.wav", samples, rate, subtype="PCM_16")
+        name, rate = f"clip-{number:02d}", 16_000 if number == 5 else RATE
+        samples = syllables(number, rate)
+        text = "a" * round({6: 1, 7: 30}.get(number, 12) * len(samples) / rate)
+        soundfile.write(folder / "wavs" / f"{name}.wav", broken.get(number, np.array)(samples), rate, subtype="PCM_16")
         lines.append(f"{name}|{text}|{text}|{'ab'[number % 2]}")
     (folder / "metadata.csv").write_text("\n".join(lines) + "\n")
     return folder

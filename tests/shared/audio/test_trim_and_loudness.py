@@ -65,18 +65,13 @@ def test_dither_and_unscaled_floats_are_refused(samples, problem):
 
 
 def test_a_cache_of_trimmed_and_scaled_clips_is_sound(tmp_path):
-    (tmp_path / "corpus" / "wavs").mkdir(parents=True)
-    lines = []
-    for i in range(6):
-        speech = 0.03 * (i + 1) * np.random.default_rng(i).standard_normal(int(0.5 * RATE))
-        padded = np.concatenate([silence(0.4), speech, silence(0.3)])
-        soundfile.write(tmp_path / "corpus" / "wavs" / f"c{i}.wav", padded, RATE)
-        lines.append(f"c{i}|some words")
-    soundfile.write(tmp_path / "corpus" / "wavs" / "mute.wav", silence(1.0), RATE)
-    (tmp_path / "corpus" / "metadata.csv").write_text("\n".join([*lines, "mute|some words"]))
+    (tmp_path / "wavs").mkdir()
+    speech = [0.03 * (i + 1) * np.random.default_rng(i).standard_normal(RATE // 2) for i in range(6)]
+    for name, samples in {**dict(zip("abcdef", speech, strict=True)), "mute": silence(0.5)}.items():
+        soundfile.write(tmp_path / f"wavs/{name}.wav", np.concatenate([silence(0.4), samples, silence(0.3)]), RATE)
+    (tmp_path / "metadata.csv").write_text("".join(f"{name}|some words\n" for name in [*"abcdef", "mute"]))
     flags = {"audio.trim_silence_db": 40.0, "audio.loudness_lufs": -20.0, "shapes.max_reject_fraction": 0.2}
-    config = load_config("tiny", flags=flags)
-    build_cache(tmp_path / "corpus", tmp_path / "cache", config)
+    build_cache(tmp_path, tmp_path / "cache", load_config("tiny", flags=flags))
     rows = {row.clip.id: row for row in read_index(index_path(tmp_path / "cache"))}
     assert (rows["mute"].reason, rows["mute"].detail) == ("empty audio", "only silence")
     kept = [row for row in rows.values() if row.is_kept]

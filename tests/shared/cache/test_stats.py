@@ -1,6 +1,5 @@
 from cache_files import index_bytes
 
-from xtts.shared.cache.clip_index import Clip, IndexRow
 from xtts.shared.cache.stats import corpus_stats, read_lengths
 
 
@@ -12,13 +11,3 @@ def test_ljspeech_has_the_documented_percentiles(ljspeech_rows, tmp_path):
     frames = stats.percentiles["frames"]
     assert (frames[0], frames[2], frames[3], frames[5]) == (582, 837, 863, 869)
     assert [round(100 * stats.padding_efficiency[n], 1) for n in (8, 12)] == [92.9, 95.1]
-
-
-def test_rejected_clips_are_counted_by_reason(kept_row, tmp_path):
-    kept = kept_row("a", 5, 10)
-    lost = IndexRow(clip=Clip("b", "", "x", "b.wav")).rejected("missing audio")
-    path = tmp_path / "index.parquet"
-    path.write_bytes(index_bytes([kept, lost]))
-    lengths = read_lengths(path)
-    stats = corpus_stats(lengths)
-    assert (stats.clips, stats.rejected) == (1, {"missing audio": 1})
