@@ -13,7 +13,7 @@ from pathlib import Path
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.pipeline.plan import Plan
 from xtts.precompute.pipeline.remote_cache import RemoteCache
-from xtts.precompute.pipeline.staging import StagingArea, file_sha256
+from xtts.precompute.pipeline.staging import StagingArea
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import (
@@ -30,6 +30,7 @@ from xtts.shared.cache.cache_spec import (
     spec_bytes,
     with_digest,
 )
+from xtts.shared.cache.quick_check import file_sha256
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import without_readers
 from xtts.shared.text.tokenizer import Tokenizer

@@ -14,6 +14,7 @@ from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, Shard, digest_of, without_digest
 from xtts.shared.cache.clip_index import IndexRow, index_schema, table_of
+from xtts.shared.cache.quick_check import file_sha256
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features
 from xtts.shared.system import atomic_files
@@ -163,15 +164,6 @@ class StagingArea:
             if finished.shard.bytes in (size_of(self.staged(file)), size_of(self.cache / file)):
                 shards[without_digest(file)] = finished
         return shards
-
-
-def file_sha256(path: Path) -> str:
-    """Digest of a file's content; raises `LockstepError` if it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise LockstepError(str(path), found=f"cannot be read ({error})", exit_code=1) from None
 
 
 def size_of(path: Path) -> int | None:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from xtts.shared.cache.cache_spec import INDEX_FILE, SPEC_FILE, CacheSpec, Shard, load_spec, replaced_files
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectStore
 from xtts.shared.storage.urls import PathOrUrl, StoreUrl, path_or_url
@@ -50,7 +50,7 @@ class CacheCopy:
         except FileNotFoundError:
             objects = self._store.list()  # raises if there is no bucket
             found = f"no finished cache here, but {len(objects)} other objects" if objects else "no objects"
-            fix = f"run xtts-precompute build --cache {self.url} --data <corpus> --config <size>"
+            fix = build_command(self.url, corpus="<corpus>", config="<size>")
             raise LockstepError(str(self.url.child(SPEC_FILE)), found=found, expected="a cache", fix=fix) from None
         path = self.folder / SPEC_FILE
         if not path.exists() or path.read_bytes() != data:

@@ -21,6 +21,15 @@ def shard_problem(cache: Path, shard: Shard) -> tuple[str, str] | None:
     return None
 
 
+def file_sha256(path: Path) -> str:
+    """Digest of a file's content; raises `LockstepError` if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise LockstepError(str(path), found=f"cannot be read ({error})", exit_code=1) from None
+
+
 def quick_check(cache: Path, spec: CacheSpec) -> None:
     """Raise a `LockstepError` for the first file that is missing or has the wrong size; reads no features."""
     fix = repair_command(cache)
@@ -39,12 +48,7 @@ def full_check(cache: Path, spec: CacheSpec) -> None:
     fix = repair_command(cache)
     digests = {spec.index_file: spec.index_sha256, spec.tokenizer_file: spec.tokenizer_sha256}
     digests |= {shard.file: shard.sha256 for shard in spec.shards()}
-
-    def sha256(name: str) -> str:
-        with open(cache / name, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-
     with ThreadPoolExecutor() as pool:  # hashing releases the interpreter lock
-        for name, digest in zip(digests, pool.map(sha256, digests), strict=True):
+        for name, digest in zip(digests, pool.map(lambda name: file_sha256(cache / name), digests), strict=True):
             if digest != digests[name]:
                 raise LockstepError(str(cache / name), found="damaged (digest differs)", fix=fix, exit_code=1)

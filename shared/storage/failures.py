@@ -47,11 +47,12 @@ def with_retries(url: StoreUrl, action: Callable[[], Result]) -> Result:
         except OSError as error:
             if error.errno in _LOCAL_ERRORS:
                 raise
-            if pause is None or _permanent_problem(error):
-                raise _store_error(url, error) from None
+            explained, may_pass = _explain(url, error)
+            if pause is None or not may_pass:
+                raise explained from None
             time.sleep(pause)
         except (ValueError, NotImplementedError) as error:
-            raise _store_error(url, error) from None
+            raise _explain(url, error)[0] from None
     raise AssertionError
 
 
@@ -65,18 +66,14 @@ def rename_in_errors(folder: Path, name: str) -> Iterator[None]:
         raise LockstepError(where, found=found, expected=error.expected, fix=fix, exit_code=error.exit_code) from None
 
 
-def _permanent_problem(error: Exception) -> tuple[str, str] | None:
-    """Return (problem, fix) of an error that another attempt cannot cure, else None."""
-    matches = ((problem, fix) for texts, problem, fix in _PERMANENT if any(text in str(error) for text in texts))
-    return next(matches, None)
-
-
-def _store_error(url: StoreUrl, error: Exception) -> LockstepError:
-    """Turn Arrow's error into one for users."""
-    if problem := _permanent_problem(error):
-        return LockstepError(str(url), found=problem[0], fix=problem[1])
-    detail = str(error).partition("\n")[0][:200]
+def _explain(url: StoreUrl, error: Exception) -> tuple[LockstepError, bool]:
+    """Return Arrow's error as one for users, and whether another attempt may cure it."""
+    for texts, problem, fix in _PERMANENT:
+        if any(text in str(error) for text in texts):
+            return LockstepError(str(url), found=problem, fix=fix), False
+    problem, fix = "the store fails", "run the same command again"
     if any(text in str(error) for text in _NO_ANSWER):
+        problem = "the store does not answer"
         fix = "look at the network and, for a store of your own, at AWS_ENDPOINT_URL; then run the same command again"
-        return LockstepError(str(url), found=f"the store does not answer ({detail})", fix=fix, exit_code=1)
-    return LockstepError(str(url), found=f"the store fails ({detail})", fix="run the same command again", exit_code=1)
+    detail = str(error).partition("\n")[0][:200]
+    return LockstepError(str(url), found=f"{problem} ({detail})", fix=fix, exit_code=1), True

@@ -29,7 +29,6 @@ PAD, BLANK, START, END = SPECIAL = ("<pad>", "<blank>", "<start>", "<end>")
 _COMMON: tuple[str, ...] = (*SPECIAL, " ", *PUNCTUATION)
 CHARACTERS: tuple[str, ...] = (*_COMMON, *"abcdefghijklmnopqrstuvwxyz")
 PHONEMES: tuple[str, ...] = (*_COMMON, *IPA)
-_SYMBOLS = {"characters": CHARACTERS, "phonemes": PHONEMES}
 _ENGLISH = ("en",)
 _UNKNOWN_SIGNS = re.compile("(?<![ \0]) *\0[ \0]*(?P<end>[!),.:;?]|$)?")
 """Signs without a symbol, each a zero byte, with the spaces around them."""
@@ -137,9 +136,7 @@ def _ids(symbols: tuple[str, ...]) -> dict[str, int]:
 
 def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
     """Return the English tokenizer of a kind that needs no corpus: `characters` or `phonemes`."""
-    if kind not in _SYMBOLS:
-        raise LockstepError("text.tokenizer", found=repr(kind), expected=" or ".join(_SYMBOLS))
-    return Tokenizer(kind=kind, symbols=_SYMBOLS[kind], add_blank=add_blank)
+    return Tokenizer(kind=kind, symbols=PHONEMES if kind == "phonemes" else CHARACTERS, add_blank=add_blank)
 
 
 def learn_tokenizer(

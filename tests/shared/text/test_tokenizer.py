@@ -71,5 +71,3 @@ def test_a_tokenizer_file_is_read_back_or_refused(tmp_path):
         load_tokenizer(path)
     with pytest.raises(LockstepError, match="no such file"):
         load_tokenizer(tmp_path / "absent.json")
-    with pytest.raises(LockstepError, match=r"text.tokenizer: 'words'"):
-        build_tokenizer("words", add_blank=False)
