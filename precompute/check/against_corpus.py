@@ -157,26 +157,20 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
     about["where"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
         audio = read_audio(recipe.audio(row.clip), row.clip)
-    except (OSError, AudioProblem) as error:
-        yield CacheFinding(**about, found=f"cannot be compared: {error}")
-        return
-    try:
         if row.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
         mel = extract_mel(recipe.samples(audio), row.mel_length, recipe)
         stored = mels.read_record(path, row.position, row.clip.id)
-    except (AudioProblem, LockstepError) as error:
+    except (OSError, AudioProblem, LockstepError) as error:
         yield CacheFinding(**about, found=f"cannot be compared: {error}")
         return
     if stored.audio is not None:
-        try:
+        same = False
+        with suppress(AudioProblem, LockstepError):
             same = audio_name(row, recipe) == stored.audio
-        except (AudioProblem, LockstepError):
-            same = False
         if not same:
-            yield CacheFinding(
-                **about, found="other audio than was indexed", expected=f"{stored.audio.samples} samples"
-            )
+            expected = f"{stored.audio.samples} samples"
+            yield CacheFinding(**about, found="other audio than was indexed", expected=expected)
     else:
         yield from _compare_mel(mel, stored, recipe, about)
     if recipe.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():

@@ -65,21 +65,23 @@ def verify_cache(cache: PathOrUrl, *, threads: int, ray_address: str | None = No
         with TemporaryDirectory() as folder:
             copy = CacheCopy(cache, stage=folder)
             copy.open()
-            findings = _check_all(copy.folder, threads, None, borrowed=copy.borrowed)
+            findings = _check_all(copy.folder, threads, None, copy.borrowed)
     return [replace(finding, fix=repair_command(cache)) for finding in findings]
 
 
+_Borrow = Callable[[Shard], AbstractContextManager[object]]
+"""Fetches a shard of a remote cache for as long as it is checked."""
+
+
 def _check_all(
-    cache: Path, threads: int, ray_address: str | None, *,
-    borrowed: Callable[[Shard], AbstractContextManager[None]] | None = None,
-) -> list[CacheFinding]:  # fmt: skip
-    """borrowed: fetches a shard of a remote cache for as long as it is checked."""
+    cache: Path, threads: int, ray_address: str | None, borrowed: _Borrow = nullcontext
+) -> list[CacheFinding]:
     spec = load_spec(cache)
     findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
     try:
         rows = read_index(cache / spec.index_file)
     except LockstepError as error:
-        return [*findings, CacheFinding(file=spec.index_file, where=spec.index_file, found=error.found)]
+        return [*findings, _of_file(spec.index_file, error.found)]
     findings += _check_index(spec, rows)
     rows_of_shard, every_digest = _rows_by_shard(spec, rows), any(f.file == spec.index_file for f in findings)
     check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
@@ -105,13 +107,10 @@ def _run(
             yield from engine.run(check, tasks)
 
 
-def _check_task(
-    cache: Path, spec: CacheSpec, every_digest: bool, borrowed: Callable[[Shard], AbstractContextManager[None]] | None,
-    task: _Task,
-) -> _Result:  # fmt: skip
+def _check_task(cache: Path, spec: CacheSpec, every_digest: bool, borrowed: _Borrow, task: _Task) -> _Result:
     i, bucket, shard, rows = task
     check_visible(cache)
-    with borrowed(shard) if borrowed else nullcontext():
+    with borrowed(shard):
         return i, list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
 
 
@@ -124,15 +123,19 @@ def _rows_by_shard(spec: CacheSpec, rows: list[IndexRow]) -> dict[str, list[Inde
     return {file: sorted(members, key=lambda row: row.position) for file, members in shards.items()}
 
 
+def _of_file(name: str, found: str, expected: str = "") -> CacheFinding:
+    return CacheFinding(file=name, where=name, found=found, expected=expected)
+
+
 def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
     for name, digest in ((spec.tokenizer_file, spec.tokenizer_sha256), (spec.index_file, spec.index_sha256)):
         try:
             data = (cache / name).read_bytes()
         except OSError:
-            yield CacheFinding(file=name, where=name, found="missing", expected="a file of the cache")
+            yield _of_file(name, "missing", "a file of the cache")
             continue
         if hashlib.sha256(data).hexdigest() != digest:
-            yield CacheFinding(file=name, where=name, found="other content than when it was written (sha256 differs)")
+            yield _of_file(name, "other content than when it was written (sha256 differs)")
 
 
 def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
@@ -142,23 +145,16 @@ def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
         for path in sorted((cache / split).rglob("*")):
             name = path.relative_to(cache).as_posix()
             if not path.is_dir() and name not in listed and without_digest(name) == name:
-                yield CacheFinding(
-                    file=name, where=name, found="a file that is not of this cache", expected="no such file"
-                )
+                yield _of_file(name, "a file that is not of this cache", "no such file")
 
 
 def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding]:
     name, kept = spec.index_file, len(kept_rows(rows))
     records = sum(shard.records for shard in spec.shards())
-    counts = (
-        ("rows", len(rows), spec.index_rows),
-        ("kept clips", kept, spec.statistics.clips),
-        ("kept clips", kept, records),
-    )
-    for what, count, expected in counts:
+    stated = (("rows", len(rows), spec.index_rows), ("kept clips", kept, spec.statistics.clips))
+    for what, count, expected in (*stated, ("kept clips", kept, records)):
         if count != expected:
-            wanted = f"{expected} as in {SPEC_FILE}"
-            yield CacheFinding(file=name, where=name, found=f"{count} {what}", expected=wanted)
+            yield _of_file(name, f"{count} {what}", f"{expected} as in {SPEC_FILE}")
     for row in _rows_by_shard(spec, rows).get("", []):
         location = f"{name} ({row.clip.id})"
         yield CacheFinding(file=name, where=location, found="names a shard that the cache does not have")
@@ -169,7 +165,7 @@ def _check_shard(
 ) -> Iterator[CacheFinding]:
     problem = shard_problem(cache, shard)
     if problem:
-        yield CacheFinding(file=shard.file, where=shard.file, found=problem[0], expected=problem[1])
+        yield _of_file(shard.file, *problem)
         path = cache / shard.file
         if not (path.is_file() and path.resolve().is_relative_to(cache.resolve())):
             return
@@ -181,7 +177,7 @@ def _check_shard(
             findings = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
     yield from findings
     if not sound and not findings:
-        yield CacheFinding(file=shard.file, where=shard.file, found="other bytes than were written (sha256 differs)")
+        yield _of_file(shard.file, "other bytes than were written (sha256 differs)")
 
 
 def _check_records(
@@ -200,8 +196,7 @@ def _check_records(
         return
     for what, records in ((SPEC_FILE, shard.records), (spec.index_file, len(rows))):
         if count != records:
-            wanted = f"{records} as in {what}"
-            yield CacheFinding(file=shard.file, where=shard.file, found=f"{count} records", expected=wanted)
+            yield _of_file(shard.file, f"{count} records", f"{records} as in {what}")
 
 
 def _location(shard: Shard, position: int, row: IndexRow | None) -> str:
