@@ -46,11 +46,6 @@ def open_parquet(path: Path) -> Iterator["pq.ParquetFile"]:
         raise BrokenParquet(text[:120] or type(error).__name__) from None
 
 
-def member_of(row: int, column: str) -> str:
-    """Return a row's name in the source of a clip, with its column if the user named one."""
-    return f"{row}:{column}" if column else str(row)
-
-
 def row_values(file: "pq.ParquetFile", group: int, leaves: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the values of `leaves` in each row of a row group; a leaf is a column, or a field of one (`audio.path`)."""
     for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(leaves)):

@@ -34,11 +34,6 @@ def may_hold_tars(folder: Path) -> bool:
     return any(name.endswith((SUFFIX, *COMPRESSED)) for name in names)
 
 
-def is_tar(name: str) -> bool:
-    """Whether a file name has the suffix of an uncompressed tar file."""
-    return name.lower().endswith(SUFFIX)
-
-
 def tar_members(path: Path) -> Iterator[TarMember]:
     """Yield the regular files in the order of the archive.
 

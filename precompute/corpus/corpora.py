@@ -62,10 +62,11 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
     import pyarrow as pa
 
     _reject_overlaps(entries)
-    corpora = [
-        _Labelled(entry=entry, label=label, corpus=_read(entry, limit, words_in))
-        for label, entry in sorted(zip(_labels(entries), entries, strict=True), key=lambda pair: pair[0])
-    ]
+    corpora = list[_Labelled]()
+    for label, entry in sorted(zip(_labels(entries), entries, strict=True), key=lambda pair: pair[0]):
+        language = words_in and (entry.language or words_in)
+        read = read_corpus(entry.data, limit=limit, layout=entry.layout, columns=entry.columns, words_in=language)
+        corpora.append(_Labelled(entry=entry, label=label, corpus=read))
     tables = _with_speakers(corpora, [_prefixed_clips(corpus) for corpus in _limited(corpora, limit)])
     for (first, first_clips), (second, second_clips) in combinations(zip(corpora, tables, strict=True), 2):
         _reject_shared_ids(first, first_clips, second, second_clips)
@@ -83,11 +84,6 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
 def corpus_folders(entries: Sequence[CorpusEntry]) -> dict[str, Path]:
     """Return `Corpora.roots` without reading the corpora; raises a `LockstepError` for names as `read_corpora` does."""
     return {label: folder_of(entry.data).absolute() for label, entry in zip(_labels(entries), entries, strict=True)}
-
-
-def _read(entry: CorpusEntry, limit: int | None, words_in: str | None) -> Corpus:
-    language = words_in and (entry.language or words_in)
-    return read_corpus(entry.data, limit=limit, layout=entry.layout, columns=entry.columns, words_in=language)
 
 
 def _reject_overlaps(entries: Sequence[CorpusEntry]) -> None:
@@ -146,7 +142,7 @@ def _prefixed_clips(labelled: _Labelled) -> "pa.Table":
     if entry.language:
         language = pc.if_else(pc.equal(clips["language"], ""), _text(entry.language), clips["language"])
         clips = with_column(clips, "language", language)
-    return with_column(clips, "corpus", _repeated(labelled.label, len(clips)))
+    return with_column(clips, "corpus", [labelled.label] * len(clips))
 
 
 def _with_speakers(corpora: Sequence[_Labelled], tables: Sequence["pa.Table"]) -> list["pa.Table"]:
@@ -161,7 +157,7 @@ def _with_speakers(corpora: Sequence[_Labelled], tables: Sequence["pa.Table"]) -
             raise LockstepError(entry.location, found="no speakers, and an empty speaker_prefix", expected=expected)
         if is_unnamed:
             check_name(entry.own_name, what="speaker", location=entry.location)
-        named.append(with_column(table, "speaker", _repeated(entry.own_name, len(table))) if is_unnamed else table)
+        named.append(with_column(table, "speaker", [entry.own_name] * len(table)) if is_unnamed else table)
     return named
 
 
@@ -189,13 +185,6 @@ def _text(text: str) -> "pa.Scalar[Any]":
     import pyarrow as pa
 
     return pa.scalar(text, pa.large_string())
-
-
-def _repeated(text: str, count: int) -> "pa.Array[Any]":
-    import pyarrow as pa
-
-    column: pa.Array[Any] = pa.repeat(_text(text), count)  # type: ignore[call-overload]
-    return column
 
 
 def _check_longest(names: "pa.ChunkedArray[Any]", what: str, location: str) -> None:

@@ -3,7 +3,7 @@
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
 from xtts.shared.errors import LockstepError
@@ -97,13 +97,12 @@ def clip_ids(paths: Iterable[str]) -> dict[str, str]:
 
     `p1/a` and `p2/a` become `p1_a` and `p2_a`.
     """
-    unique = dict.fromkeys(paths)
-    uses = Counter(PurePosixPath(path).name for path in unique)
-    return {path: _clip_id(PurePosixPath(path), uses) for path in unique}
-
-
-def _clip_id(path: PurePosixPath, uses: Mapping[str, int]) -> str:
-    return path.name if uses[path.name] == 1 else "_".join(name for name in path.parts if name != "/")
+    unique = {path: PurePosixPath(path) for path in paths}
+    uses = Counter(path.name for path in unique.values())
+    return {
+        name: path.name if uses[path.name] == 1 else "_".join(part for part in path.parts if part != "/")
+        for name, path in unique.items()
+    }
 
 
 def visible_names(folder: Path) -> list[str]:

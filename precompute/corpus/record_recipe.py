@@ -67,18 +67,9 @@ class RecordRecipe(AudioFiles):
         """The profile of the mels."""
         return mel_profile(self.config.audio.profile)
 
-    @property
-    def language(self) -> str:
-        """ISO 639 code of the clips that do not name theirs."""
-        return self.config.text.language
-
-    def language_id(self, code: str) -> int:
-        """Id of a clip's language; without a code that of the main language."""
-        return self.tokenizer.languages.index(code or self.language)
-
     def encode(self, clip: Clip) -> Tokens:
         """The tokens of a clip's text, in its language."""
-        return self.tokenizer.encode(clip.text, clip.language or self.language, f"clip {clip.id}")
+        return self.tokenizer.encode(clip.text, clip.language or self.config.text.language, f"clip {clip.id}")
 
     def frames(self, samples: int) -> int:
         """T of the stored mel of S samples: that of a clip has silent edges, that of a crop has none."""

@@ -11,34 +11,31 @@ from xtts.shared.errors import LockstepError
 _MOST_LINE_BYTES = 2**24
 
 
-def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 file without its byte order mark and carriage returns; memory holds one line.
+def filled_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (location, line) of the lines of a UTF-8 file that are not blank; a location is `FILE:LINE`.
 
-    Raises a `LockstepError` for any other encoding, carriage returns within a line, or lines of more than 16 MiB.
+    Lines come without byte order mark and carriage returns; memory holds one. Raises a `LockstepError` for any other
+    encoding, carriage returns within a line, or lines of more than 16 MiB.
     """
     if path.is_fifo():
         raise LockstepError(str(path), found="a pipe", expected="a file of lines")
     # str.splitlines would also break at U+2028 and its like, which occur inside texts.
     for count, line in enumerate(_raw_lines(path), start=1):
+        location = f"{path}:{count}"
         try:
-            text = line.decode("utf-8-sig" if count == 1 else "utf-8")
+            text = line.decode("utf-8-sig" if count == 1 else "utf-8").removesuffix("\n").rstrip("\r")
         except UnicodeDecodeError:
-            raise LockstepError(f"{path}:{count}", found="not UTF-8", fix="convert the file to UTF-8") from None
-        text = text.removesuffix("\n").rstrip("\r")
+            raise LockstepError(location, found="not UTF-8", fix="convert the file to UTF-8") from None
         if "\r" in text:
             fix = f"convert it: tr '\\r' '\\n' < {shlex.quote(str(path))} > NEW"
-            raise LockstepError(f"{path}:{count}", found="lines that end in a carriage return alone", fix=fix)
-        yield text
-
-
-def filled_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield (location, line) of the lines that are not blank; a location is `FILE:LINE`."""
-    return ((f"{path}:{count}", line) for count, line in enumerate(read_lines(path), start=1) if line.strip())
+            raise LockstepError(location, found="lines that end in a carriage return alone", fix=fix)
+        if text.strip():
+            yield location, text
 
 
 def first_line(path: Path) -> str:
     """Return the first line that is not blank, reading no further; empty if there is none."""
-    return next((line for line in read_lines(path) if line.strip()), "")
+    return next((line for _, line in filled_lines(path)), "")
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:

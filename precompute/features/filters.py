@@ -109,10 +109,16 @@ def rejected_clips(*tables: "pa.Table") -> "pa.Table":
 
 def check_rejects(rejected: "pa.Table", corpora: Corpora, config: Config, *, of: int) -> None:
     """Raise a `LockstepError` if too many of the clips, or all, are rejected; of: count of clips."""
+    import pyarrow.compute as pc
+
     reasons, share = counted(rejected["reason"]), config.shapes.max_reject_fraction
     if len(rejected) < of and len(rejected) <= share * of:
         return
-    problem = "; ".join(f"{count} {reason} ({_examples(rejected, reason)})" for reason, count in reasons.items())
+    problems = list[str]()
+    for reason, count in reasons.items():
+        ids = strings(rejected.filter(pc.equal(rejected["reason"], reason))["id"].slice(0, _EXAMPLES))
+        problems.append(f"{count} {reason} ({', '.join(ids)}{', ...' * (count > _EXAMPLES)})")
+    problem = "; ".join(problems)
     if MISSING_AUDIO in reasons:
         problem += _files_instead(rejected, corpora.roots)
     if len(rejected) == of:
@@ -122,15 +128,11 @@ def check_rejects(rejected: "pa.Table", corpora: Corpora, config: Config, *, of:
     raise LockstepError(corpora.name, found=problem, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
 
 
-def _of_reason(rejected: "pa.Table", reason: str, count: int) -> "pa.Table":
-    import pyarrow.compute as pc
-
-    return rejected.filter(pc.equal(rejected["reason"], reason)).slice(0, count)
-
-
 def _files_instead(rejected: "pa.Table", roots: Mapping[str, Path]) -> str:
     """The first missing file, and what its folder holds; empty if it should be in an archive."""
-    (row,) = rows_of(_of_reason(rejected, MISSING_AUDIO, 1))
+    import pyarrow.compute as pc
+
+    (row,) = rows_of(rejected.filter(pc.equal(rejected["reason"], MISSING_AUDIO)).slice(0, 1))
     if row.clip.archive[0]:
         return ""
     root, source = roots[row.clip.corpus], PurePath(row.clip.source)
@@ -140,8 +142,3 @@ def _files_instead(rejected: "pa.Table", roots: Mapping[str, Path]) -> str:
         f"{alike[0]} is (case differs)" if alike else described_files(root, dict.fromkeys((str(source.parent), ".")))
     )
     return f"; {row.clip.source} is not there, but {there}"
-
-
-def _examples(rejected: "pa.Table", reason: str) -> str:
-    ids = strings(_of_reason(rejected, reason, _EXAMPLES + 1)["id"])
-    return ", ".join(ids[:_EXAMPLES]) + ", ..." * (len(ids) > _EXAMPLES)

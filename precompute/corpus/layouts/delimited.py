@@ -16,7 +16,6 @@ from xtts.precompute.corpus.layouts.text_columns import (
     METADATA_FILE,
     TABLE_SUFFIXES,
     layout_of,
-    table_of,
 )
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.cache.clip_index import Clip
@@ -41,8 +40,7 @@ class Piper:
 
     def matches(self, data: Path) -> bool:
         """Whether `layout_of` takes the list for Piper's."""
-        path = table_of(data)
-        return path is not None and layout_of(path) == self.name
+        return layout_of(data) == self.name
 
     def read(self, data: Path) -> Iterator[Clip]:
         """Yield the clips in the order of their lines."""

@@ -53,18 +53,17 @@ class _Utterance(NamedTuple):
 
 
 def _utterances(data: Path) -> list[_Utterance]:
-    recordings = [_recording(location, *_split(line)) for location, line in filled_lines(data / _AUDIO)]
+    recordings = list[_Utterance]()
+    for location, line in filled_lines(data / _AUDIO):
+        name, file = _split(line)
+        if file.endswith("|"):
+            expected, fix = "the path of an audio file", "run it once, and write the path of what it makes"
+            raise LockstepError(location, found=f"a command {file[:60]!r}", expected=expected, fix=fix)
+        recordings.append(_Utterance(name, location, file))
     if not (data / _SEGMENTS).exists():
         return recordings
     files = {recording.id: recording.file for recording in recordings}
     return [_cut(location, *_split(line), files) for location, line in filled_lines(data / _SEGMENTS)]
-
-
-def _recording(location: str, name: str, file: str) -> _Utterance:
-    if file.endswith("|"):
-        fix = "run it once, and write the path of what it makes"
-        raise LockstepError(location, found=f"a command {file[:60]!r}", expected="the path of an audio file", fix=fix)
-    return _Utterance(name, location, file)
 
 
 def _cut(location: str, utterance: str, line: str, files: Mapping[str, str]) -> _Utterance:

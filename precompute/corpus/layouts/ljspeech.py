@@ -17,7 +17,7 @@ from xtts.precompute.corpus.corpus_files import (
     without_suffix,
 )
 from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, layout_of, sampled_lines, table_of, usual_width
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, layout_of, sampled_lines, usual_width
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -33,8 +33,7 @@ class LJSpeech:
 
     def matches(self, data: Path) -> bool:
         """Whether `layout_of` takes the list for LJSpeech's."""
-        path = table_of(data)
-        return path is not None and layout_of(path) == self.name
+        return layout_of(data) == self.name
 
     def read(self, data: Path) -> Iterator[Clip]:
         """Yield the clips in the order of their lines; their audio is in the first of `_FOLDERS` that has any."""

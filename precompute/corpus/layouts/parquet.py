@@ -15,7 +15,6 @@ from xtts.precompute.archives.parquet_files import (
     SUFFIX,
     BrokenParquet,
     audio_leaf,
-    member_of,
     open_parquet,
     row_values,
     rows_with_audio,
@@ -171,22 +170,17 @@ def _text(value: object) -> str:
 
 
 def _clip(row: _Row, root: Path, ids: Mapping[str, str], column: str) -> Clip:
-    values, source = row.values, f"{row.file}/{member_of(row.position, column)}"
+    values, source = row.values, f"{row.file}/{row.position}" + (f":{column}" if column else "")
     if not row.embedded and values.get("path"):
         source = source_of(root, values["path"], (os.path.dirname(row.file), ""), row.location)
+    if (clip_id := values.get("id")) is None:
+        name = values.get("file")
+        clip_id = ids[without_suffix(name)] if name else f"{Path(row.file).stem}-{row.position}"
     return checked_clip(
-        _clip_id(row, ids), values.get("normalised") or values.get("text", ""), source, location=row.location,
+        clip_id, values.get("normalised") or values.get("text", ""), source, location=row.location,
         speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
         language=values.get("language", ""),
     )  # fmt: skip
-
-
-def _clip_id(row: _Row, ids: Mapping[str, str]) -> str:
-    """Return the row's own id, else one from its file name, else one from its position."""
-    if "id" in row.values:
-        return row.values["id"]
-    file = row.values.get("file")
-    return ids[without_suffix(file)] if file else f"{Path(row.file).stem}-{row.position}"
 
 
 def find_columns(location: str, schema: "pa.Schema", named: Mapping[str, str]) -> Columns:

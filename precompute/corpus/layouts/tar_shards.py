@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.archives.tar_files import (
     COMPRESSED,
+    SUFFIX,
     TarMember,
-    is_tar,
     may_hold_tars,
     read_member,
     tar_members,
@@ -34,7 +34,7 @@ class WebDataset:
 
     def matches(self, data: Path) -> bool:
         """Whether it is a tar file, or a folder with some and without NeMo's manifest."""
-        return is_tar(data.name) if data.is_file() else may_hold_tars(data) and not _manifests(data)
+        return data.name.lower().endswith(SUFFIX) if data.is_file() else may_hold_tars(data) and not _manifests(data)
 
     def read(self, data: Path) -> Iterator[Clip]:
         """Yield the clips in the order of the tar files' names and of their members.
@@ -87,7 +87,7 @@ def _tars(data: Path) -> list[str]:
     if packed:
         expected, fix = "an unpacked corpus, or tar files that are not compressed", f"unpack it: tar -xf {packed[0]}"
         raise LockstepError(str(folder_of(data) / packed[0]), found="compressed", expected=expected, fix=fix)
-    return [name for name in names if is_tar(name)]
+    return [name for name in names if name.lower().endswith(SUFFIX)]
 
 
 def _manifests(data: Path) -> list[str]:

@@ -45,7 +45,7 @@ def table_of(data: Path) -> Path | None:
     return data / METADATA_FILE if (data / METADATA_FILE).exists() else None
 
 
-def layout_of(path: Path) -> str:
+def layout_of(data: Path) -> str:
     """Return the layout of lines with `|` between their columns: `ljspeech` or `piper`; empty for others.
 
     The first `_SAMPLED_LINES` decide:
@@ -65,6 +65,8 @@ def layout_of(path: Path) -> str:
     Raises a `LockstepError` for three columns that could be either, with the first such line and both readings, and for
     columns that do not hold what LJSpeech has there.
     """
+    if (path := table_of(data)) is None:
+        return ""
     lines = sampled_lines(path)
     header = {KIND_OF.get(value.lower()) for _, values in lines[:1] for value in values}
     if (lines and len(lines[0][1]) == 1) or (header & {"text", "normalised"} and header & {"file", "id"}):
