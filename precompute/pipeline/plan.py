@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -130,11 +131,6 @@ class Plan:
         names = [self.columns.speakers[i] for i in np.unique(self.columns.speaker[shard.clips])]
         return {name: self.speaker_ids[name] for name in names if name}
 
-    def bytes_of(self, shard: ShardPlan, config: Config) -> int:
-        """Estimated size of a shard."""
-        frames = int(self.columns.frames[shard.clips].sum(dtype=np.int64))
-        return stored_bytes(len(shard.clips), frames, self.shapes[shard.id.bucket], config)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PreviousPlan:
@@ -151,9 +147,17 @@ def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | No
     kept = np.flatnonzero(columns.kept).astype(np.uint32)
     shapes = _shapes(columns.tokens[kept], columns.frames[kept], config, previous)
     pinned = previous.shard_counts if previous and previous.shapes == shapes else {}
-    groups = _Groups(columns, shapes)
-    of_clip = groups.of_clips(kept, _held_out(columns, kept, config.split.validation_fraction))
-    counts = groups.shard_counts(kept, of_clip, config, pinned)
+    names = sorted(columns.corpora)
+    groups: list[_Group] = [
+        (split, bucket, name) for split in SPLITS for bucket in range(len(shapes)) for name in names
+    ]
+    held = _held_out(columns, kept, config.split.validation_fraction)
+    buckets = fitting_buckets(shapes, columns.tokens[kept], columns.frames[kept])
+    assert not (buckets < 0).any()  # the shapes were chosen or checked for these very clips
+    ranks = np.array([names.index(name) for name in columns.corpora], np.uint32)
+    indices = (held.astype(np.int64), buckets, ranks[columns.corpus[kept]])  # SPLITS: train, validation
+    of_clip = np.ravel_multi_index(indices, (len(SPLITS), len(shapes), len(names))).astype(np.uint32)
+    counts = _shard_counts(groups, of_clip, columns.frames[kept], shapes, config, pinned)
     shards = _divide(columns, groups, kept, of_clip, counts)
     return Plan(shapes=shapes, speakers=_speakers(columns, kept, previous), shards=shards, columns=columns)
 
@@ -183,51 +187,33 @@ def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
     return held
 
 
-class _Groups:
-    """All (split, bucket, corpus), in the order of the plan's shards."""
-
-    def __init__(self, columns: PlanColumns, shapes: list[BucketShape]) -> None:
-        self._columns, self._shapes = columns, shapes
-        self._names = sorted(columns.corpora)
-        self.all: list[_Group] = [
-            (split, bucket, name) for split in SPLITS for bucket in range(len(shapes)) for name in self._names
-        ]
-
-    def of_clips(self, kept: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """uint32[kept]: position of each clip's group in `all`."""
-        columns = self._columns
-        buckets = fitting_buckets(self._shapes, columns.tokens[kept], columns.frames[kept])
-        assert not (buckets < 0).any()  # the shapes were chosen or checked for these very clips
-        ranks = np.array([self._names.index(name) for name in columns.corpora], np.uint32)
-        indices = (held.astype(np.int64), buckets, ranks[columns.corpus[kept]])  # SPLITS: train, validation
-        return np.ravel_multi_index(indices, (len(SPLITS), len(self._shapes), len(self._names))).astype(np.uint32)
-
-    def shard_counts(
-        self, kept: np.ndarray, of_clip: np.ndarray, config: Config, pinned: Mapping[_Group, int]
-    ) -> np.ndarray:
-        """int64[groups]: count of shards of each group."""
-        clips = np.bincount(of_clip, minlength=len(self.all)).tolist()
-        frames = np.bincount(of_clip, self._columns.frames[kept], len(self.all)).astype(np.int64).tolist()
-        sizes = [
-            stored_bytes(count, total, self._shapes[group[1]], config)
-            for group, count, total in zip(self.all, clips, frames, strict=True)
-        ]
-        corpus_bytes = Counter[str]()
-        for (_, _, name), size in zip(self.all, sizes, strict=True):
-            corpus_bytes[name] += size
-        most = config.shards.shard_mb * 2**20  # less if the last shards would leave workers without work
-        targets = {
-            name: min(most, max(_SMALLEST_TARGET_BYTES, size / _ENOUGH_SHARDS)) for name, size in corpus_bytes.items()
-        }
-        counts = [
-            _shard_count(size, targets[group[2]], pinned.get(group))
-            for group, size in zip(self.all, sizes, strict=True)
-        ]
-        return np.array(counts, np.int64)
+def _shard_counts(
+    groups: list[_Group], of_clip: np.ndarray, lengths: np.ndarray, shapes: list[BucketShape], config: Config,
+    pinned: Mapping[_Group, int],
+) -> np.ndarray:  # fmt: skip
+    """int64[groups]: count of shards of each group; of_clip: uint32[kept], the group of each clip."""
+    clips = np.bincount(of_clip, minlength=len(groups)).tolist()
+    frames = np.bincount(of_clip, lengths, len(groups)).astype(np.int64).tolist()
+    sizes = [
+        stored_bytes(count, total, shapes[group[1]], config)
+        for group, count, total in zip(groups, clips, frames, strict=True)
+    ]
+    corpus_bytes = Counter[str]()
+    for (_, _, name), size in zip(groups, sizes, strict=True):
+        corpus_bytes[name] += size
+    most = config.shards.shard_mb * 2**20  # less if the last shards would leave workers without work
+    targets = {
+        name: min(most, max(_SMALLEST_TARGET_BYTES, size / _ENOUGH_SHARDS)) for name, size in corpus_bytes.items()
+    }
+    counts = list[int]()
+    for group, size in zip(groups, sizes, strict=True):
+        count, before = max(1, round(size / targets[group[2]])), pinned.get(group)
+        counts.append(before if before and before <= 2 * count and count <= 2 * before else count)
+    return np.array(counts, np.int64)
 
 
 def _divide(
-    columns: PlanColumns, groups: _Groups, kept: np.ndarray, of_clip: np.ndarray, counts: np.ndarray
+    columns: PlanColumns, groups: list[_Group], kept: np.ndarray, of_clip: np.ndarray, counts: np.ndarray
 ) -> list[ShardPlan]:
     """The shards with clips, in order, and in each its clips in the order of their digests."""
     firsts = np.concatenate([[0], np.cumsum(counts)])  # of each group, its first shard among all
@@ -241,7 +227,7 @@ def _divide(
     plans = []
     for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(shard)], strict=True):
         group = int(np.searchsorted(firsts, shard[start], "right")) - 1
-        split, bucket, corpus = groups.all[group]
+        split, bucket, corpus = groups[group]
         shard_id = ShardId(split, bucket, int(shard[start]) - int(firsts[group]), corpus)
         plans.append(ShardPlan(id=shard_id, shards=int(counts[group]), clips=clips[start:end]))
     return plans
@@ -275,8 +261,3 @@ def stored_bytes(clips: int, frames: int, shape: BucketShape, config: Config) ->
     item += CropAudio.frame_bytes(profile.hop_samples) if config.audio.crop_frames else 0
     stored = clips * shape.frames if config.shapes.pad_to_fixed_length else frames
     return stored * item + clips * (shape.tokens + _RECORD_OVERHEAD_BYTES)
-
-
-def _shard_count(size: int, target: float, pinned: int | None) -> int:
-    count = max(1, round(size / target))
-    return pinned if pinned and pinned <= 2 * count and count <= 2 * pinned else count

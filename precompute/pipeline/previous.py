@@ -12,7 +12,7 @@ import numpy as np
 from xtts.precompute.features.cached_mels import STORED_COLUMNS, StoredClips
 from xtts.precompute.features.tables import pack
 from xtts.precompute.pipeline.plan import PreviousPlan, ShardPlan
-from xtts.precompute.pipeline.staging import file_sha256, shard_settings, size_of
+from xtts.precompute.pipeline.staging import shard_settings, size_of
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import (
@@ -25,6 +25,7 @@ from xtts.shared.cache.cache_spec import (
     without_digest,
 )
 from xtts.shared.cache.clip_index import QUALITIES, ShardId, index_schema, readable_index, with_column
+from xtts.shared.cache.quick_check import file_sha256
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
@@ -78,11 +79,6 @@ class PreviousCache:
         self.row_of_clip = rows.fill_null(-1).to_numpy().astype(np.int64)
         self.unchanged = np.zeros(len(self.row_of_clip), np.uint8)
 
-    def rows_between(self, start: int, end: int) -> tuple[np.ndarray, bytes]:
-        """Return offsets from `start` of the clips in [start, end) with rows, and these rows, packed."""
-        offsets = np.flatnonzero(self.row_of_clip[start:end] >= 0)
-        return offsets, pack(self.rows.take(self.row_of_clip[start:end][offsets]))
-
     def has_texts(self, clips: "pa.Table", main_language: str) -> "pa.Array[Any]":
         """bool[N]: whether the cache has the text of each clip, in the same language."""
         import pyarrow as pa
@@ -114,24 +110,22 @@ class PreviousCache:
     def reusable(self, shard: ShardPlan, speakers: Mapping[str, int], settings: str) -> Shard | None:
         """The shard with just these clips, unchanged, in this order and with these settings; else None."""
         finished, rows = self.shards.get(shard.file), self.row_of_clip[shard.clips]
-        if finished is None or self._clips_in_shard[shard.id] != len(rows) or (rows < 0).any():
+        spec = self.spec
+        if not finished or not spec or self._clips_in_shard[shard.id] != len(rows) or (rows < 0).any():
             return None
         table = self.rows.select([*_SHARD, "position"]).take(rows)
         shards = set(zip(*table.select(_SHARD).to_pydict().values(), strict=True))
         positions = table["position"].to_numpy()
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
         unchanged = (self.unchanged[shard.clips] & SAME_CLIP).all()
-        same = shards == {shard.id} and in_order and unchanged
-        return finished if same and self._settings_of(shard.id.bucket, speakers) == settings else None
-
-    def _settings_of(self, bucket: int, speakers: Mapping[str, int]) -> str:
-        """`shard_settings` of a shard of a bucket whose clips have these speakers."""
-        assert self.spec is not None
-        ids = {name: i for i, name in enumerate(self.spec.speakers) if name in speakers}
-        return shard_settings(
-            self.spec.features, self.spec.buckets[bucket], ids, tokenizer=self.spec.tokenizer_sha256,
-            feature_version=self.spec.feature_version, mel_check=self.spec.mel_check, index_only=self.spec.names_audio,
+        if not (shards == {shard.id} and in_order and unchanged):
+            return None
+        ids = {name: i for i, name in enumerate(spec.speakers) if name in speakers}
+        before = shard_settings(
+            spec.features, spec.buckets[shard.id.bucket], ids, tokenizer=spec.tokenizer_sha256,
+            feature_version=spec.feature_version, mel_check=spec.mel_check, index_only=spec.names_audio,
         )  # fmt: skip
+        return finished if before == settings else None
 
     def rows_of(self, shard: ShardPlan, clips: "pa.Table") -> "pa.Table":
         """The index rows of a reused shard: as written, with today's paths, times and notes."""

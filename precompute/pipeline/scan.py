@@ -71,18 +71,9 @@ class Scanner:
     """Whether it has the same text settings and tokenizer."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScanTask:
-    """Successive clips of the table."""
-
-    start: int
-    """Row of the first clip."""
-    clips: bytes
-    """A packed table."""
-    offsets: np.ndarray
-    """int64: clips that the previous cache has, as offsets from `start`."""
-    rows: bytes
-    """Their rows in it: a packed table."""
+_Task = tuple[int, bytes, np.ndarray, bytes]
+"""(row of the first clip in the table, the clips as a packed table, offsets of those that the previous cache has, their
+rows in it as a packed table)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,25 +90,22 @@ class ScanResult:
     letters: list[LetterCounts]
 
 
-def scan(scanner: Scanner, task: ScanTask) -> ScanResult:
+def scan(scanner: Scanner, task: _Task) -> ScanResult:
     """Find the audio and tokens of a task's clips, or take them from the previous cache; reject clips (in a worker)."""
-    recipe, table = scanner.recipe, unpack(task.clips)
+    start, packed, offsets, packed_rows = task
+    recipe, table = scanner.recipe, unpack(packed)
     clips = list(clips_of(table))
     for corpus in sorted({clip.corpus for clip in clips}):
         check_visible(recipe.roots[corpus])
-    previous = dict(zip(task.offsets.tolist(), rows_of(unpack(task.rows)), strict=True))
+    previous = dict(zip(offsets.tolist(), rows_of(unpack(packed_rows)), strict=True))
     rows = [_scan_clip(scanner, clip, previous.get(offset)) for offset, clip in enumerate(clips)]
-    letters = letters_of(rows, recipe.language)
+    letters = letters_of(rows, recipe.config.text.language)
     rows = [
         _filtered(row, previous.get(offset) if scanner.same_audio else None, recipe) for offset, row in enumerate(rows)
     ]
-    return ScanResult(
-        start=task.start,
-        columns=pack(table_of(rows).drop_columns(table.column_names)),
-        previous=task.start + task.offsets,
-        unchanged=np.array([_unchanged(rows[offset], before) for offset, before in previous.items()], np.uint8),
-        letters=letters,
-    )
+    unchanged = np.array([_unchanged(rows[offset], before) for offset, before in previous.items()], np.uint8)
+    columns = pack(table_of(rows).drop_columns(table.column_names))
+    return ScanResult(start=start, columns=columns, previous=start + offsets, unchanged=unchanged, letters=letters)
 
 
 def _scan_clip(scanner: Scanner, clip: Clip, previous: IndexRow | None) -> IndexRow:
@@ -231,12 +219,13 @@ def scan_clips(
     return scanned, [counts[code] for code in sorted(counts)]
 
 
-def _tasks(clips: "pa.Table", previous: PreviousCache) -> Iterator[ScanTask]:
+def _tasks(clips: "pa.Table", previous: PreviousCache) -> Iterator[_Task]:
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         chunk = clips.slice(start, size)
-        offsets, rows = previous.rows_between(start, start + len(chunk))
-        yield ScanTask(start=start, clips=pack(chunk), offsets=offsets, rows=rows)
+        rows = previous.row_of_clip[start : start + len(chunk)]
+        offsets = np.flatnonzero(rows >= 0)
+        yield start, pack(chunk), offsets, pack(previous.rows.take(rows[offsets]))
 
 
 def _check_missing(clips: "pa.Table", recipe: RecordRecipe) -> None:

@@ -16,7 +16,7 @@ from xtts.precompute.features.clip_features import crop_audio, mel_sums, read_me
 from xtts.precompute.features.index_only import audio_name
 from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import pack, unpack
-from xtts.precompute.pipeline.plan import Plan, ShardPlan
+from xtts.precompute.pipeline.plan import Plan, ShardPlan, stored_bytes
 from xtts.precompute.pipeline.previous import PreviousCache
 from xtts.precompute.pipeline.staging import Finished, StagingArea, rows_beside, shard_settings, write_rows
 from xtts.precompute.workers.engine import Progress, TaskEngine
@@ -49,27 +49,19 @@ class MissingShard:
     """Those of its clips whose mels the previous cache holds."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ShardTask:
-    """Write a shard."""
-
-    shard: MissingShard
-    path: Path
-    """Path beside which to write, each attempt under a name of its own."""
-    rows: bytes
-    """Rows of its clips in order, from the scan: a packed table."""
-    sync: bool
-    """Sync what is written: nobody else can if workers are on other machines."""
+_Task = tuple[MissingShard, Path, bytes, bool]
+"""(shard, path beside which each attempt writes under a name of its own, rows of its clips from the scan as a packed
+table, whether to sync what is written: nobody else can if workers are on other machines)."""
 
 
-def write_shard(recipe: RecordRecipe, task: ShardTask) -> Path:
+def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
     """Write the records of a shard, then its rows (runs in a worker); return the file.
 
-    Clip by clip, so that memory does not grow with the shard. Raises `LockstepError` if there is no folder of
-    `task.path`.
+    Clip by clip, so that memory does not grow with the shard. Raises `LockstepError` if the path has no folder.
     """
-    path, digest, records, rows, bytes_with_mels = attempt_path(task.path), hashlib.sha256(), 0, list[IndexRow](), 0
-    clips, shard, stored = rows_of(unpack(task.rows)), task.shard, task.shard.stored.by_position()
+    shard, beside, packed, sync = task
+    path, digest, records, rows, bytes_with_mels = attempt_path(beside), hashlib.sha256(), 0, list[IndexRow](), 0
+    clips, stored = rows_of(unpack(packed)), shard.stored.by_position()
     if len(stored) < len(clips) and not recipe.index_only:
         check_mel(recipe)
     mels = StoredMels(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
@@ -100,9 +92,9 @@ def write_shard(recipe: RecordRecipe, task: ShardTask) -> Path:
         file=with_digest(shard.plan.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
         bytes_with_mels=bytes_with_mels or size,
     )  # fmt: skip
-    finished = Finished(shard=written, settings=shard.settings, clips=hashlib.sha256(task.rows).hexdigest())
+    finished = Finished(shard=written, settings=shard.settings, clips=hashlib.sha256(packed).hexdigest())
     write_rows(path, finished, rows)
-    for file in (path, rows_beside(path)) if task.sync else ():
+    for file in (path, rows_beside(path)) if sync else ():
         atomic_files.sync_file(file)
     return path
 
@@ -143,15 +135,11 @@ def _record(
     tokens = np.zeros(padded_tokens, np.int64)
     tokens[: row.token_length] = np.frombuffer(row.tokens, "<u2")
     return Record(
-        clip_id=row.clip.id,
-        tokens=tokens,
-        mel=padded,
-        token_length=row.token_length,
-        mel_length=len(mel),
+        clip_id=row.clip.id, tokens=tokens, mel=padded, token_length=row.token_length, mel_length=len(mel),
         speaker=shard.speakers.get(row.clip.speaker, 0),
-        language=recipe.language_id(row.clip.language),
+        language=recipe.tokenizer.languages.index(row.clip.language or recipe.config.text.language),
         crop=crop,
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,16 +187,12 @@ def write_missing(
     """
     frames = {shard.plan.file: plan.columns.frames[shard.plan.clips] for shard in missing}
     seconds = {file: recipe.profile.seconds(int(lengths.sum())) for file, lengths in frames.items()}
-    sizes = {shard.plan.file: plan.bytes_of(shard.plan, recipe.config) for shard in missing}
+    shapes = {shard.plan.file: shard.shape for shard in missing}
+    sizes = {f: stored_bytes(len(own), int(own.sum()), shapes[f], recipe.config) for f, own in frames.items()}
     check_free_space(staging.cache, sum(sizes.values()))
     progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
     tasks = (
-        ShardTask(
-            shard=shard,
-            path=staging.unfinished(shard.plan.file),
-            rows=pack(clips.take(shard.plan.clips)),
-            sync=pool.spans_machines,
-        )
+        (shard, staging.unfinished(shard.plan.file), pack(clips.take(shard.plan.clips)), pool.spans_machines)
         for shard in sorted(missing, key=lambda shard: (-sizes[shard.plan.file], shard.plan.file))
     )
     written = dict[str, Shard]()
