@@ -100,22 +100,10 @@ def main() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Preview: print what would be built and why, and write nothing.")
 def build(
-    data: tuple[str, ...],
-    layout: str | None,
-    columns: str | None,
-    cache: str,
-    config: tuple[str, ...],
-    assignments: tuple[str, ...],
-    flags: dict[str, object],
-    workers: int,
-    engine: str,
-    ray_address: str | None,
-    lexicon: str | None,
-    limit: int | None,
-    fresh: bool,
-    index_only: bool,
-    dry_run: bool,
-) -> None:
+    data: tuple[str, ...], layout: str | None, columns: str | None, cache: str, config: tuple[str, ...],
+    assignments: tuple[str, ...], flags: dict[str, object], workers: int, engine: str, ray_address: str | None,
+    lexicon: str | None, limit: int | None, fresh: bool, index_only: bool, dry_run: bool,
+) -> None:  # fmt: skip
     """Build the cache of a corpus, or bring it up to date.
 
     The cache is what xtts-train reads. Run it again after a change or a crash: it does what is left to do.
@@ -172,17 +160,9 @@ def build(
 @_engine_option
 @_ray_address_option
 def verify(
-    cache: str,
-    against: tuple[str, ...],
-    deep: int | None,
-    repair: bool,
-    layout: str | None,
-    columns: str | None,
-    as_json: bool,
-    workers: int,
-    engine: str,
-    ray_address: str | None,
-) -> None:
+    cache: str, against: tuple[str, ...], deep: int | None, repair: bool, layout: str | None, columns: str | None,
+    as_json: bool, workers: int, engine: str, ray_address: str | None,
+) -> None:  # fmt: skip
     """Check a cache: every checksum, shape and count.
 
     Exit code 0: sound, 1: damaged, 2: the check could not run.

@@ -16,21 +16,11 @@ from xtts.shared.system.machine import usable_cores
 
 
 def build_cache(
-    data: Data,
-    cache: str | PathLike[str],
-    *,
-    config: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
-    settings: Mapping[str, object] | None = None,
-    workers: int | None = None,
-    limit: int | None = None,
-    fresh: bool = False,
-    index_only: bool = False,
-    layout: str | None = None,
-    columns: str | None = None,
-    engine: str = "local",
-    ray_address: str | None = None,
-    progress: Progress | None = None,
-) -> BuildReport:
+    data: Data, cache: str | PathLike[str], *, config: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    settings: Mapping[str, object] | None = None, workers: int | None = None, limit: int | None = None,
+    fresh: bool = False, index_only: bool = False, layout: str | None = None, columns: str | None = None,
+    engine: str = "local", ray_address: str | None = None, progress: Progress | None = None,
+) -> BuildReport:  # fmt: skip
     """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
 
     The work is done by processes that are spawned: a script has to call this below `if __name__ == "__main__":`, or
@@ -69,17 +59,10 @@ def build_cache(
 
 
 def verify_cache(
-    cache: str | PathLike[str],
-    *,
-    against: Data | None = None,
-    deep: int | None = None,
-    repair: bool = False,
-    workers: int | None = None,
-    layout: str | None = None,
-    columns: str | None = None,
-    engine: str = "local",
+    cache: str | PathLike[str], *, against: Data | None = None, deep: int | None = None, repair: bool = False,
+    workers: int | None = None, layout: str | None = None, columns: str | None = None, engine: str = "local",
     ray_address: str | None = None,
-) -> list[CacheFinding]:
+) -> list[CacheFinding]:  # fmt: skip
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
     Args:

@@ -77,7 +77,7 @@ class Grammar:
         start = "<short>" if seconds < _SHORT_SECONDS else "<sentence>"
         nearest, smallest = "", float("inf")
         for _ in range(_DRAWS):
-            text = _Expansion(rng, rng.choice(self.subjects)).expand(start)
+            text = _expanded(start, rng, rng.choice(self.subjects))
             text = _AFTER_A_STOP.sub(lambda match: match[0].upper(), _SPACES.sub("", text))
             distance = abs(self.expected_seconds(text) - seconds)
             if distance < smallest:
@@ -107,32 +107,23 @@ def _read_rules(text: str) -> Rules:
     return {name: re.split(r";\s+", body.replace("\n", " ").strip()) for name, body in rules}
 
 
-class _Expansion:
-    """The random expansion of a rule to a sentence; alternatives used before in it are mostly avoided."""
+def _expanded(start: str, rng: random.Random, rules: Rules) -> str:
+    """Replace every reference by a random alternative, to the end; those used before in it are mostly avoided."""
+    used = set[str]()
 
-    def __init__(self, rng: random.Random, rules: Rules) -> None:
-        self.rng = rng
-        self.rules = rules
-        self.used: set[str] = set()
-
-    def expand(self, text: str) -> str:
-        """Replace every reference in `text` by a random alternative."""
-        return _REFERENCE.sub(self._reference, text)
-
-    def _reference(self, match: "re.Match[str]") -> str:
+    def alternative(match: "re.Match[str]") -> str:
         name, form, optional = match.groups()
-        if optional and self.rng.random() < 0.5:
+        if optional and rng.random() < 0.5:
             return ""
-        return self.expand(self._alternative(name).split("/")[int(form or 1) - 1])
-
-    def _alternative(self, name: str) -> str:
-        alternative = self.rng.choice(self.rules[name])
+        chosen = rng.choice(rules[name])
         for _ in range(5):
-            if alternative in self.used:
-                alternative = self.rng.choice(self.rules[name])
-        if "/" in alternative or "<" not in alternative:
-            self.used.add(alternative)
-        return alternative
+            if chosen in used:
+                chosen = rng.choice(rules[name])
+        if "/" in chosen or "<" not in chosen:
+            used.add(chosen)
+        return _REFERENCE.sub(alternative, chosen.split("/")[int(form or 1) - 1])
+
+    return _REFERENCE.sub(alternative, start)
 
 
 def _new_sentence(grammar: Grammar, rng: random.Random, seen: set[str]) -> SampleSentence:

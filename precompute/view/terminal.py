@@ -110,9 +110,10 @@ def build_summary(report: "BuildReport", cache: str) -> str:
         shards = f"{report.written_shards} shards written, {report.kept_shards} kept"
     else:
         shards = f"nothing to do, {report.kept_shards} shards kept"
-    peak = report.peak_bytes
+    peak, total = report.peak_bytes, sum(shard.bytes for shard in spec.shards())
     memory = f"memory at most {peak / 2**20:.0f} MiB" if peak else "memory not known"
-    return "\n".join([*lines, f"{cache}: {_size(spec)}, {shards}, {report.wall_seconds:.1f} s, {memory}"])
+    size = f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
+    return "\n".join([*lines, f"{cache}: {size}, {shards}, {report.wall_seconds:.1f} s, {memory}"])
 
 
 def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
@@ -124,11 +125,6 @@ def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
         cells = [f"{position:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards]
         rows.append([*cells, f"{padding_efficiency[position]:.1%}"])
     return _table(rows)
-
-
-def _size(spec: CacheSpec) -> str:
-    total = sum(shard.bytes for shard in spec.shards())
-    return f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
 
 
 def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Sequence[CorpusLine]) -> str:
