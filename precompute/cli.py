@@ -14,27 +14,17 @@ _FOLDER = click.Path(path_type=Path)
 
 
 _cache_option = click.option(
-    "--cache",
-    metavar="DIR|URL",
-    is_flag=False,
-    flag_value=DEFAULT_CACHE,
-    default=DEFAULT_CACHE,
-    show_default=True,
+    "--cache", metavar="DIR|URL", is_flag=False, flag_value=DEFAULT_CACHE, default=DEFAULT_CACHE, show_default=True,
     help="Cache: a folder, or a URL in an object store such as s3://BUCKET/FOLDER.",
-)
+)  # fmt: skip
 _workers_option = click.option(
-    "--workers",
-    type=click.IntRange(0),
-    default=usable_cores,
+    "--workers", type=click.IntRange(0), default=usable_cores,
     help="Number of worker processes; 0 works in this process, for a debugger.  [default: one per core]",
-)
+)  # fmt: skip
 _engine_option = click.option(
-    "--engine",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-    show_default=True,
+    "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
     help="Where workers run: processes of this machine, or a Ray cluster.",
-)
+)  # fmt: skip
 _ray_address_option = click.option(
     "--ray-address",
     metavar="ADDRESS",

@@ -83,13 +83,6 @@ def read_config_file(name: str) -> Layer:
     return source, tree
 
 
-def _model_fields(size: object, source: str) -> Tree:
-    if size not in MODEL_SIZES:
-        raise LockstepError(source, found=f"model.size {size!r}", expected="one of " + ", ".join(MODEL_SIZES))
-    fields: Tree = read_config_file(str(size))[1]["model"]
-    return fields
-
-
 def _assignment(text: str) -> Layer:
     key, equals, value = text.partition("=")
     section, _, field = key.strip().rpartition(".")
@@ -135,7 +128,10 @@ def _merge(layers: Sequence[Layer]) -> Tree:
         for section, values in sections.items():
             target = merged.setdefault(section, {})
             if section == "model" and "size" in values:
-                target.update(_model_fields(values["size"], source))
+                if values["size"] not in MODEL_SIZES:
+                    expected = "one of " + ", ".join(MODEL_SIZES)
+                    raise LockstepError(source, found=f"model.size {values['size']!r}", expected=expected)
+                target.update(read_config_file(values["size"])[1]["model"])
             if section == "training" and "steps" in values and not epochs_asked:
                 target.pop("epochs", None)
             for field, value in values.items():  # a section in a section is merged key by key, too
@@ -164,18 +160,11 @@ def _explain(error: ValidationError, layers: list[Layer]) -> LockstepError:
 
 
 def load_config(
-    name: str,
-    *,
-    overlays: Iterable[str] = (),
-    flags: Mapping[str, object] | None = None,
+    name: str, *, overlays: Iterable[str] = (), flags: Mapping[str, object] | None = None,
     assignments: Iterable[str] = (),
-) -> Config:
+) -> Config:  # fmt: skip
     """Resolve a configuration: file, then overlay files, then flags (`section.key` to value), then `--set`."""
-    layers = [
-        ("the default size", {"model": {"size": "tiny"}}),
-        read_config_file(name),
-        *map(read_config_file, overlays),
-    ]
+    layers = [("the default size", {"model": {"size": "tiny"}}), *map(read_config_file, (name, *overlays))]
     for key, value in (flags or {}).items():
         section, _, field = key.rpartition(".")
         layers.append((f"flag for {key}", {section: {field: value}}))

@@ -12,13 +12,9 @@ Features = Mapping[str, Mapping[str, object]]
 FILTERS = "data.filters"
 """The section that decides which clips are in a cache. Training need not agree with it."""
 _KINDS: dict[str, type[ConfigSection]] = {
-    "audio": AudioConfig,
-    "text": TextConfig,
-    "shapes": ShapesConfig,
-    "shards": ShardsConfig,
-    "split": SplitConfig,
+    "audio": AudioConfig, "text": TextConfig, "shapes": ShapesConfig, "shards": ShardsConfig, "split": SplitConfig,
     FILTERS: FilterConfig,
-}
+}  # fmt: skip
 
 
 def check_features(features: Features) -> None:

@@ -100,8 +100,8 @@ def clip_ids(paths: Iterable[str]) -> dict[str, str]:
     unique = {path: PurePosixPath(path) for path in paths}
     uses = Counter(path.name for path in unique.values())
     return {
-        name: path.name if uses[path.name] == 1 else "_".join(part for part in path.parts if part != "/")
-        for name, path in unique.items()
+        given: path.name if uses[path.name] == 1 else "_".join(name for name in path.parts if name != "/")
+        for given, path in unique.items()
     }
 
 

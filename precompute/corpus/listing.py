@@ -128,7 +128,9 @@ def _with_folders_as_speakers(clips: "pa.Table", data: Path) -> tuple["pa.Table"
     import pyarrow.compute as pc
 
     folders = pc.replace_substring_regex(clips["source"], "(^|/)[^/]*$", "").combine_chunks().dictionary_encode()
-    speakers = [_speaker_of(PurePosixPath(nfc(folder))) for folder in folders.dictionary.to_pylist()]
+    paths = (PurePosixPath(nfc(folder)) for folder in folders.dictionary.to_pylist())
+    relative = (() if path.is_absolute() else path.parts for path in paths)
+    speakers = [next((name for name in names if not _NO_SPEAKER.fullmatch(name)), "") for names in relative]
     names = sorted(set(speakers))
     if pc.any(pc.not_equal(clips["speaker"], "")).as_py() or len(names) < 2 or not names[0]:
         return clips, []
@@ -150,12 +152,6 @@ def _unlisted_recordings(clips: "pa.Table", root: Path) -> list[str]:
     unlisted = sorted({path for path in paths if nfc(without_suffix(path)) not in listed})
     shown = ", ".join(unlisted[:3]) + ", ..." * (len(unlisted) > 3)
     return [f"{root}: {len(unlisted):,} recordings are not in the list ({shown})"] if unlisted else []
-
-
-def _speaker_of(folder: PurePosixPath) -> str:
-    """Return the first name in a relative path that may be a speaker's; empty if there is none."""
-    names = [] if folder.is_absolute() else folder.parts
-    return next((name for name in names if not _NO_SPEAKER.fullmatch(name)), "")
 
 
 def _in_words(clip: Clip, language: str) -> Clip:

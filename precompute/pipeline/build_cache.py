@@ -115,20 +115,13 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
             if left:
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
-        spec=spec,
-        rejected=counted(rejected["reason"]),
-        letters=work.letters,
-        unnormalised=int((~clips["normalised"].to_numpy()).sum()),
-        speakers=counted(clips["speaker"]),
-        languages=counted(clips["language"]),
-        low_rates=_low_rates(clips, recipe.profile.sample_rate),
-        padding_efficiency=padding_efficiency,
-        kept_shards=len(finished) - len(written),
-        written_shards=len(written),
-        changed=changed,
-        wall_seconds=time.monotonic() - started,
+        spec=spec, rejected=counted(rejected["reason"]), letters=work.letters,
+        unnormalised=int((~clips["normalised"].to_numpy()).sum()), speakers=counted(clips["speaker"]),
+        languages=counted(clips["language"]), low_rates=_low_rates(clips, recipe.profile.sample_rate),
+        padding_efficiency=padding_efficiency, kept_shards=len(finished) - len(written), written_shards=len(written),
+        changed=changed, wall_seconds=time.monotonic() - started,
         peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=pool.workers),
-    )
+    )  # fmt: skip
 
 
 def explain_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> None:

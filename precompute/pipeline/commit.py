@@ -48,29 +48,16 @@ def describe(
     tokenizer_sha256, index_sha256 = recipe.tokenizer.sha256, file_sha256(index)
     roots = {name: str(root.resolve()) for name, root in sorted(recipe.roots.items())}
     return CacheSpec(
-        format_version=FORMAT_VERSION,
-        fingerprint=digest_of(features),
-        features=features,
-        profile=asdict(profile),
-        mel_dtype=config.shards.mel_dtype,
-        mel_channels=profile.mel_channels,
-        fixed_length=config.shapes.pad_to_fixed_length,
-        vocabulary=recipe.tokenizer.size,
-        tokenizer_sha256=tokenizer_sha256,
-        index_sha256=index_sha256,
-        index_rows=statistics.clips + statistics.rejected,
-        index_file=with_digest(INDEX_FILE, index_sha256),
-        tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256),
-        speakers=plan.speakers,
-        languages=list(recipe.tokenizer.languages),
-        weights=dict(weights),
-        audio_folders=roots if recipe.index_only else {},
-        buckets=_buckets(plan, finished),
-        statistics=statistics,
-        feature_version=FEATURE_VERSION,
-        versions=installed_versions(),
-        mel_check=recipe.mel_check,
-    )
+        format_version=FORMAT_VERSION, fingerprint=digest_of(features), features=features, profile=asdict(profile),
+        mel_dtype=config.shards.mel_dtype, mel_channels=profile.mel_channels,
+        fixed_length=config.shapes.pad_to_fixed_length, vocabulary=recipe.tokenizer.size,
+        tokenizer_sha256=tokenizer_sha256, index_sha256=index_sha256,
+        index_rows=statistics.clips + statistics.rejected, index_file=with_digest(INDEX_FILE, index_sha256),
+        tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256), speakers=plan.speakers,
+        languages=list(recipe.tokenizer.languages), weights=dict(weights),
+        audio_folders=roots if recipe.index_only else {}, buckets=_buckets(plan, finished), statistics=statistics,
+        feature_version=FEATURE_VERSION, versions=installed_versions(), mel_check=recipe.mel_check,
+    )  # fmt: skip
 
 
 def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:

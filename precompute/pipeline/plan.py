@@ -148,9 +148,7 @@ def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | No
     shapes = _shapes(columns.tokens[kept], columns.frames[kept], config, previous)
     pinned = previous.shard_counts if previous and previous.shapes == shapes else {}
     names = sorted(columns.corpora)
-    groups: list[_Group] = [
-        (split, bucket, name) for split in SPLITS for bucket in range(len(shapes)) for name in names
-    ]
+    groups: list[_Group] = list(product(SPLITS, range(len(shapes)), names))
     held = _held_out(columns, kept, config.split.validation_fraction)
     buckets = fitting_buckets(shapes, columns.tokens[kept], columns.frames[kept])
     assert not (buckets < 0).any()  # the shapes were chosen or checked for these very clips
@@ -159,7 +157,9 @@ def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | No
     of_clip = np.ravel_multi_index(indices, (len(SPLITS), len(shapes), len(names))).astype(np.uint32)
     counts = _shard_counts(groups, of_clip, columns.frames[kept], shapes, config, pinned)
     shards = _divide(columns, groups, kept, of_clip, counts)
-    return Plan(shapes=shapes, speakers=_speakers(columns, kept, previous), shards=shards, columns=columns)
+    speakers = previous.speakers if previous else []  # they keep their positions, which are their ids
+    named = {columns.speakers[i] for i in np.unique(columns.speaker[kept])} - {"", *speakers}
+    return Plan(shapes=shapes, speakers=[*speakers, *sorted(named)], shards=shards, columns=columns)
 
 
 def _held_out(columns: PlanColumns, kept: np.ndarray, fraction: float) -> np.ndarray:
@@ -245,13 +245,6 @@ def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: Pr
         frames, [s.frames for s in previous.shapes]
     )
     return best if loss > _TOLERATED_LOSS else previous.shapes
-
-
-def _speakers(columns: PlanColumns, kept: np.ndarray, previous: PreviousPlan | None) -> list[str]:
-    """Named speakers; their positions are their ids, so previous ones keep theirs and new ones follow."""
-    before = previous.speakers if previous else []
-    named = {columns.speakers[i] for i in np.unique(columns.speaker[kept])}
-    return [*before, *sorted(named - {"", *before})]
 
 
 def stored_bytes(clips: int, frames: int, shape: BucketShape, config: Config) -> int:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -166,7 +167,9 @@ def open_previous(cache: Path, exclude: Collection[str] = ()) -> PreviousCache:
         return previous
     try:
         spec = previous.spec = load_spec(cache)
-        previous.tokenizer = _read_tokenizer(cache / spec.tokenizer_file, spec.tokenizer_sha256)
+        with suppress(LockstepError):
+            tokenizer = load_tokenizer(cache / spec.tokenizer_file)
+            previous.tokenizer = tokenizer if tokenizer.sha256 == spec.tokenizer_sha256 else None
         index = cache / spec.index_file
         if file_sha256(index) != spec.index_sha256:
             raise LockstepError(str(index), found="other content than when it was written", exit_code=1)
@@ -179,14 +182,6 @@ def open_previous(cache: Path, exclude: Collection[str] = ()) -> PreviousCache:
     sound = [shard for shard in spec.shards() if size_of(cache / shard.file) == shard.bytes]
     previous.shards = {without_digest(shard.file): shard for shard in sound if shard.file not in exclude}
     return previous
-
-
-def _read_tokenizer(path: Path, sha256: str) -> Tokenizer | None:
-    try:
-        tokenizer = load_tokenizer(path)
-    except LockstepError:
-        return None
-    return tokenizer if tokenizer.sha256 == sha256 else None
 
 
 def languages_of(table: "pa.Table", main_language: str) -> "pa.ChunkedArray[Any]":

@@ -213,7 +213,11 @@ def scan_clips(
         progress.advance(len(columns[result.start]), 0.0)
     for _, letters in sorted(counts.items()):
         check_letters(letters, config.text.max_unknown_share, kind=config.text.tokenizer)
-    scanned = _joined(clips, [columns[start] for start in sorted(columns)])
+    import pyarrow as pa
+
+    others = pa.concat_tables([columns[start] for start in sorted(columns)]).combine_chunks()
+    names = {name: (clips if name in clips.column_names else others)[name] for name in index_schema().names}
+    scanned = pa.table(names, index_schema())  # type: ignore[arg-type]
     if pool.spans_machines:
         _check_missing(scanned, recipe)
     return scanned, [counts[code] for code in sorted(counts)]
@@ -237,12 +241,3 @@ def _check_missing(clips: "pa.Table", recipe: RecordRecipe) -> None:
             fix = "mount the corpus on every machine at the same path, and run the same command again"
             problem = "not seen from another machine"
             raise LockstepError(str(recipe.path(clip)), found=problem, fix=fix, exit_code=1)
-
-
-def _joined(clips: "pa.Table", scanned: list["pa.Table"]) -> "pa.Table":
-    """Join the columns of the clips and of the scan, in the order of an index."""
-    import pyarrow as pa
-
-    other = pa.concat_tables(scanned).combine_chunks()
-    columns = {name: (clips if name in clips.column_names else other)[name] for name in index_schema().names}
-    return pa.table(columns, index_schema())  # type: ignore[arg-type]

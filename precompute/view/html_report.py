@@ -96,7 +96,9 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data
     stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
     quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
     suspects = [(outliers[0].row, [outlier.text for outlier in outliers]) for outliers in quality.worst(WORST_SHOWN)]
-    drawn = [(row, list[str]()) for row in drawn_clips(kept, seed=seed)]
+    by_id = sorted(kept, key=lambda row: row.clip.id)
+    positions = sorted(random.Random(seed).sample(range(len(by_id)), min(CLIPS_SHOWN, len(by_id))))
+    drawn = [(by_id[position], list[str]()) for position in positions]
     cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["sha256"] = lambda text: _base64(hashlib.sha256(text.encode()).digest())
@@ -193,12 +195,6 @@ def rejected_rows(rows: Iterable[IndexRow]) -> list[tuple[str, list[IndexRow]]]:
 def note_counts(kept: Iterable[IndexRow]) -> list[tuple[str, int]]:
     """Return the notes on clips with their counts, the most frequent first."""
     return Counter(note for row in kept for note in notes_of(row).split("; ") if note).most_common()
-
-
-def drawn_clips(kept: Sequence[IndexRow], *, seed: int) -> list[IndexRow]:
-    """Draw a few clips by the seed; return them in the order of their ids."""
-    drawn = random.Random(seed).sample(sorted(kept, key=lambda row: row.clip.id), min(CLIPS_SHOWN, len(kept)))
-    return sorted(drawn, key=lambda row: row.clip.id)
 
 
 def clip_cards(

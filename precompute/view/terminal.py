@@ -68,18 +68,14 @@ class Display(Progress):
         is_due = self._done == self._clips or time.monotonic() - self._reported > _PLAIN_SECONDS
         if self._progress.disable and is_due:
             self._reported = time.monotonic()
-            self.say(f"{self._stage}: {self._done}/{self._clips} clips, {self._speed()}{self._left()}")
+            remaining, wall = self._clips - self._done, time.monotonic() - self._started
+            left = f", {remaining * wall / self._done:.0f} s left" if remaining and self._done else ""
+            self.say(f"{self._stage}: {self._done}/{self._clips} clips, {self._speed()}{left}")
 
     def _speed(self) -> str:
         wall = max(1e-6, time.monotonic() - self._started)
         real_time = f", {self._seconds / wall:.0f}x real time" if self._seconds else ""
         return f"{self._done / wall:.0f} clips/s{real_time}"
-
-    def _left(self) -> str:
-        remaining = self._clips - self._done
-        if not (remaining and self._done):
-            return ""
-        return f", {remaining * (time.monotonic() - self._started) / self._done:.0f} s left"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

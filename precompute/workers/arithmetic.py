@@ -4,6 +4,7 @@ numpy reads the environment when it is imported, so it has to be set before. `pr
 the effect.
 """
 
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,19 +18,12 @@ _PROCESSOR = Path("/proc/cpuinfo")
 
 
 def worker_environment() -> dict[str, str]:
-    """Return the variables to set for a worker, with the kernels only if the processor is known to run them."""
-    kernels = [_KERNELS] if _has_avx2() else []
-    return dict([*((name, "1") for name in _ONE_THREAD), *kernels])
-
-
-def _has_avx2() -> bool:
-    """Whether this is an x86 processor with AVX2 and FMA; False if the system does not tell."""
-    try:
+    """Return the variables to set for a worker, with the kernels only on an x86 that is known to have AVX2 and FMA."""
+    lines = list[str]()
+    with suppress(OSError):
         lines = _PROCESSOR.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return False
     flags = next((line.split() for line in lines if line.startswith("flags")), [])
-    return {"avx2", "fma"} <= set(flags)
+    return dict([*((name, "1") for name in _ONE_THREAD), *([_KERNELS] if {"avx2", "fma"} <= {*flags} else [])])
 
 
 def installed_versions() -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
 from xtts.shared.cache.clip_index import KEPT, UNKNOWN, IndexRow, kept_rows, readable_index
-from xtts.shared.text.letter_counts import LetterCounts, count_letters
+from xtts.shared.text.letter_counts import LetterCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,9 +37,13 @@ class CorpusStats:
 
 
 def letters_of(rows: Iterable[IndexRow], language: str) -> list[LetterCounts]:
-    """Count the letters of each language; `language` is that of clips without their own."""
-    encoded = ((row.clip, row.left_out) for row in rows if row.token_length != UNKNOWN)
-    return count_letters(((clip.id, clip.text, clip.language, left_out) for clip, left_out in encoded), language)
+    """Count the letters of each language, sorted by code; `language` is that of clips without their own."""
+    counts = dict[str, LetterCounts]()
+    for row in rows:
+        if row.token_length != UNKNOWN:
+            code = row.clip.language or language
+            counts.setdefault(code, LetterCounts(code)).add(row.clip.id, row.clip.text, row.left_out)
+    return [counts[code] for code in sorted(counts)]
 
 
 def read_lengths(index: Path) -> "pa.Table":

@@ -118,20 +118,6 @@ class LetterCounts:
             )  # fmt: skip
 
 
-def count_letters(texts: Iterable[tuple[str, str, str, str]], language: str) -> list[LetterCounts]:
-    """Count the characters of each language, sorted by code; `language` is that of texts without their own.
-
-    texts: (clip id, text, its language or "", characters left out) of every clip.
-    """
-    counts = dict[str, LetterCounts]()
-    for clip_id, text, code, left_out in texts:
-        code = code or language
-        if code not in counts:
-            counts[code] = LetterCounts(code)
-        counts[code].add(clip_id, text, left_out)
-    return [counts[code] for code in sorted(counts)]
-
-
 def letter_lines(languages: Iterable[LetterCounts]) -> list[str]:
     """Return lines to print: one for each character that users should look at."""
     lines = list[str]()
@@ -162,16 +148,13 @@ def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "charac
         scripts[script_of(letter.character)] += letter.count
     named = ", ".join(letter.shown for letter in lost[:_NAMED]) + (", ..." if len(lost) > _NAMED else "")
     script = script_name(max(scripts, key=lambda script: (scripts[script], script)))
+    reason = "would be spelled by espeak-ng" if kind == "phonemes" else "are not in the symbol table"
+    if counts.language == "en" and counts.folded.total() > counts.left_out.total():
+        reason = "are not English and would lose their accents"
     raise LockstepError(
-        "text.language", found=f"{counts.lost_share:.2%} of the letters {_reason(counts, kind)} ({script}: {named})",
+        "text.language", found=f"{counts.lost_share:.2%} of the letters {reason} ({script}: {named})",
         expected=f"at most {max_share:.2%} with text.language={counts.language}", fix=_fix(counts, kind), exit_code=1,
     )  # fmt: skip
-
-
-def _reason(counts: LetterCounts, kind: str) -> str:
-    if counts.language == "en" and counts.folded.total() > counts.left_out.total():
-        return "are not English and would lose their accents"
-    return "would be spelled by espeak-ng" if kind == "phonemes" else "are not in the symbol table"
 
 
 def _check_script(counts: LetterCounts) -> None:

@@ -103,13 +103,10 @@ class Tokenizer:
     def to_json(self) -> dict[str, object]:
         """Return the fields of `tokenizer.json`."""
         return {
-            "kind": self.kind,
-            "add_blank": self.add_blank,
-            "languages": list(self.languages),
-            "symbols": list(self.symbols),
-            "merges": [list(pair) for pair in self.merges],
+            "kind": self.kind, "add_blank": self.add_blank, "languages": list(self.languages),
+            "symbols": list(self.symbols), "merges": [list(pair) for pair in self.merges],
             **({"lexicon": dict(self.lexicon)} if self.lexicon else {}),
-        }
+        }  # fmt: skip
 
     def to_bytes(self) -> bytes:
         """Return the content of `tokenizer.json`."""
@@ -140,13 +137,9 @@ def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
 
 
 def learn_tokenizer(
-    kind: str,
-    texts: Mapping[str, Iterable[str]],
-    *,
-    add_blank: bool,
-    vocabulary: int = 512,
+    kind: str, texts: Mapping[str, Iterable[str]], *, add_blank: bool, vocabulary: int = 512,
     previous: Tokenizer | None = None,
-) -> Tokenizer:
+) -> Tokenizer:  # fmt: skip
     """Return a tokenizer for texts in several languages: English has a fixed alphabet, others that of their texts.
 
     The order of the texts does not matter.

@@ -3,7 +3,7 @@
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.letter_counts import LetterCounts, check_letters, count_letters
+from xtts.shared.text.letter_counts import LetterCounts, check_letters
 from xtts.shared.text.tokenizer import learn_tokenizer
 
 ENGLISH = "the quick brown fox jumps over the lazy dog "
@@ -77,10 +77,14 @@ def test_letters_that_espeak_would_spell_are_refused():
 
 def test_merged_counts_do_not_depend_on_the_order():
     clips = [("b", "Ünïcode a", "ï"), ("a", "ünd so x", "x"), ("c", "plain", ""), ("d", "ï", "ï")]
-    texts = [(clip, text, "de", unknown) for clip, text, unknown in clips]
-    (expected,), merged = count_letters(texts, "de"), LetterCounts("de")
-    for start in (2, 0):
-        (counts,) = count_letters(texts[start : start + 2], "de")
-        merged.merge(counts)
-    assert merged == expected == count_letters(texts[::-1], "de")[0]
+
+    def count(*some):
+        counts = LetterCounts("de")
+        for clip in some:
+            counts.add(*clip)
+        return counts
+
+    merged = count(*clips[2:])
+    merged.merge(count(*clips[:2]))
+    assert merged == count(*clips) == count(*clips[::-1])
     assert merged.examples["ï"] == "b"
