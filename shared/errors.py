@@ -1,11 +1,13 @@
 """`LockstepError`, the one error a user sees: where, what was found, what was expected, what to do."""
 
+import importlib
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from io import TextIOWrapper
+from types import ModuleType
 
 import click
 
@@ -48,6 +50,14 @@ def build_command(
     """
     option = " --fresh" if fresh else ""
     return f"run xtts-precompute build{option} --cache {shlex.quote(str(cache))} --data {corpus} --config {config}"
+
+
+def import_extra(module: str, extra: str, where: str, found: str) -> ModuleType:
+    """Import a library of an extra; raises `LockstepError` with the command that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise LockstepError(where, found=found, fix=f"pip install 'lockstep-tts[{extra}]'") from None
 
 
 def warn(line: str) -> None:

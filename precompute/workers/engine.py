@@ -76,10 +76,7 @@ def call(packed: bytes, task: object) -> Any:  # noqa: ANN401 - of any packed fu
     return _unpacked(packed)(task)
 
 
-@lru_cache(maxsize=1)
-def _unpacked(packed: bytes) -> Callable[..., Any]:
-    function: Callable[..., Any] = pickle.loads(packed)
-    return function
+_unpacked: Callable[[bytes], Callable[..., Any]] = lru_cache(maxsize=1)(pickle.loads)
 
 
 class ThisProcess(TaskEngine):

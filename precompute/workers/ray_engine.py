@@ -1,6 +1,5 @@
 """The `TaskEngine` on a Ray cluster. It starts tasks of one CPU; Ray handles retries and lost machines."""
 
-import importlib
 import os
 import pickle
 import signal
@@ -15,7 +14,7 @@ from typing import Any, cast
 from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
 from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, TaskEngine, call, load_extractor, pack
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.system.machine import keep_freed_memory
 
 _ANSWER_SECONDS = 3.0
@@ -113,7 +112,9 @@ class RayEngine(TaskEngine):
     def _connect(self) -> None:
         if self._ray is not None:
             return
-        ray = _import_ray()
+        for name, value in _QUIET.items():
+            os.environ.setdefault(name, value)
+        ray = import_extra("ray", "ray", "--engine ray", "ray is not installed")
         environment = {"env_vars": worker_environment()}
         self._is_own = not ray.is_initialized()
         if self._is_own:
@@ -122,16 +123,6 @@ class RayEngine(TaskEngine):
         self._remote = ray.remote(num_cpus=1, runtime_env=environment)(_run_packed)
         if not self._cpus_now():
             raise self._failed("no machine with a CPU")
-
-
-def _import_ray() -> ModuleType:
-    for name, value in _QUIET.items():
-        os.environ.setdefault(name, value)
-    try:
-        return importlib.import_module("ray")
-    except ImportError:
-        fix = "pip install 'lockstep-tts[ray]'"
-        raise LockstepError("--engine ray", found="ray is not installed", fix=fix) from None
 
 
 def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import import_extra
 from xtts.shared.text.readings import TONES
 from xtts.shared.text.scripts import JOINERS
 
@@ -67,10 +67,4 @@ def _engine(**model: object) -> "Tokenizer":
 
 
 def _library() -> ModuleType:
-    try:
-        import tokenizers
-    except ImportError:
-        fix = "pip install 'lockstep-tts[bpe]'"
-        raise LockstepError("text.tokenizer", found="bpe without Hugging Face tokenizers", fix=fix) from None
-    module: ModuleType = tokenizers
-    return module
+    return import_extra("tokenizers", "bpe", "text.tokenizer", "bpe without Hugging Face tokenizers")

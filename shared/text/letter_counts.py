@@ -139,7 +139,12 @@ def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "charac
 
     counts: of all clips in one language. max_share, kind: `text.max_unknown_share` and `text.tokenizer`.
     """
-    _check_script(counts)
+    script, language = main_script(counts.letters), find_language(counts.language)
+    if script and language.scripts and script not in language.scripts:
+        raise LockstepError(
+            "text.language", found=f"{language.name} ({language.code}), but most letters are {script_name(script)}",
+            expected=" or ".join(map(script_name, language.scripts)), fix=_OTHER_LANGUAGE, exit_code=1,
+        )  # fmt: skip
     if counts.lost_share <= max_share:
         return
     lost = counts.lost_letters()
@@ -154,16 +159,6 @@ def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "charac
     raise LockstepError(
         "text.language", found=f"{counts.lost_share:.2%} of the letters {reason} ({script}: {named})",
         expected=f"at most {max_share:.2%} with text.language={counts.language}", fix=_fix(counts, kind), exit_code=1,
-    )  # fmt: skip
-
-
-def _check_script(counts: LetterCounts) -> None:
-    script, language = main_script(counts.letters), find_language(counts.language)
-    if not script or not language.scripts or script in language.scripts:
-        return
-    raise LockstepError(
-        "text.language", found=f"{language.name} ({language.code}), but most letters are {script_name(script)}",
-        expected=" or ".join(map(script_name, language.scripts)), fix=_OTHER_LANGUAGE, exit_code=1,
     )  # fmt: skip
 
 

@@ -161,7 +161,7 @@ def _is_skipped(sign: str, language: str) -> bool:
 def can_phonemise(language: str) -> bool:
     """Whether espeak-ng is installed and has a voice for the language."""
     try:
-        _library().use(_voice(language))
+        _speaking(_voice(language))
     except LockstepError:
         return False
     return True
@@ -257,10 +257,9 @@ def _clauses(text: str, voice: str, mode: int) -> list[tuple[str, str]]:
     start = ctypes.addressof(buffer)
     pointer, spoken, ends = ctypes.c_void_p(start), list[str](), list[int]()
     with _ALONE:
-        library = _library()
-        library.use(voice)
+        library = _speaking(voice)
         while pointer.value:
-            answer = library.phonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
+            answer = library.espeak_TextToPhonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
             spoken.append((answer or b"").decode(errors="replace"))
             # The pointer is behind the first character of the next clause.
             ends.append(len(data) if not pointer.value else _previous_character(data, pointer.value - start))
@@ -275,31 +274,24 @@ def _previous_character(data: bytes, offset: int) -> int:
     return offset
 
 
-class _Espeak:
-    """Loaded espeak-ng; phonemes, unlike its sound, do not depend on what was spoken before."""
-
-    def __init__(self, library: ctypes.CDLL) -> None:
-        self._library, self._voice = library, ""
-        self.phonemes = library.espeak_TextToPhonemes
-        self.phonemes.restype = ctypes.c_char_p
-        self.phonemes.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int]
-
-    def use(self, voice: str) -> None:
-        """Select a voice, unless it is selected already."""
-        if voice != self._voice:
-            if self._library.espeak_SetVoiceByName(voice.encode()) != 0:
-                fix = "--set text.tokenizer=characters, where the language has letters"
-                raise LockstepError("text.language", found=f"espeak-ng has no voice {voice}", fix=fix)
-            self._voice = voice
-
-
 @lru_cache
-def _library() -> _Espeak:
-    """Load espeak-ng, once per process."""
+def _library() -> ctypes.CDLL:
+    """Load espeak-ng, once per process; phonemes, unlike its sound, do not depend on what was spoken before."""
     fix = "pip install 'lockstep-tts[phonemes]'"
     library = load_espeak(fix)
     initialise_espeak(library, fix)
-    return _Espeak(library)
+    library.espeak_TextToPhonemes.restype = ctypes.c_char_p
+    library.espeak_TextToPhonemes.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int]
+    return library
+
+
+@lru_cache(maxsize=1)
+def _speaking(voice: str) -> ctypes.CDLL:
+    """Return espeak-ng with a voice, which is selected unless it was the last."""
+    if _library().espeak_SetVoiceByName(voice.encode()) != 0:
+        fix = "--set text.tokenizer=characters, where the language has letters"
+        raise LockstepError("text.language", found=f"espeak-ng has no voice {voice}", fix=fix)
+    return _library()
 
 
 def load_espeak(fix: str) -> ctypes.CDLL:

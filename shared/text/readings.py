@@ -10,7 +10,7 @@ import re
 from contextlib import redirect_stdout
 from types import ModuleType
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import import_extra
 
 _JAPANESE = re.compile("[\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff0-9]+")
 TONES = "¹²³⁴⁵"
@@ -29,14 +29,8 @@ def kana_reading(text: str) -> str:
 
 
 def _open_jtalk() -> ModuleType:
-    try:
-        with redirect_stdout(io.StringIO()):  # it recommends another extra
-            import pyopenjtalk  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        fix = "pip install 'lockstep-tts[japanese]'"
-        raise LockstepError("text.language", found="Japanese without pyopenjtalk-plus", fix=fix) from None
-    module: ModuleType = pyopenjtalk
-    return module
+    with redirect_stdout(io.StringIO()):  # it recommends another extra
+        return import_extra("pyopenjtalk", "japanese", "text.language", "Japanese without pyopenjtalk-plus")
 
 
 def pinyin(text: str) -> str:
@@ -51,10 +45,6 @@ def pinyin(text: str) -> str:
 
 
 def _syllables(characters: str) -> str:
-    try:
-        from pypinyin import Style, lazy_pinyin
-    except ImportError:
-        fix = "pip install 'lockstep-tts[mandarin]'"
-        raise LockstepError("text.language", found="Mandarin without pypinyin", fix=fix) from None
-    syllables = lazy_pinyin(characters, style=Style.TONE3, neutral_tone_with_five=True, v_to_u=True)
+    library = import_extra("pypinyin", "mandarin", "text.language", "Mandarin without pypinyin")
+    syllables = library.lazy_pinyin(characters, style=library.Style.TONE3, neutral_tone_with_five=True, v_to_u=True)
     return " ".join(s[0] if _CHINESE.match(s) else s.translate(_TO_TONE) for s in syllables)
