@@ -59,13 +59,10 @@ def main() -> None:
 
 @main.command()
 @click.option(
-    "--data",
-    metavar="[NAME=]PATH",
-    required=True,
-    multiple=True,
+    "--data", metavar="[NAME=]PATH", required=True, multiple=True,
     help="Corpus: a folder of recordings with their texts (LJSpeech, Piper, VCTK, ...), or a file that lists clips. "
     "Several corpora: repeat it, or give a YAML file that lists them.",
-)
+)  # fmt: skip
 @_layout_option
 @_columns_option
 @_cache_option
@@ -74,16 +71,13 @@ def main() -> None:
 @_engine_option
 @_ray_address_option
 @click.option(
-    "--lexicon",
-    metavar="FILE",
+    "--lexicon", metavar="FILE",
     help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling (text.lexicon).",
-)
+)  # fmt: skip
 @click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
+    "--limit", type=click.IntRange(1), metavar="N",
     help="Number of clips for a trial: the first of each corpus, in equal shares.  [default: all]",
-)
+)  # fmt: skip
 @click.option("--fresh", is_flag=True, help="Full rebuild: keep nothing of an earlier cache.")
 @click.option(
     "--index-only", is_flag=True, help="Cache without mels, for small disks: training computes them from 16-bit wavs."
@@ -129,19 +123,13 @@ def build(
 @main.command()
 @_cache_option
 @click.option(
-    "--against",
-    metavar="DATA",
-    multiple=True,
+    "--against", metavar="DATA", multiple=True,
     help="Corpus to compare the cache with, as --data of build: finds changed, added and removed clips.",
-)
+)  # fmt: skip
 @click.option(
-    "--deep",
-    callback=_clips,
-    is_flag=False,
-    flag_value="100",
-    metavar="[N|all]",
+    "--deep", callback=_clips, is_flag=False, flag_value="100", metavar="[N|all]",
     help="Number of clips whose mels are computed again, or all (100 without a value); needs --against.",
-)
+)  # fmt: skip
 @click.option("--repair", is_flag=True, help="Repair: write the broken files again, from the corpus of --against.")
 @_layout_option
 @_columns_option
@@ -219,11 +207,9 @@ def inspect(cache: str, clip_id: str | None, out: Path) -> None:
 @click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="File of the page.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the clips that are shown.")
 @click.option(
-    "--data",
-    metavar="[NAME=]PATH",
-    multiple=True,
+    "--data", metavar="[NAME=]PATH", multiple=True,
     help="Corpus, as --data of build: its recordings are heard beside what the mels keep of them.",
-)
+)  # fmt: skip
 def report(cache: str, out: Path, seed: int, data: tuple[str, ...]) -> None:
     """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips, a search."""
     with report_errors():

@@ -87,27 +87,21 @@ def _check_all(
     check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
     pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
     tasks = [(i, *pair, rows_of_shard.get(pair[1].file, [])) for i, pair in enumerate(pairs)]
-    for _, shard_findings in sorted(_run(check, tasks, threads, ray_address), key=lambda result: result[0]):
-        findings += shard_findings
-    return findings
+    if ray_address is None:  # threads are enough: hashing lets them all run
+        with ThreadPoolExecutor(max(1, threads)) as pool:
+            results = list(pool.map(check, tasks))
+    else:
+        with open_engine(threads, ray_address) as engine:
+            results = sorted(engine.run(check, tasks), key=lambda result: result[0])
+    return findings + [finding for _, own in results for finding in own]
 
 
 _Task = tuple[int, Bucket, Shard, list[IndexRow]]
-_Result = tuple[int, list[CacheFinding]]
 
 
-def _run(
-    check: Callable[[_Task], _Result], tasks: list[_Task], threads: int, ray_address: str | None
-) -> Iterator[_Result]:
-    if ray_address is None:  # threads are enough: hashing lets them all run
-        with ThreadPoolExecutor(max(1, threads)) as pool:
-            yield from pool.map(check, tasks)
-    else:
-        with open_engine(threads, ray_address) as engine:
-            yield from engine.run(check, tasks)
-
-
-def _check_task(cache: Path, spec: CacheSpec, every_digest: bool, borrowed: _Borrow, task: _Task) -> _Result:
+def _check_task(
+    cache: Path, spec: CacheSpec, every_digest: bool, borrowed: _Borrow, task: _Task
+) -> tuple[int, list[CacheFinding]]:
     i, bucket, shard, rows = task
     check_visible(cache)
     with borrowed(shard):

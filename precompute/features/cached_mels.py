@@ -5,6 +5,7 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,14 +15,11 @@ from xtts.shared.cache.records import FRAME_BYTES, CorruptRecord, Record, parse_
 from xtts.shared.errors import LockstepError, repair_command
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredMel:
-    """A mel of the previous cache."""
+class StoredMel(NamedTuple):
+    """A mel of the previous cache, at the position of its record in the file of its shard."""
 
     path: Path
-    """File of its shard."""
     position: int
-    """Position of its record in the shard."""
     audio_sha256: str
     sums: tuple[float, float]
     """Sum of the mel, and of its squares."""
@@ -46,7 +44,7 @@ class StoredClips:
         """Position in the task to the mel."""
         rows = zip(*unpack(self.rows).to_pydict().values(), strict=True)
         return {
-            position: StoredMel(path=self.files[ShardId(*row[:4])], position=row[4], audio_sha256=row[5], sums=row[6:])
+            position: StoredMel(self.files[ShardId(*row[:4])], row[4], row[5], row[6:])
             for position, row in zip(self.positions.tolist(), rows, strict=True)
         }
 

@@ -40,12 +40,9 @@ def write_tables(target: Path | IO[bytes], tables: Iterable["pa.Table"]) -> None
     import pyarrow.parquet as pq
 
     with pq.ParquetWriter(
-        target,
-        index_schema(),
-        compression="zstd",
+        target, index_schema(), compression="zstd", write_statistics=_REPEATED,
         use_dictionary=_REPEATED,  # type: ignore[arg-type]
-        write_statistics=_REPEATED,
-    ) as writer:
+    ) as writer:  # fmt: skip
         for table in tables:
             if len(table):  # in one piece: chunks of rows must not show in the bytes
                 writer.write_table(table.replace_schema_metadata(None).combine_chunks(), _GROUP_ROWS)

@@ -138,9 +138,8 @@ class PreviousCache:
     def mel_files(self, features: Features) -> dict[ShardId, Path]:
         """The shards whose mels decoding the audio again would give; none for a cache without mels."""
         spec = self.spec
-        if spec is None or spec.names_audio or spec.mel_dtype != features["shards"]["mel_dtype"]:
-            return {}
-        if not self.has_settings(features, "audio"):
+        has_mels = spec is not None and not spec.names_audio and spec.mel_dtype == features["shards"]["mel_dtype"]
+        if not (has_mels and self.has_settings(features, "audio")):
             return {}
         return {shard_id_of(file): (self.folder / shard.file).absolute() for file, shard in self.shards.items()}
 

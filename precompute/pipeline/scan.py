@@ -1,7 +1,7 @@
 """Scan: find the audio and tokens of every clip, or take them from the previous cache, and reject clips."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -60,60 +60,40 @@ _ENOUGH_TASKS = 512
 """Tasks that keep all workers busy to the end."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scanner:
-    """Arguments of all tasks of a scan."""
-
-    recipe: RecordRecipe
-    same_audio: bool
-    """Whether the previous cache has the same audio settings, so that its rows tell of the audio."""
-    same_text: bool
-    """Whether it has the same text settings and tokenizer."""
-
-
 _Task = tuple[int, bytes, np.ndarray, bytes]
 """(row of the first clip in the table, the clips as a packed table, offsets of those that the previous cache has, their
 rows in it as a packed table)."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScanResult:
-    """The rows of a task's clips."""
-
-    start: int
-    columns: bytes
-    """A packed table: the columns of an index without those of the clips."""
-    previous: np.ndarray
-    """int64: rows of the clips that the previous cache has, in the table of all clips."""
-    unchanged: np.ndarray
-    """uint8: flags such as `SAME_AUDIO` of each of these."""
-    letters: list[LetterCounts]
+_Result = tuple[int, bytes, np.ndarray, np.ndarray, list[LetterCounts]]
+"""(row of the first clip, the columns of an index without those of the clips as a packed table, rows in the table of all
+clips of those that the previous cache has, flags such as `SAME_AUDIO` of each of these, letters)."""
 
 
-def scan(scanner: Scanner, task: _Task) -> ScanResult:
-    """Find the audio and tokens of a task's clips, or take them from the previous cache; reject clips (in a worker)."""
+def scan(recipe: RecordRecipe, same_audio: bool, same_text: bool, task: _Task) -> _Result:
+    """Find the audio and tokens of a task's clips, or take them from the previous cache; reject clips (in a worker).
+
+    same_audio, same_text: whether that cache has the same audio settings, and text settings and tokenizer.
+    """
     start, packed, offsets, packed_rows = task
-    recipe, table = scanner.recipe, unpack(packed)
+    table, before = unpack(packed), dict(zip(offsets.tolist(), rows_of(unpack(packed_rows)), strict=True))
     clips = list(clips_of(table))
     for corpus in sorted({clip.corpus for clip in clips}):
         check_visible(recipe.roots[corpus])
-    previous = dict(zip(offsets.tolist(), rows_of(unpack(packed_rows)), strict=True))
-    rows = [_scan_clip(scanner, clip, previous.get(offset)) for offset, clip in enumerate(clips)]
+    heard, read = before if same_audio else {}, before if same_text else {}
+    rows = [_scan_clip(clip, recipe, heard.get(offset), read.get(offset)) for offset, clip in enumerate(clips)]
     letters = letters_of(rows, recipe.config.text.language)
-    rows = [
-        _filtered(row, previous.get(offset) if scanner.same_audio else None, recipe) for offset, row in enumerate(rows)
-    ]
-    unchanged = np.array([_unchanged(rows[offset], before) for offset, before in previous.items()], np.uint8)
-    columns = pack(table_of(rows).drop_columns(table.column_names))
-    return ScanResult(start=start, columns=columns, previous=start + offsets, unchanged=unchanged, letters=letters)
+    rows = [_filtered(row, heard.get(offset), recipe) for offset, row in enumerate(rows)]
+    unchanged = np.array([_unchanged(rows[offset], row) for offset, row in before.items()], np.uint8)
+    return start, pack(table_of(rows).drop_columns(table.column_names)), start + offsets, unchanged, letters
 
 
-def _scan_clip(scanner: Scanner, clip: Clip, previous: IndexRow | None) -> IndexRow:
-    row = with_file(clip, scanner.recipe)
+def _scan_clip(clip: Clip, recipe: RecordRecipe, heard: IndexRow | None, read: IndexRow | None) -> IndexRow:
+    """heard, read: the clip's row in the previous cache, if it tells of the audio and of the text."""
+    row = with_file(clip, recipe)
     if clip.duplicate:
         return row.rejected(DUPLICATE)
-    row = _with_tokens(row, previous if scanner.same_text else None, scanner.recipe)
-    row = _with_audio(row, previous if scanner.same_audio else None, scanner.recipe)
+    row = _with_audio(_with_tokens(row, read, recipe), heard, recipe)
     if row.reason or row.token_length:
         return row
     return row.rejected(NO_LETTERS if clip.text else "empty text")
@@ -194,23 +174,21 @@ def scan_clips(
     """
     config, spec = recipe.config, previous.spec
     same_tokenizer = spec is not None and spec.tokenizer_sha256 == recipe.tokenizer.sha256
-    scanner = Scanner(
-        recipe=recipe,
-        same_audio=previous.has_settings(recipe.features, "audio"),
-        same_text=previous.has_settings(recipe.features, "text") and same_tokenizer,
-    )
+    same_audio = previous.has_settings(recipe.features, "audio")
+    same_text = previous.has_settings(recipe.features, "text") and same_tokenizer
     progress.start("scan", len(clips), 0.0)
     # A small rerun is over before workers have started. Decoding needs workers: they sum in one thread.
     decodes = config.audio.trim_silence_db is not None or needs_samples(config.data.filters)
     is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
     engine = ThisProcess() if is_small else pool
     columns, counts = dict[int, "pa.Table"](), dict[str, LetterCounts]()
-    for result in engine.run(partial(scan, scanner), _tasks(clips, previous)):
-        columns[result.start] = unpack(result.columns)
-        previous.unchanged[result.previous] = result.unchanged
-        for letters in result.letters:
+    check = partial(scan, recipe, same_audio, same_text)
+    for start, packed, rows, unchanged, own_counts in engine.run(check, _tasks(clips, previous)):
+        columns[start] = unpack(packed)
+        previous.unchanged[rows] = unchanged
+        for letters in own_counts:
             counts.setdefault(letters.language, LetterCounts(letters.language)).merge(letters)
-        progress.advance(len(columns[result.start]), 0.0)
+        progress.advance(len(columns[start]), 0.0)
     for _, letters in sorted(counts.items()):
         check_letters(letters, config.text.max_unknown_share, kind=config.text.tokenizer)
     import pyarrow as pa

@@ -36,17 +36,12 @@ def shard_settings(
     fixed = bool(features["shapes"]["pad_to_fixed_length"])
     return digest_of(
         {
-            "feature_version": feature_version,
-            "mel_check": mel_check,
-            "audio": features["audio"],
+            "feature_version": feature_version, "mel_check": mel_check, "audio": features["audio"],
             "text": {**features["text"], "max_unknown_share": None},  # it decides whether shards are written
-            "tokenizer": tokenizer,
-            "mel_dtype": features["shards"]["mel_dtype"],
-            "shape": [shape.tokens, shape.frames] if fixed else None,
-            "speakers": dict(speakers),
-            **({"index_only": True} if index_only else {}),
+            "tokenizer": tokenizer, "mel_dtype": features["shards"]["mel_dtype"], "speakers": dict(speakers),
+            "shape": [shape.tokens, shape.frames] if fixed else None, **({"index_only": True} if index_only else {}),
         }
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

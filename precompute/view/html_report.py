@@ -217,14 +217,11 @@ def _card(clip: CachedClip, profile: MelProfile, audio: AudioFiles, remarks: lis
     limit = int(EXCERPT_SECONDS / profile.seconds(1))
     is_excerpt = clip.record.mel_length > limit
     return ClipCard(
-        clip=clip,
-        seconds=seconds,
-        used=1.0 if is_excerpt else clip.record.mel_length / len(stored),
+        clip=clip, seconds=seconds, used=1.0 if is_excerpt else clip.record.mel_length / len(stored),
         picture=_data_uri("image/webp", _picture(stored[:limit] if is_excerpt else stored, profile)),
-        sound=_sound(reconstruct(clip.mel[:limit], profile), profile.sample_rate),
-        recording=recording,
+        sound=_sound(reconstruct(clip.mel[:limit], profile), profile.sample_rate), recording=recording,
         remarks=remarks + problem,
-    )
+    )  # fmt: skip
 
 
 def _recording(clip: Clip, audio: AudioFiles, rate: int) -> tuple[str, list[str]]:

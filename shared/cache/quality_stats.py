@@ -158,12 +158,10 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
         lines.append(_speaker_line(name, own, values, own_outliers, sample_rate))
         outliers += own_outliers
     return QualityStats(
-        speakers=sorted(lines, key=lambda line: (-line.clips, line.name)),
+        speakers=sorted(lines, key=lambda line: (-line.clips, line.name)), doubts=_doubts(kept),
         outliers=sorted(outliers, key=lambda outlier: (-outlier.score, outlier.row.clip.id, outlier.measure.name)),
-        sample_rate=sample_rate,
-        doubts=_doubts(kept),
-        unmeasured=sum(row.quality is None for row in kept),
-    )
+        sample_rate=sample_rate, unmeasured=sum(row.quality is None for row in kept),
+    )  # fmt: skip
 
 
 def _doubts(rows: Sequence[IndexRow]) -> list[str]:
@@ -211,11 +209,9 @@ def _speaker_line(
     measured = {measure: column[np.isfinite(column)] for measure, column in values.items()}
     clipped = measured[CLIPPING.name]
     return SpeakerLine(
-        name=name,
-        clips=len(own),
-        hours=sum(row.seconds for row in own) / 3600,
+        name=name, clips=len(own), hours=sum(row.seconds for row in own) / 3600,
         medians={measure: float(np.median(column)) for measure, column in measured.items() if column.size},
         clipped=int((clipped > 0).sum()) if clipped.size else None,
         low_rate=sum(source_rate(row.notes, sample_rate) < sample_rate for row in own),
         outliers=len({outlier.row.clip.id for outlier in outliers}),
-    )
+    )  # fmt: skip

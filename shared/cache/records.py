@@ -205,13 +205,9 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
     if len(mel) % frame_bytes:
         raise CorruptRecord(f"mel has {len(mel)} bytes, not a multiple of {frame_bytes}")
     return Record(
-        clip_id=blob("id").decode(errors="replace"),
-        tokens=np.asarray(integers("tokens"), np.int64),
+        clip_id=blob("id").decode(errors="replace"), tokens=np.asarray(integers("tokens"), np.int64),
         mel=np.frombuffer(mel, np.dtype(mel_dtype).newbyteorder("<")).reshape(-1, mel_channels),
-        token_length=integers("token_length")[0],
-        mel_length=integers("mel_length")[0],
-        speaker=integers("speaker")[0],
-        language=integers("language")[0] if "language" in features else 0,
-        audio=audio,
-        crop=crop,
-    )
+        token_length=integers("token_length")[0], mel_length=integers("mel_length")[0],
+        speaker=integers("speaker")[0], language=integers("language")[0] if "language" in features else 0,
+        audio=audio, crop=crop,
+    )  # fmt: skip

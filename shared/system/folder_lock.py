@@ -103,17 +103,14 @@ def _shared_lock(folder: Path) -> int | None:
     """Return a descriptor that holds the readers' lock; None if it cannot be taken."""
     path = folder / READERS_FILE
     for flags in (os.O_RDONLY | os.O_CREAT, os.O_RDONLY):
-        try:
-            fcntl = _fcntl(folder)
-            descriptor = os.open(path, flags, 0o666)
-        except (OSError, LockstepError):
-            continue
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_SH)
-        except OSError:
-            os.close(descriptor)
-            return None
-        return descriptor
+        with suppress(OSError, LockstepError):
+            fcntl, descriptor = _fcntl(folder), os.open(path, flags, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_SH)
+            except OSError:
+                os.close(descriptor)
+                return None
+            return descriptor
     return None
 
 
