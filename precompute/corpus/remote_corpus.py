@@ -4,6 +4,7 @@ A copy has the size and modification time of its object: a file with both is not
 """
 
 import os
+import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -43,7 +44,8 @@ def _objects(url: StoreUrl, folder: Path) -> tuple[StoreUrl, Path, dict[str, Obj
 def _update(store: ObjectStore, folder: Path, objects: Mapping[str, ObjectInfo]) -> None:
     """Download new and changed objects into the folder, and delete files without an object."""
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {name: item for name, item in objects.items() if is_plain(name)}
+    hidden = re.compile(r"(^|/)(\.|/|$)")  # or leading out of the folder
+    wanted = {name: item for name, item in objects.items() if not hidden.search(name)}
     for path in [path for path in folder.rglob("*") if not path.is_dir()]:
         if path.relative_to(folder).as_posix() not in wanted:
             path.unlink()
@@ -60,8 +62,3 @@ def _update(store: ObjectStore, folder: Path, objects: Mapping[str, ObjectInfo])
 
     with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
         list(pool.map(update, wanted))
-
-
-def is_plain(name: str) -> bool:
-    """Whether a name is a path below a folder, and neither it nor a folder of it is hidden."""
-    return all(item and not item.startswith(".") for item in name.split("/"))

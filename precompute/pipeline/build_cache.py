@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -67,26 +66,6 @@ class BuildReport:
     worker; 0 if workers were on other machines."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Work:
-    """Results of scan and plan: the clips, the cache to be, and its missing shards."""
-
-    recipe: RecordRecipe
-    previous: PreviousCache
-    clips: "pa.Table"
-    """All clips after the scan, with the columns of an index."""
-    letters: list[LetterCounts]
-    """Letter counts of each language."""
-    plan: Plan
-    shards: ShardWork
-
-    def rows_of(self, staging: StagingArea, shard: ShardPlan) -> "pa.Table":
-        """The rows of a finished shard's clips as the index has them."""
-        if shard.file in self.shards.reused:
-            return self.previous.rows_of(shard, self.clips.take(shard.clips))
-        return staging.rows(shard.file)
-
-
 def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> BuildReport:
     """Build or update a cache; the processes of `pool` end with it."""
     started, cache = time.monotonic(), request.cache
@@ -97,11 +76,14 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
         with pool:
             staging = StagingArea(cache)
             staging.open(fresh=request.fresh)
-            work = _scan_and_plan(request, staging, pool, progress)
-            plan, clips, recipe = work.plan, work.clips, work.recipe
-            written = write_missing(work.shards.missing, plan, clips, recipe, staging, pool, progress)
-            finished = {**work.shards.staged, **work.shards.reused, **written}
-            rows_of = partial(work.rows_of, staging)
+            recipe, previous, clips, letters, plan, shards = _scan_and_plan(request, staging, pool, progress)
+            written = write_missing(shards.missing, plan, clips, recipe, staging, pool, progress)
+            finished = {**shards.staged, **shards.reused, **written}
+
+            def rows_of(shard: ShardPlan) -> "pa.Table":
+                reused = shard.file in shards.reused
+                return previous.rows_of(shard, clips.take(shard.clips)) if reused else staging.rows(shard.file)
+
             rejected = rejected_clips(clips, *map(rows_of, plan.shards))
             check_rejects(rejected, request.corpora, recipe.config, of=len(clips))
             sums = measure_sample(plan, rows_of, recipe, pool, progress) if recipe.index_only else None
@@ -111,11 +93,11 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
             changed = commit(cache, staging, spec, index, recipe.tokenizer, remote)
             left = sweep(cache, spec)
             if remote is not None:
-                remote.sweep(work.previous.spec, spec)
+                remote.sweep(previous.spec, spec)
             if left:
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
-        spec=spec, rejected=counted(rejected["reason"]), letters=work.letters,
+        spec=spec, rejected=counted(rejected["reason"]), letters=letters,
         unnormalised=int((~clips["normalised"].to_numpy()).sum()), speakers=counted(clips["speaker"]),
         languages=counted(clips["language"]), low_rates=_low_rates(clips, recipe.profile.sample_rate),
         padding_efficiency=padding_efficiency, kept_shards=len(finished) - len(written), written_shards=len(written),
@@ -146,8 +128,13 @@ def _fetch(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
     return remote
 
 
-def _scan_and_plan(request: BuildRequest, staging: StagingArea, pool: TaskEngine, progress: Progress) -> _Work:
-    """Find out what there is to do, and say it; nothing is written but the audio that has to be unpacked."""
+def _scan_and_plan(
+    request: BuildRequest, staging: StagingArea, pool: TaskEngine, progress: Progress
+) -> "tuple[RecordRecipe, PreviousCache, pa.Table, list[LetterCounts], Plan, ShardWork]":
+    """Find out what there is to do, and say it; nothing is written but the audio that has to be unpacked.
+
+    The table holds all clips after the scan, with the columns of an index; the letters are those of each language.
+    """
     recipe = replace(request.recipe, unpacked=staging.scratch)
     config, features = recipe.config, recipe.features
     previous = PreviousCache() if request.fresh else open_previous(request.cache, request.exclude)
@@ -165,7 +152,7 @@ def _scan_and_plan(request: BuildRequest, staging: StagingArea, pool: TaskEngine
     changes = change_lines(previous, staged.values(), clips, plan, shards, features, recipe.profile)
     for line in (*request.corpora.notes, *changes):
         progress.say(line)
-    return _Work(recipe=recipe, previous=previous, clips=clips, letters=letters, plan=plan, shards=shards)
+    return recipe, previous, clips, letters, plan, shards
 
 
 def _low_rates(clips: "pa.Table", rate: int) -> dict[int, int]:

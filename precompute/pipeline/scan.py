@@ -66,8 +66,8 @@ rows in it as a packed table)."""
 
 
 _Result = tuple[int, bytes, np.ndarray, np.ndarray, list[LetterCounts]]
-"""(row of the first clip, the columns of an index without those of the clips as a packed table, rows in the table of all
-clips of those that the previous cache has, flags such as `SAME_AUDIO` of each of these, letters)."""
+"""(row of the first clip, the columns of an index without those of the clips as a packed table, rows of the clips that
+the previous cache has in the table of all clips, flags such as `SAME_AUDIO` of each of these, letters)."""
 
 
 def scan(recipe: RecordRecipe, same_audio: bool, same_text: bool, task: _Task) -> _Result:

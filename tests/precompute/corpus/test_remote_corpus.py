@@ -1,13 +1,13 @@
 """Corpora in an object store: the shards of the same corpus in a folder, and what changes between builds."""
 
 import pytest
-from builds import build
+from builds import build, tree
 
 from xtts.precompute.corpus.corpus_entries import parse_data
-from xtts.precompute.corpus.remote_corpus import is_plain, with_folders
+from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.shared.cache.cache_spec import SPEC_FILE, SPLITS, load_spec
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.object_store import ObjectStore
+from xtts.shared.storage.object_store import ObjectInfo, ObjectStore
 
 
 @pytest.fixture
@@ -42,11 +42,12 @@ def folder_of(url):
     return folder
 
 
-def test_object_names_cannot_leave_the_folder(url):
-    assert is_plain("wavs/tone 0.wav")
-    assert not any(map(is_plain, ("a/../../b.txt", "/etc/passwd", "a//b", ".hidden", "a/.b")))
-    ObjectStore(url).write(".hidden", b"{}")
-    assert not (folder_of(url) / ".hidden").exists()
+def test_object_names_cannot_leave_the_folder(url, monkeypatch):
+    before = tree(folder_of(url))
+    listed = ObjectStore.list
+    names = ("a/../../b.txt", "/etc/passwd", "a//b", ".hidden", "a/.b", "a/")
+    monkeypatch.setattr(ObjectStore, "list", lambda store: listed(store) | dict.fromkeys(names, ObjectInfo(1, 0.0)))
+    assert tree(folder_of(url)) == before
 
 
 def test_a_url_without_objects_is_rejected(url, tmp_path, tiny_config):
