@@ -26,16 +26,14 @@ _engine_option = click.option(
     help="Where workers run: processes of this machine, or a Ray cluster.",
 )  # fmt: skip
 _ray_address_option = click.option(
-    "--ray-address",
-    metavar="ADDRESS",
+    "--ray-address", metavar="ADDRESS",
     help="Address of the Ray cluster: auto or HOST:PORT.  [default: a new one on this machine]",
-)
+)  # fmt: skip
 _layout_option = click.option(
-    "--layout",
-    metavar="NAME",
+    "--layout", metavar="NAME",
     help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, kaldi, "
     "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
-)
+)  # fmt: skip
 _columns_option = click.option(
     "--columns", metavar="KEY=COLUMN,...", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "
     "id, file, text, normalised, speaker, language. Needs text, and id or file."

@@ -13,12 +13,10 @@ if TYPE_CHECKING:  # pydantic alone would cost half of the time that --help may 
 DEFAULT_CONFIG, DEFAULT_CACHE = "tiny", "features"
 
 _FLAGS: dict[str, str] = {
-    "batch_size": "training.batch_size",
-    "max_text_length": "shapes.max_text_length",
-    "max_mel_frames": "shapes.max_mel_frames",
-    "model_size": "model.size",
+    "batch_size": "training.batch_size", "max_text_length": "shapes.max_text_length",
+    "max_mel_frames": "shapes.max_mel_frames", "model_size": "model.size",
     "pad_to_fixed_length": "shapes.pad_to_fixed_length",
-}
+}  # fmt: skip
 """Option names that users of older trainers know, and the key that each one sets."""
 
 _OPTIONS = (

@@ -96,12 +96,15 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
                 remote.sweep(previous.spec, spec)
             if left:
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
+    rate, rates = recipe.profile.sample_rate, Counter[int]()
+    for notes, count in counted(clips["notes"]).items():
+        rates[source_rate(notes, rate)] += count
     return BuildReport(
         spec=spec, rejected=counted(rejected["reason"]), letters=letters,
         unnormalised=int((~clips["normalised"].to_numpy()).sum()), speakers=counted(clips["speaker"]),
-        languages=counted(clips["language"]), low_rates=_low_rates(clips, recipe.profile.sample_rate),
-        padding_efficiency=padding_efficiency, kept_shards=len(finished) - len(written), written_shards=len(written),
-        changed=changed, wall_seconds=time.monotonic() - started,
+        languages=counted(clips["language"]), padding_efficiency=padding_efficiency, changed=changed,
+        low_rates={hertz: count for hertz, count in rates.items() if hertz < rate},
+        kept_shards=len(finished) - len(written), written_shards=len(written), wall_seconds=time.monotonic() - started,
         peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=pool.workers),
     )  # fmt: skip
 
@@ -153,10 +156,3 @@ def _scan_and_plan(
     for line in (*request.corpora.notes, *changes):
         progress.say(line)
     return recipe, previous, clips, letters, plan, shards
-
-
-def _low_rates(clips: "pa.Table", rate: int) -> dict[int, int]:
-    rates = Counter[int]()
-    for notes, count in counted(clips["notes"]).items():
-        rates[source_rate(notes, rate)] += count
-    return {hertz: count for hertz, count in rates.items() if hertz < rate}

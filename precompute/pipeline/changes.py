@@ -28,11 +28,9 @@ _CONSEQUENCES = {
     "data": "the clips are chosen again, the mels are taken from the cache",
 }
 _CLIP_CHANGES = {
-    "with other audio": SAME_AUDIO,
-    "with another transcript": SAME_TEXT,
-    "with another language": SAME_LANGUAGE,
-    "with another speaker": SAME_SPEAKER,
-}
+    "with other audio": SAME_AUDIO, "with another transcript": SAME_TEXT,
+    "with another language": SAME_LANGUAGE, "with another speaker": SAME_SPEAKER,
+}  # fmt: skip
 _QUANTILE, _MUCH_LONGER = 0.99, 3
 """Warn if the longest clip exceeds this quantile of all lengths by this factor."""
 

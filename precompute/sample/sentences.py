@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import NamedTuple
 
 from xtts.shared.errors import LockstepError
 
@@ -41,8 +42,7 @@ _FIRST_LETTER = re.compile(r"^[¿¡]?.")
 Rules = dict[str, list[str]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SampleSentence:
+class SampleSentence(NamedTuple):
     """A sentence as printed and as read out."""
 
     raw: str

@@ -47,12 +47,10 @@ def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
     loud = np.flatnonzero(power > _SILENCE_GATE * speech)
     trailing = max(0, len(samples) - int(loud[-1] + 1) * window)
     return SignalQuality(
-        loudness_db=_decibels(speech),
-        noise_floor_db=_decibels(np.percentile(sounding, _NOISE_PERCENTILE)),
+        loudness_db=_decibels(speech), noise_floor_db=_decibels(np.percentile(sounding, _NOISE_PERCENTILE)),
         clipped_share=_stored(_clipped_samples(samples) / len(samples), 6),
-        leading_silence=_stored(int(loud[0]) * window / rate, 3),
-        trailing_silence=_stored(trailing / rate, 3),
-    )
+        leading_silence=_stored(int(loud[0]) * window / rate, 3), trailing_silence=_stored(trailing / rate, 3),
+    )  # fmt: skip
 
 
 def _frame_power(samples: np.ndarray, window: int) -> np.ndarray:

@@ -60,13 +60,11 @@ def corpus_stats(lengths: "pa.Table") -> CorpusStats:
     tokens, frames, seconds = (kept[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
     padded_lengths = {n: best_padded_lengths(frames, n) for n in BUCKET_COUNTS}
     return CorpusStats(
-        clips=len(frames),
-        hours=math.fsum(seconds) / 3600,
+        clips=len(frames), hours=math.fsum(seconds) / 3600, padded_lengths=padded_lengths,
         rejected=dict(Counter(filter(None, lengths["reason"].to_pylist())).most_common()),
         percentiles={"tokens": _percentiles(tokens), "frames": _percentiles(frames), "seconds": _percentiles(seconds)},
         padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
-        padded_lengths=padded_lengths,
-    )
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
