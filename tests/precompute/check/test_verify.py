@@ -99,15 +99,12 @@ def test_missing_extra_swapped_and_linked_shards_are_found(cache, tmp_path):
         quick_check(cache, load_spec(cache))
 
 
-def test_an_edited_spec_is_refused(cache):
+def test_an_edited_spec_another_format_and_no_cache_are_refused(cache, tmp_path):
     path = cache / "cache.json"
     flip(path, path.read_bytes().index(b'"mel_channels": 80') + len('"mel_channels": 80') - 1)
     with pytest.raises(LockstepError, match=r"cache\.json: edited after it was written") as caught:
         verify_cache(cache, threads=1)
     assert caught.value.exit_code == 1
-
-
-def test_another_format_and_no_cache_are_refused(cache, tmp_path):
     fields = json.loads((cache / "cache.json").read_text())
     (cache / "cache.json").write_text(json.dumps({**fields, "format_version": 2}))
     with pytest.raises(LockstepError, match="format version 2, expected 8; run xtts-precompute build") as caught:
@@ -129,20 +126,17 @@ def test_small_files_are_checked(cache, path_of):
         quick_check(cache, load_spec(cache))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda r: {"mel": r.mel[:-1]}, "mel has {less} frames, expected {tall}"),
-        (lambda r: {"tokens": r.tokens[:-1]}, "tokens, expected {long}"),
-        (lambda r: {"mel_length": 0}, "mel_length 0, expected 1 to {tall}"),
-        (lambda r: {"token_length": 10_000}, "token_length 10000, expected 1 to {long}"),
-        (lambda r: {"tokens": r.tokens + 1000}, "token ids from "),
-        (lambda r: {"tokens": r.tokens + (r.tokens == 0)}, "tokens padded with other ids, expected 0"),
-        (lambda r: {"mel": r.mel * 0}, "mel padded with other values, expected -11.5"),
-        (lambda r: {"speaker": 3}, "speaker 3, expected 0 to 0"),
-        (lambda r: {"clip_id": "someone"}, "(id, tokens, frames) ('someone', "),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lambda r: {"mel": r.mel[:-1]}, "mel has {less} frames, expected {tall}"),
+    (lambda r: {"tokens": r.tokens[:-1]}, "tokens, expected {long}"),
+    (lambda r: {"mel_length": 0}, "mel_length 0, expected 1 to {tall}"),
+    (lambda r: {"token_length": 10_000}, "token_length 10000, expected 1 to {long}"),
+    (lambda r: {"tokens": r.tokens + 1000}, "token ids from "),
+    (lambda r: {"tokens": r.tokens + (r.tokens == 0)}, "tokens padded with other ids, expected 0"),
+    (lambda r: {"mel": r.mel * 0}, "mel padded with other values, expected -11.5"),
+    (lambda r: {"speaker": 3}, "speaker 3, expected 0 to 0"),
+    (lambda r: {"clip_id": "someone"}, "(id, tokens, frames) ('someone', "),
+])  # fmt: skip
 def test_wrong_contents_behind_right_checksums_are_found(cache, change, message):
     bucket = load_spec(cache).buckets[0]
     rewrite_record(cache, 1, lambda record: replace(record, **change(record)))

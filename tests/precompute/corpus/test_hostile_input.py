@@ -43,19 +43,16 @@ def call_shard(name: str) -> Callable[[dict], object]:
     return lambda f: f["buckets"][0]["train"][0].update(file=name)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (call_shard("../../etc/passwd"), "buckets.0.train.0.file: string should"),
-        (call_shard("train/bucket-01/shard-00000-of-00001-0123456789ab.tfrecord"), "out of place"),
-        (lambda f: f["buckets"][0]["train"].append(f["buckets"][0]["train"][0]), "listed twice"),
-        (lambda f: f["buckets"][0].update(frames=2**40), "buckets.0.frames: input should be less than"),
-        (lambda f: f.update(index_file="../index.parquet"), "index_file: string should match"),
-        (lambda f: f.update(mel_channels=4096), "mel profile 'hifigan' with numbers that"),
-        (lambda f: f["features"]["audio"].update(denoise=True), "features.audio.denoise: extra inputs"),
-        (lambda f: f["features"]["text"].pop("language"), "features.text: other fields than this version writes"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (call_shard("../../etc/passwd"), "buckets.0.train.0.file: string should"),
+    (call_shard("train/bucket-01/shard-00000-of-00001-0123456789ab.tfrecord"), "out of place"),
+    (lambda f: f["buckets"][0]["train"].append(f["buckets"][0]["train"][0]), "listed twice"),
+    (lambda f: f["buckets"][0].update(frames=2**40), "buckets.0.frames: input should be less than"),
+    (lambda f: f.update(index_file="../index.parquet"), "index_file: string should match"),
+    (lambda f: f.update(mel_channels=4096), "mel profile 'hifigan' with numbers that"),
+    (lambda f: f["features"]["audio"].update(denoise=True), "features.audio.denoise: extra inputs"),
+    (lambda f: f["features"]["text"].pop("language"), "features.text: other fields than this version writes"),
+])  # fmt: skip
 def test_forged_specs_are_rejected(cache, change, message):
     forge(cache, change)
     for check in (load_spec, lambda c: verify_cache(c, threads=1)):

@@ -13,57 +13,54 @@ from xtts.shared.errors import LockstepError
 HEADER = "client_id\tpath\tsentence\tlocale"
 
 
-@pytest.mark.parametrize(
-    ("how", "files", "message"),
-    [
-        ("", {}, r"metadata\.csv: no such file"),
-        ("", {"metadata.csv": "a|x\nlonely\n"}, r"metadata\.csv:2: one column, expected id\|text"),
-        ("", {"metadata.csv": "a|x\n|no id|no id\n"}, r"metadata\.csv:2: clip id '' is empty"),
-        ("", {"metadata.csv": "a|1|2|3|de|5\n"}, r"metadata\.csv:1: 6 columns"),
-        ("", {"metadata.csv": b"a|x\nb|caf\xe9\n"}, r"metadata\.csv:2: not UTF-8; convert"),
-        ("", {"metadata.csv": "a|x\rb|y\r"}, "lines that end in a carriage return alone; convert it: tr"),
-        ("", {"metadata.csv": "a|x||zoe\nb|y\n"}, "no speaker for clip b, but for others, expected a speaker for"),
-        ("id=0", {"list.csv": "a,x\n"}, "--columns: 'id=0', expected text, and id or file; --columns file=0"),
-        ("text=1", {"list.csv": "a,x\n"}, "--columns: 'text=1', expected text, and id or file"),
-        ("id=0,id=1,text=2", {"list.csv": "a,x\n"}, "--columns: 'id=1', expected id or file or text or .* each once"),
-        ("id=0,words=1", {"list.csv": "a,x\n"}, "--columns: 'words=1'"),
-        ("id=0,text=7", {"list.csv": "a,x\n"}, r"list\.csv:1: 2 columns, expected at least 8, for columns 0 to 7"),
-        ("id=0,text=words", {"list.csv": "a,x\n"}, r"list\.csv: no column 'words', expected one of \['a', 'x'\]"),
-        ("id=0,text=1", {"list.csv": "a,x\nb,yes, no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the first line"),
-        ("id=0,text=1", {"list.csv": "a|x\nb|yes| no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the first line"),
-        ("id=id,text=text", {"list.csv": "id,text\nb,yes, no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the"),
-        ("id=0,text=1", {}, "0 CSV or TSV files, expected one; give the file itself to --data"),
-        ("id=0,text=1", {"a.csv": "a,x", "b.tsv": "a\tx"}, r"2 CSV or TSV files: a\.csv, b\.tsv, expected one"),
-        ("id=0,text=1", {"c.csv": 'a,"x\nb,y\n'}, r"c\.csv:1: no CSV \("),
-        ("folder", {"a.wav": "", "a.txt": "0.0\t1.5\tHello\nand more\n"}, r"a\.txt:2: 'and more', expected start, end"),
-        ("folder", {"a.wav": "", "a.srt": "Hello\n"}, r"a\.srt: no times, expected lines as 00:00:01,500 --> 00:00:"),
-        ("piper", {"metadata.csv": "a.wav|x\n../b.wav|y\n"}, r"metadata\.csv:2: file '\.\./b\.wav' reads as a path"),
-        ("piper", {"metadata.csv": "a.wav|x\nb.wav|ann|y\n"}, r"metadata\.csv:2: 3 columns, expected 2"),
-        ("piper", {"metadata.csv": "a.wav\n"}, r"metadata\.csv:1: 1 column, expected file\|text, file"),
-        ("piper", {"metadata.csv": "a.wav|a/b|text\n"}, r"metadata\.csv:1: speaker 'a/b' reads as a path"),
-        ("piper", {"metadata.csv": "a\0.wav|x\n"}, r"metadata\.csv:1: file 'a\\x00\.wav', expected the path"),
-        ("piper", {"metadata.csv": "\n \n"}, r"metadata\.csv: no clips"),
-        ("table", {"metadata.csv": "a.wav|x\n"}, r"metadata\.csv:1: no column of a text, expected one of text, tr"),
-        ("table", {"metadata.csv": "audio|text\n../../etc/passwd|x\n"}, r"metadata\.csv:2: file .* reads as a path"),
-        ("ljspeech", {"metadata.csv": "p1/../../a|x\n", "wavs/p1/a.wav": ""}, "reads as a path"),
-        ("common-voice", {"validated.tsv": "client_id\tpath\n"}, r"validated\.tsv:1: no column of a text, exp"),
-        ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta.mp3\tx\n"}, r"validated\.tsv:2: 3 columns, expected 4"),
-        ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta\tx\tEnglish please\n"}, r"language 'English please'"),
-        ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\na y\n"}, r"text:2: id 'a' again, expected one"),
-        ("kaldi", {"wav.scp": "a touch pwned |\n", "text": "a x\n"}, r"wav\.scp:1: a command 'touch pwned \|'"),
-        ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a r 1 1\n"}, r"segments:1: 'r 1 1', exp"),
-        ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a\n"}, r"segments:1: '', expected the id"),
-        ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a q 0 1\n"}, r"segments:1: recording 'q'"),
-        ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a r -1 1\n"}, "a segment of 2 s from -1"),
-        ("kaldi", {"wav.scp": "a a.wav\n"}, r"text: no such file"),
-        ("kaldi", {"wav.scp": "a a.wav\nb b.wav\n", "text": "a x\nb y\n", "utt2spk": "a ann\n"}, "no speaker for clip"),
-        ("vctk", {"txt/readme": "", "wav48/readme": ""}, "no clips, expected wav48/SPEAKER/ID"),
-        ("vctk", {"txt/p1/a.txt": "x"}, r"wav48_silence_trimmed: cannot be read \(No such file"),
-        ("libritts", {"readme": ""}, r"no clips, expected ID\.wav with ID\.normalized\.txt beside it"),
-        ("folder", {"a.wav": "", "a.txt": b"\xff\xff"}, r"a\.txt:1: not UTF-8"),
-        ("folder", {"a\x1b[31m.wav": "", "a\x1b[31m.txt": "x"}, r"clip id 'a\\x1b\[31m' holds control characters"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("how", "files", "message"), [
+    ("", {}, r"metadata\.csv: no such file"),
+    ("", {"metadata.csv": "a|x\nlonely\n"}, r"metadata\.csv:2: one column, expected id\|text"),
+    ("", {"metadata.csv": "a|x\n|no id|no id\n"}, r"metadata\.csv:2: clip id '' is empty"),
+    ("", {"metadata.csv": "a|1|2|3|de|5\n"}, r"metadata\.csv:1: 6 columns"),
+    ("", {"metadata.csv": b"a|x\nb|caf\xe9\n"}, r"metadata\.csv:2: not UTF-8; convert"),
+    ("", {"metadata.csv": "a|x\rb|y\r"}, "lines that end in a carriage return alone; convert it: tr"),
+    ("", {"metadata.csv": "a|x||zoe\nb|y\n"}, "no speaker for clip b, but for others, expected a speaker for"),
+    ("id=0", {"list.csv": "a,x\n"}, "--columns: 'id=0', expected text, and id or file; --columns file=0"),
+    ("text=1", {"list.csv": "a,x\n"}, "--columns: 'text=1', expected text, and id or file"),
+    ("id=0,id=1,text=2", {"list.csv": "a,x\n"}, "--columns: 'id=1', expected id or file or text or .* each once"),
+    ("id=0,words=1", {"list.csv": "a,x\n"}, "--columns: 'words=1'"),
+    ("id=0,text=7", {"list.csv": "a,x\n"}, r"list\.csv:1: 2 columns, expected at least 8, for columns 0 to 7"),
+    ("id=0,text=words", {"list.csv": "a,x\n"}, r"list\.csv: no column 'words', expected one of \['a', 'x'\]"),
+    ("id=0,text=1", {"list.csv": "a,x\nb,yes, no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the first line"),
+    ("id=0,text=1", {"list.csv": "a|x\nb|yes| no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the first line"),
+    ("id=id,text=text", {"list.csv": "id,text\nb,yes, no\n"}, r"list\.csv:2: 3 columns, expected 2 as in the"),
+    ("id=0,text=1", {}, "0 CSV or TSV files, expected one; give the file itself to --data"),
+    ("id=0,text=1", {"a.csv": "a,x", "b.tsv": "a\tx"}, r"2 CSV or TSV files: a\.csv, b\.tsv, expected one"),
+    ("id=0,text=1", {"c.csv": 'a,"x\nb,y\n'}, r"c\.csv:1: no CSV \("),
+    ("folder", {"a.wav": "", "a.txt": "0.0\t1.5\tHello\nand more\n"}, r"a\.txt:2: 'and more', expected start, end"),
+    ("folder", {"a.wav": "", "a.srt": "Hello\n"}, r"a\.srt: no times, expected lines as 00:00:01,500 --> 00:00:"),
+    ("piper", {"metadata.csv": "a.wav|x\n../b.wav|y\n"}, r"metadata\.csv:2: file '\.\./b\.wav' reads as a path"),
+    ("piper", {"metadata.csv": "a.wav|x\nb.wav|ann|y\n"}, r"metadata\.csv:2: 3 columns, expected 2"),
+    ("piper", {"metadata.csv": "a.wav\n"}, r"metadata\.csv:1: 1 column, expected file\|text, file"),
+    ("piper", {"metadata.csv": "a.wav|a/b|text\n"}, r"metadata\.csv:1: speaker 'a/b' reads as a path"),
+    ("piper", {"metadata.csv": "a\0.wav|x\n"}, r"metadata\.csv:1: file 'a\\x00\.wav', expected the path"),
+    ("piper", {"metadata.csv": "\n \n"}, r"metadata\.csv: no clips"),
+    ("table", {"metadata.csv": "a.wav|x\n"}, r"metadata\.csv:1: no column of a text, expected one of text, tr"),
+    ("table", {"metadata.csv": "audio|text\n../../etc/passwd|x\n"}, r"metadata\.csv:2: file .* reads as a path"),
+    ("ljspeech", {"metadata.csv": "p1/../../a|x\n", "wavs/p1/a.wav": ""}, "reads as a path"),
+    ("common-voice", {"validated.tsv": "client_id\tpath\n"}, r"validated\.tsv:1: no column of a text, exp"),
+    ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta.mp3\tx\n"}, r"validated\.tsv:2: 3 columns, expected 4"),
+    ("common-voice", {"validated.tsv": f"{HEADER}\nc\ta\tx\tEnglish please\n"}, r"language 'English please'"),
+    ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\na y\n"}, r"text:2: id 'a' again, expected one"),
+    ("kaldi", {"wav.scp": "a touch pwned |\n", "text": "a x\n"}, r"wav\.scp:1: a command 'touch pwned \|'"),
+    ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a r 1 1\n"}, r"segments:1: 'r 1 1', exp"),
+    ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a\n"}, r"segments:1: '', expected the id"),
+    ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a q 0 1\n"}, r"segments:1: recording 'q'"),
+    ("kaldi", {"wav.scp": "r a.wav\n", "text": "a x\n", "segments": "a r -1 1\n"}, "a segment of 2 s from -1"),
+    ("kaldi", {"wav.scp": "a a.wav\n"}, r"text: no such file"),
+    ("kaldi", {"wav.scp": "a a.wav\nb b.wav\n", "text": "a x\nb y\n", "utt2spk": "a ann\n"}, "no speaker for clip"),
+    ("vctk", {"txt/readme": "", "wav48/readme": ""}, "no clips, expected wav48/SPEAKER/ID"),
+    ("vctk", {"txt/p1/a.txt": "x"}, r"wav48_silence_trimmed: cannot be read \(No such file"),
+    ("libritts", {"readme": ""}, r"no clips, expected ID\.wav with ID\.normalized\.txt beside it"),
+    ("folder", {"a.wav": "", "a.txt": b"\xff\xff"}, r"a\.txt:1: not UTF-8"),
+    ("folder", {"a\x1b[31m.wav": "", "a\x1b[31m.txt": "x"}, r"clip id 'a\\x1b\[31m' holds control characters"),
+])  # fmt: skip
 def test_invalid_corpora_are_rejected(tmp_path, how, files, message):
     """how: the layout, if it is given, or the columns."""
     root = write_files(tmp_path / "corpus", files)
@@ -84,19 +81,16 @@ def test_a_missing_folder_or_a_file_without_clips_is_rejected(tmp_path):
         read_corpus(tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize(
-    ("layout", "files", "link"),
-    [
-        ("table", {"metadata.csv": "audio|text\na.wav|x\n"}, "a.wav"),
-        ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\n"}, "a.wav"),
-        ("vctk", {"txt/p1/a.txt": "x\n"}, "wav48/p1/a.wav"),
-        ("vctk", {"txt/p1/b.txt": "x\n", "wav48/p1/a.wav": ""}, "txt/p1/a.txt"),
-        ("folder", {"a.txt": "x\n"}, "a.wav"),
-        ("folder", {"a.wav": ""}, "a.txt"),
-        ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/p1/a.wav"),
-        ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/a.wav"),
-    ],
-)
+@pytest.mark.parametrize(("layout", "files", "link"), [
+    ("table", {"metadata.csv": "audio|text\na.wav|x\n"}, "a.wav"),
+    ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\n"}, "a.wav"),
+    ("vctk", {"txt/p1/a.txt": "x\n"}, "wav48/p1/a.wav"),
+    ("vctk", {"txt/p1/b.txt": "x\n", "wav48/p1/a.wav": ""}, "txt/p1/a.txt"),
+    ("folder", {"a.txt": "x\n"}, "a.wav"),
+    ("folder", {"a.wav": ""}, "a.txt"),
+    ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/p1/a.wav"),
+    ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/a.wav"),
+])  # fmt: skip
 def test_links_out_of_the_corpus_are_rejected(tmp_path, layout, files, link):
     (tmp_path / "secret").write_bytes(b"x")
     root = write_files(tmp_path / "corpus", files)
@@ -145,20 +139,17 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
         read_corpus(root)
 
 
-@pytest.mark.parametrize(
-    ("layout", "files", "read"),
-    [
-        ("vctk", {"wav48/p1/p1_1.wav": "", "wav48/p1/p1_2.wav": "", "wav48/p1/p1_3_mic2.wav": "",
-                  "txt/p1/p1_1.txt": "x", "txt/p1/p1_3.txt": "x"},
-         [("p1_1", "x", True, False), ("p1_2", "", True, False), ("p1_3", "x", False, False)]),
-        ("piper", {"wavs/a.wav": "", "metadata.csv": "a.wav|x\na.wav|y\nb.wav|x\n/nowhere/c|x\n"},
-         [("a", "x", True, False), ("a", "y", True, True), ("b", "x", False, False), ("c", "x", False, False)]),
-        ("kaldi", {"a.wav": "", "wav.scp": "a a.wav\na a.wav\n", "text": "a x\nb x\n"},
-         [("a", "x", True, False), ("a", "x", True, True), ("b", "x", False, False)]),
-        ("ljspeech", {"wavs/a.wav": "", "metadata.csv": "a|x\na|y\nb||\n"},
-         [("a", "x", True, False), ("a", "y", True, True), ("b", "", False, False)]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("layout", "files", "read"), [
+    ("vctk", {"wav48/p1/p1_1.wav": "", "wav48/p1/p1_2.wav": "", "wav48/p1/p1_3_mic2.wav": "",
+              "txt/p1/p1_1.txt": "x", "txt/p1/p1_3.txt": "x"},
+     [("p1_1", "x", True, False), ("p1_2", "", True, False), ("p1_3", "x", False, False)]),
+    ("piper", {"wavs/a.wav": "", "metadata.csv": "a.wav|x\na.wav|y\nb.wav|x\n/nowhere/c|x\n"},
+     [("a", "x", True, False), ("a", "y", True, True), ("b", "x", False, False), ("c", "x", False, False)]),
+    ("kaldi", {"a.wav": "", "wav.scp": "a a.wav\na a.wav\n", "text": "a x\nb x\n"},
+     [("a", "x", True, False), ("a", "x", True, True), ("b", "x", False, False)]),
+    ("ljspeech", {"wavs/a.wav": "", "metadata.csv": "a|x\na|y\nb||\n"},
+     [("a", "x", True, False), ("a", "y", True, True), ("b", "", False, False)]),
+])  # fmt: skip
 def test_missing_audio_or_text_and_repeated_ids_are_read(tmp_path, layout, files, read):
     root = write_files(tmp_path, files)
     clips = read_corpus(root, layout=layout).clips

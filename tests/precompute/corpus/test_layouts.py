@@ -32,14 +32,10 @@ def test_every_layout_of_a_corpus_gives_the_same_clips(written, clips, name):
     assert {clip.language for clip in corpus.clips} == {"en" if name == "common-voice" else ""}
 
 
-@pytest.mark.parametrize(
-    ("names", "setting"),
-    [
-        (sorted({*WRITTEN} - WITHOUT_SPEAKERS - {"common-voice"}), "audio.profile=hifigan"),  # its mp3 differs
-        (["ljspeech", "parquet", "webdataset"], "audio.trim_silence_db=30"),
-    ],
-    ids=["all", "silence trimmed"],
-)
+@pytest.mark.parametrize(("names", "setting"), [
+    (sorted({*WRITTEN} - WITHOUT_SPEAKERS - {"common-voice"}), "audio.profile=hifigan"),  # its mp3 differs
+    (["ljspeech", "parquet", "webdataset"], "audio.trim_silence_db=30"),
+], ids=["all", "silence trimmed"])  # fmt: skip
 def test_every_layout_of_the_same_samples_gives_the_same_shards(written, tmp_path, names, setting):
     found = []
     for name in names:
@@ -77,31 +73,25 @@ def test_an_ambiguous_list_is_rejected_with_both_readings(ambiguous, clips):
         read_corpus(root / "other" / "corpus.csv")
 
 
-@pytest.mark.parametrize(
-    ("text", "texts"),
-    [
-        ("a|In the year 1500 it began.|In the year fifteen hundred it began.\nb|Yes|Yes!\n",
-         ["In the year fifteen hundred it began.", "Yes!"]),
-        ("a|stop|Stop.\nb|go|go\nc|5|five\n", ["Stop.", "go", "five"]),
-        ("a|卡尔普。|ka3 er3 pu3\nb|你好?|ni3 hao3\n", ["ka3 er3 pu3", "ni3 hao3"]),
-        ("a|ann||\nb|bob|\n", ["ann", "bob"]),
-        ("a|ann|ann|ann\nb|no 5|no five|ann\nc|x|y|ann\n", ["ann", "no five", "y"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "texts"), [
+    ("a|In the year 1500 it began.|In the year fifteen hundred it began.\nb|Yes|Yes!\n",
+     ["In the year fifteen hundred it began.", "Yes!"]),
+    ("a|stop|Stop.\nb|go|go\nc|5|five\n", ["Stop.", "go", "five"]),
+    ("a|卡尔普。|ka3 er3 pu3\nb|你好?|ni3 hao3\n", ["ka3 er3 pu3", "ni3 hao3"]),
+    ("a|ann||\nb|bob|\n", ["ann", "bob"]),
+    ("a|ann|ann|ann\nb|no 5|no five|ann\nc|x|y|ann\n", ["ann", "no five", "y"]),
+])  # fmt: skip
 def test_ljspeech_lists_are_detected(tmp_path, text, texts):
     write_files(tmp_path, {"metadata.csv": text})
     assert [clip.text for clip in read_corpus(tmp_path).clips] == texts
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a|ann|Hello there.\nb|bob|And you?\n",
-        "a.wav|ann|Hello there.\nb.wav|bob|And you?\n",  # every speaker once: a text, perhaps
-        "a.wav|Hello there, you two.|ann\nb.wav|ann|Hi.\n",
-        "a|ann|Hello there.\nb|A long sentence of words.|x\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "a|ann|Hello there.\nb|bob|And you?\n",
+    "a.wav|ann|Hello there.\nb.wav|bob|And you?\n",  # every speaker once: a text, perhaps
+    "a.wav|Hello there, you two.|ann\nb.wav|ann|Hi.\n",
+    "a|ann|Hello there.\nb|A long sentence of words.|x\n",
+])  # fmt: skip
 def test_speakers_that_could_be_texts_are_not_guessed(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     with pytest.raises(LockstepError, match=r"three columns that can be read in two ways: .*'ann'"):
@@ -111,16 +101,13 @@ def test_speakers_that_could_be_texts_are_not_guessed(tmp_path, text):
 SENTENCES = ["Good morning, how are you?", "The train leaves at noon.", "Nobody saw the boat.", "I am late again."]
 
 
-@pytest.mark.parametrize(
-    ("line", "clip"),
-    [
-        ("c{}.wav|ann|EN|{}", ("ann", "en", SENTENCES[0])),  # GPT-SoVITS
-        ("wavs/c{}.wav|ann|JP|{}", ("ann", "ja", SENTENCES[0])),  # Style-Bert-VITS2
-        ("wavs/c{}.wav|0|{}", ("0", "", SENTENCES[0])),  # VITS, Matcha-TTS with several speakers
-        ("c{}|{}|words|ann|deu", ("ann", "de", "words")),
-        ("c{}|{}|", ("", "", SENTENCES[0])),
-    ],
-)
+@pytest.mark.parametrize(("line", "clip"), [
+    ("c{}.wav|ann|EN|{}", ("ann", "en", SENTENCES[0])),  # GPT-SoVITS
+    ("wavs/c{}.wav|ann|JP|{}", ("ann", "ja", SENTENCES[0])),  # Style-Bert-VITS2
+    ("wavs/c{}.wav|0|{}", ("0", "", SENTENCES[0])),  # VITS, Matcha-TTS with several speakers
+    ("c{}|{}|words|ann|deu", ("ann", "de", "words")),
+    ("c{}|{}|", ("", "", SENTENCES[0])),
+])  # fmt: skip
 def test_column_kinds_are_inferred_from_values(tmp_path, line, clip):
     lines = [line.format(number, text) for number, text in enumerate(SENTENCES)]
     if "words" in line:
@@ -131,23 +118,20 @@ def test_column_kinds_are_inferred_from_values(tmp_path, line, clip):
     assert (first.speaker, first.language, first.text) == clip
 
 
-@pytest.mark.parametrize(
-    ("line", "values", "columns"),
-    [
-        ("c{}.wav|{}|{}", ["AS", "BS"], "file=0,text=1,speaker=2"),  # RAD-TTS
-        ("c{}.wav|{}|{}", ["0", "1"], "file=0,text=1,speaker=2"),  # StyleTTS 2
-        ("c{}|{}|{}", ["sad", "happy"], "id=0,text=1,speaker=2"),
-        ("c{}|{}|{}", ["0", "1"], "id=0,text=1,speaker=2"),
-        ("c{}|{}|{}", ["-20.5", "0.00 1.70", "1", "2024-01-10"], "id=0,text=1"),
-        ("c{}|{}|/data/wavs/{}.wav", ["a", "b", "c", "d"], "id=0,text=1"),
-        ("c{}|{}|Said in {} other words.|ann|1.{}", ["some", "few", "my", "the"], "id=0,text=1,normalised=2,speaker=3"),
-        ("c{}|{}|{}", ["1.60", "1.70", "2.1", "3"], "id=0,text=1"),
-        ("c{}|{}|{}", ["p1", "p2", "p3", "p4"], "id=0,text=1,speaker=2"),  # far shorter
-        ("c{}|{}|{}|en", ["ann", "bob"], "id=0,text=1,speaker=2,language=3"),
-        ("c{}|{}|Said in {} other words.|1.7{}", ["some", "few", "my", "the"], "id=0,text=1,normalised=2"),  # CSS10
-        ("c{0}|ann|AUTO|{1}", [""], "id=0,speaker=1,text=3"),
-    ],
-)
+@pytest.mark.parametrize(("line", "values", "columns"), [
+    ("c{}.wav|{}|{}", ["AS", "BS"], "file=0,text=1,speaker=2"),  # RAD-TTS
+    ("c{}.wav|{}|{}", ["0", "1"], "file=0,text=1,speaker=2"),  # StyleTTS 2
+    ("c{}|{}|{}", ["sad", "happy"], "id=0,text=1,speaker=2"),
+    ("c{}|{}|{}", ["0", "1"], "id=0,text=1,speaker=2"),
+    ("c{}|{}|{}", ["-20.5", "0.00 1.70", "1", "2024-01-10"], "id=0,text=1"),
+    ("c{}|{}|/data/wavs/{}.wav", ["a", "b", "c", "d"], "id=0,text=1"),
+    ("c{}|{}|Said in {} other words.|ann|1.{}", ["some", "few", "my", "the"], "id=0,text=1,normalised=2,speaker=3"),
+    ("c{}|{}|{}", ["1.60", "1.70", "2.1", "3"], "id=0,text=1"),
+    ("c{}|{}|{}", ["p1", "p2", "p3", "p4"], "id=0,text=1,speaker=2"),  # far shorter
+    ("c{}|{}|{}|en", ["ann", "bob"], "id=0,text=1,speaker=2,language=3"),
+    ("c{}|{}|Said in {} other words.|1.7{}", ["some", "few", "my", "the"], "id=0,text=1,normalised=2"),  # CSS10
+    ("c{0}|ann|AUTO|{1}", [""], "id=0,speaker=1,text=3"),
+])  # fmt: skip
 def test_an_unexpected_column_is_rejected_with_options_that_fit(tmp_path, line, values, columns):
     lines = [line.format(number, text, values[number % len(values)], number) for number, text in enumerate(SENTENCES)]
     write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
@@ -167,15 +151,12 @@ def test_labels_of_repeated_prompts_are_not_taken_for_texts(tmp_path, texts, lab
         read_corpus(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "".join(f"c{n}|{text}|\n" for n, text in enumerate(SENTENCES)) + "d|7.|seven\ne|Dr. No|Doctor No\n",
-        "a|Ja|ja|anna-lena\nb|No|no|anna-lena\nc|So|so|bert\n",
-        "".join(f"c{n}|Yes.|Yes|{who}\n" for n, who in enumerate(["Jose Luis de la Vega", "Ann"] * 4)),
-        "a|5.|five\nb|5.|five\nc|6.|six\n",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "".join(f"c{n}|{text}|\n" for n, text in enumerate(SENTENCES)) + "d|7.|seven\ne|Dr. No|Doctor No\n",
+    "a|Ja|ja|anna-lena\nb|No|no|anna-lena\nc|So|so|bert\n",
+    "".join(f"c{n}|Yes.|Yes|{who}\n" for n, who in enumerate(["Jose Luis de la Vega", "Ann"] * 4)),
+    "a|5.|five\nb|5.|five\nc|6.|six\n",
+])  # fmt: skip
 def test_unusual_but_valid_ljspeech_lists_are_read(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     assert len(read_corpus(tmp_path).clips) == text.count("\n")

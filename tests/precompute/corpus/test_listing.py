@@ -55,64 +55,55 @@ def test_named_columns_are_read(tmp_path, columns, data, expected):
     assert read_corpus(root, columns=columns).clips == clips
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("metadata.csv", 'file_name,text\na.wav,"x, y"\nd/b.wav,z\n'),
-        ("metadata.csv", "n;Path;Sentence\n1;a.wav;x, y\n2;d/b.wav;z\n"),
-        ("metadata.jsonl", '{"file_name": "a.wav", "text": "x, y"}\n{"file_name": "d/b.wav", "transcription": "z"}\n'),
-    ],
-)
+@pytest.mark.parametrize(("name", "data"), [
+    ("metadata.csv", 'file_name,text\na.wav,"x, y"\nd/b.wav,z\n'),
+    ("metadata.csv", "n;Path;Sentence\n1;a.wav;x, y\n2;d/b.wav;z\n"),
+    ("metadata.jsonl", '{"file_name": "a.wav", "text": "x, y"}\n{"file_name": "d/b.wav", "transcription": "z"}\n'),
+])  # fmt: skip
 def test_hugging_face_audio_folders_are_read(tmp_path, name, data):
     corpus = read_corpus(write_files(tmp_path, {name: data, "a.wav": b"", "d/b.wav": b""}))
     clips = [(clip.id, clip.source, clip.text, clip.speaker) for clip in corpus.clips]
     assert clips == [("a", "a.wav", "x, y", ""), ("b", "d/b.wav", "z", "")]
 
 
-@pytest.mark.parametrize(
-    ("files", "fix"),
-    [
-        ({"list.csv": "a.wav|x\n"}, "give the list itself, as in --data {}/list.csv"),
-        ({"metadata.csv": "path,text,sentence\n"}, "name them, as in --columns id=0,text=1"),
-        ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
-        ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
-        ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
-        ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("files", "fix"), [
+    ({"list.csv": "a.wav|x\n"}, "give the list itself, as in --data {}/list.csv"),
+    ({"metadata.csv": "path,text,sentence\n"}, "name them, as in --columns id=0,text=1"),
+    ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
+    ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
+    ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
+    ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
+])  # fmt: skip
 def test_an_unread_corpus_is_rejected_with_the_option_that_fits(tmp_path, files, fix):
     with pytest.raises(LockstepError) as caught:
         read_corpus(write_files(tmp_path, files))
     assert caught.value.fix == fix.format(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("Er trägt es für uns.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1: 'Ã¤' in clip b"),
-        ("Weißt du?".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'ÃŸ' in clip b"),
-        ("Привет, мир.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1"),
-        ("Привет, как дела".encode("cp1251").decode("latin-1"), "an 8-bit encoding decoded as another: 'Ïðèâåò, êàê"),
-        ("Καλημέρα κύριε".encode("cp1253").decode("latin-1"), "an 8-bit encoding decoded as another"),
-        ("Grüße".encode("latin-1").decode("cp850"), "an 8-bit encoding decoded as another"),
-        ("Und… ja".encode("cp1252").decode("latin-1"), r"a control character: '\x85' in clip b"),
-        ("sch?n", "letters replaced by question marks: '?' in clip b"),
-        ("it\u2019s late".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'â€' in clip b"),
-        ("caf\ufffd", "a replacement character (U+FFFD)"),
-        ("Tom &amp; Tim", "an HTML entity: '&amp;' in clip b"),
-        ("it&#39;s", "an HTML entity: '&#39;' in clip b"),
-        ("[EN]Hello.[EN]", "a language tag: '[EN]Hello.[EN]' in clip b"),
-        ("it&apos;s", "an HTML entity: '&apos;' in clip b"),
-        ("one&nbsp two", "an HTML entity: '&nbsp' in clip b"),
-        ("<i>very</i> late", "a tag: '<i>' in clip b"),
-        ("Well, [laughter] no.", "a tag: '[laughter]' in clip b"),
-        ("{HH AH0 L OW1} you", "ARPABET: '{HH AH0 L OW1}' in clip b"),
-        ("one%20two", "an escape sequence: '%20' in clip b"),
-        ("It\\u2019s", "an escape sequence"),
-        ("\u03b3\u03b5\u03b9\u03b1".encode().decode("latin-1"), "UTF-8 decoded as Latin-1"),
-        ("ać będą".encode().decode("cp1252", "ignore"), "UTF-8 decoded as Latin-1"),
-    ],
-)
+@pytest.mark.parametrize(("text", "fault"), [
+    ("Er trägt es für uns.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1: 'Ã¤' in clip b"),
+    ("Weißt du?".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'ÃŸ' in clip b"),
+    ("Привет, мир.".encode().decode("latin-1"), "UTF-8 decoded as Latin-1"),
+    ("Привет, как дела".encode("cp1251").decode("latin-1"), "an 8-bit encoding decoded as another: 'Ïðèâåò, êàê"),
+    ("Καλημέρα κύριε".encode("cp1253").decode("latin-1"), "an 8-bit encoding decoded as another"),
+    ("Grüße".encode("latin-1").decode("cp850"), "an 8-bit encoding decoded as another"),
+    ("Und… ja".encode("cp1252").decode("latin-1"), r"a control character: '\x85' in clip b"),
+    ("sch?n", "letters replaced by question marks: '?' in clip b"),
+    ("it\u2019s late".encode().decode("cp1252"), "UTF-8 decoded as Latin-1: 'â€' in clip b"),
+    ("caf\ufffd", "a replacement character (U+FFFD)"),
+    ("Tom &amp; Tim", "an HTML entity: '&amp;' in clip b"),
+    ("it&#39;s", "an HTML entity: '&#39;' in clip b"),
+    ("[EN]Hello.[EN]", "a language tag: '[EN]Hello.[EN]' in clip b"),
+    ("it&apos;s", "an HTML entity: '&apos;' in clip b"),
+    ("one&nbsp two", "an HTML entity: '&nbsp' in clip b"),
+    ("<i>very</i> late", "a tag: '<i>' in clip b"),
+    ("Well, [laughter] no.", "a tag: '[laughter]' in clip b"),
+    ("{HH AH0 L OW1} you", "ARPABET: '{HH AH0 L OW1}' in clip b"),
+    ("one%20two", "an escape sequence: '%20' in clip b"),
+    ("It\\u2019s", "an escape sequence"),
+    ("\u03b3\u03b5\u03b9\u03b1".encode().decode("latin-1"), "UTF-8 decoded as Latin-1"),
+    ("ać będą".encode().decode("cp1252", "ignore"), "UTF-8 decoded as Latin-1"),
+])  # fmt: skip
 def test_a_damaged_text_is_rejected(tmp_path, text, fault):
     right = "Ärger, »Ä« und „Ö“; R&D; AT&T; IRMÃ. [1] [[hə]] AMANHÃ\u00a0É 5 Å² [It] <3 Ä…"
     write_files(tmp_path, {"metadata.csv": f"a|{right}\nb|{text}\n"})
@@ -151,13 +142,10 @@ def test_names_in_either_unicode_form_are_equal(tmp_path, layout):
     assert {clip.speaker for clip in clips.values()} == ({""} if layout == "folder" else {"Zoë"})
 
 
-@pytest.mark.parametrize(
-    ("line", "columns"),
-    [
-        ("wavs/a.wav|ann|EN|Hello.", "file=0,speaker=1,language=2,text=3"),
-        ("a.wav|ann|Hello.", "file=0,speaker=1,text=2"),
-    ],
-)
+@pytest.mark.parametrize(("line", "columns"), [
+    ("wavs/a.wav|ann|EN|Hello.", "file=0,speaker=1,language=2,text=3"),
+    ("a.wav|ann|Hello.", "file=0,speaker=1,text=2"),
+])  # fmt: skip
 def test_a_list_with_another_suffix_is_rejected_with_its_columns(tmp_path, line, columns):
     write_files(tmp_path, {"slicer_opt.list": line})
     with pytest.raises(
@@ -167,14 +155,11 @@ def test_a_list_with_another_suffix_is_rejected_with_its_columns(tmp_path, line,
     assert read_corpus(tmp_path / "slicer_opt.list", columns=columns).clips[0].text == "Hello."
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [
-        ("corpus", "an archive, expected an unpacked corpus; unpack it: unzip "),
-        ("LJSpeech-1.1.tar.bz2", "an archive, expected an unpacked corpus; unpack it: tar xf "),
-        ("a.xlsx", "a spreadsheet"),
-    ],
-)
+@pytest.mark.parametrize(("name", "found"), [
+    ("corpus", "an archive, expected an unpacked corpus; unpack it: unzip "),
+    ("LJSpeech-1.1.tar.bz2", "an archive, expected an unpacked corpus; unpack it: tar xf "),
+    ("a.xlsx", "a spreadsheet"),
+])  # fmt: skip
 def test_archives_and_spreadsheets_are_rejected_as_such(tmp_path, name, found):
     (tmp_path / name).write_bytes(b"PK\5\6" + bytes(18))
     with pytest.raises(LockstepError, match=f"{name}: {found}"):
@@ -230,21 +215,18 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("entry", "message"),
-    [
-        ("not json", r"m\.jsonl:2: not JSON"),
-        ("[1, 2]", r"m\.jsonl:2: not a JSON object"),
-        ({"audio_filepath": None}, r"m\.jsonl:2: audio_filepath is None, expected a string"),
-        ({"text": 3}, r"m\.jsonl:2: text is 3, expected a string"),
-        ({"offset": 2.5}, r"m\.jsonl:2: duration is None, expected a number"),
-        ({"offset": 0, "duration": -1}, r"m\.jsonl:2: a segment of -1 s"),
-        ({"offset": 10**400, "duration": 1}, r"m\.jsonl:2: offset is 1000"),
-        ({"id": "../b"}, r"m\.jsonl:2: clip id '\.\./b' reads as a path"),
-        ({"speaker": {"name": "ann"}}, r"m\.jsonl:2: speaker is \{'name': 'ann'\}, expected a string"),
-        ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are no text"),
-    ],
-)
+@pytest.mark.parametrize(("entry", "message"), [
+    ("not json", r"m\.jsonl:2: not JSON"),
+    ("[1, 2]", r"m\.jsonl:2: not a JSON object"),
+    ({"audio_filepath": None}, r"m\.jsonl:2: audio_filepath is None, expected a string"),
+    ({"text": 3}, r"m\.jsonl:2: text is 3, expected a string"),
+    ({"offset": 2.5}, r"m\.jsonl:2: duration is None, expected a number"),
+    ({"offset": 0, "duration": -1}, r"m\.jsonl:2: a segment of -1 s"),
+    ({"offset": 10**400, "duration": 1}, r"m\.jsonl:2: offset is 1000"),
+    ({"id": "../b"}, r"m\.jsonl:2: clip id '\.\./b' reads as a path"),
+    ({"speaker": {"name": "ann"}}, r"m\.jsonl:2: speaker is \{'name': 'ann'\}, expected a string"),
+    ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are no text"),
+])  # fmt: skip
 def test_invalid_manifest_lines_are_rejected(tmp_path, entry, message):
     line = entry if isinstance(entry, str) else json.dumps({"audio_filepath": "b.wav", "text": "x", **entry})
     write_files(tmp_path, {"m.jsonl": '{"audio_filepath": "a.wav", "text": "fine"}\n' + line})

@@ -29,18 +29,15 @@ def told(data: Path, **options: str) -> list[tuple[str, str, str, str]]:
     return [(clip.id, clip.speaker, clip.text, clip.language) for clip in read_corpus(data, **options).clips]
 
 
-@pytest.mark.parametrize(
-    ("columns", "row"),
-    [
-        ({"text": ["x"]}, ("a", "", "x", "")),
-        ({"transcription": ["x"], "speaker_id": [7]}, ("a", "7", "x", "")),
-        ({"sentence": ["x"], "client_id": ["ann"], "locale": ["en-US"]}, ("a", "ann", "x", "en")),
-        ({"transcript": ["x"], "id": [12], "speaker": ["bob"], "lang": ["fa"]}, ("12", "bob", "x", "fa")),
-        ({"text": ["No 5"], "normalized_text": ["no five"], "file": ["/home/me/b.flac"]}, ("b", "", "no five", "")),
-        ({"text_normalized": ["five"], "text_original": ["5"], "utt_id": ["u"]}, ("u", "", "five", "")),
-        ({"TEXT": [" x\ny "], "path": ["c/d.wav"], "gender": [1]}, ("d", "", "x y", "")),
-    ],
-)
+@pytest.mark.parametrize(("columns", "row"), [
+    ({"text": ["x"]}, ("a", "", "x", "")),
+    ({"transcription": ["x"], "speaker_id": [7]}, ("a", "7", "x", "")),
+    ({"sentence": ["x"], "client_id": ["ann"], "locale": ["en-US"]}, ("a", "ann", "x", "en")),
+    ({"transcript": ["x"], "id": [12], "speaker": ["bob"], "lang": ["fa"]}, ("12", "bob", "x", "fa")),
+    ({"text": ["No 5"], "normalized_text": ["no five"], "file": ["/home/me/b.flac"]}, ("b", "", "no five", "")),
+    ({"text_normalized": ["five"], "text_original": ["5"], "utt_id": ["u"]}, ("u", "", "five", "")),
+    ({"TEXT": [" x\ny "], "path": ["c/d.wav"], "gender": [1]}, ("d", "", "x y", "")),
+])  # fmt: skip
 def test_columns_are_recognized_by_their_usual_names(tmp_path, columns, row):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
     assert told(data) == [row]
@@ -62,17 +59,14 @@ def test_columns_are_read_by_name_or_position(tmp_path):
     assert [clip.source for clip in read_corpus(data, columns="file=text,text=said").clips] == ["1.wav", "2.wav"]
 
 
-@pytest.mark.parametrize(
-    ("columns", "options", "message"),
-    [
-        ({"text": ["x"], "sentence": ["y"]}, None, "2 columns of text: text, sentence; say which: --columns"),
-        ({"words": ["x"]}, None, "columns audio, words, expected a column of text, such as text"),
-        ({"text": ["x"]}, "text=said", r"no column 'said', expected one of \['audio', 'text'\]"),
-        ({"text": [[1]]}, "text=text", "column 'text' of list<.*>, expected text"),
-        ({"text": ["x"], "speaker": ["a/b"]}, None, r"x\.parquet row 0: speaker 'a/b' reads as a path"),
-        ({"text": ["x"], "id": pa.array([None], pa.string())}, None, r"row 0: clip id '' is empty"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("columns", "options", "message"), [
+    ({"text": ["x"], "sentence": ["y"]}, None, "2 columns of text: text, sentence; say which: --columns"),
+    ({"words": ["x"]}, None, "columns audio, words, expected a column of text, such as text"),
+    ({"text": ["x"]}, "text=said", r"no column 'said', expected one of \['audio', 'text'\]"),
+    ({"text": [[1]]}, "text=text", "column 'text' of list<.*>, expected text"),
+    ({"text": ["x"], "speaker": ["a/b"]}, None, r"x\.parquet row 0: speaker 'a/b' reads as a path"),
+    ({"text": ["x"], "id": pa.array([None], pa.string())}, None, r"row 0: clip id '' is empty"),
+])  # fmt: skip
 def test_unusable_columns_are_rejected(tmp_path, columns, options, message):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
     with pytest.raises(LockstepError, match=message) as caught:
@@ -95,16 +89,13 @@ def test_only_the_training_splits_are_read_and_others_reported(tmp_path):
     assert clip.id == "test-00000-of-00002"
 
 
-@pytest.mark.parametrize(
-    ("names", "read"),
-    [
-        (["part-0", "test"], 1),
-        (["train", "test", "dev"], 1),
-        (["values", "devotional"], 2),
-        (["test-00000-of-00002", "test-00001-of-00002"], 2),
-        (["test-00000-of-00001", "validation-00000-of-00001"], 0),
-    ],
-)
+@pytest.mark.parametrize(("names", "read"), [
+    (["part-0", "test"], 1),
+    (["train", "test", "dev"], 1),
+    (["values", "devotional"], 2),
+    (["test-00000-of-00002", "test-00001-of-00002"], 2),
+    (["test-00000-of-00001", "validation-00000-of-00001"], 0),
+])  # fmt: skip
 def test_the_files_of_one_split_are_read(tmp_path, names, read):
     for name in names:
         put(tmp_path / f"{name}.parquet", ONE)

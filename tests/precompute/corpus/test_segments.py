@@ -104,13 +104,10 @@ def test_a_segment_beyond_its_recording_is_rejected_in_the_index(tmp_path, recor
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("a.txt", "0.000000\t1.500000\tHello\n1,5\t2.25\tthere you\n\\\t100.0\t5000.0\n"),
-        ("a.srt", "1\n00:00:00,000 --> 00:00:01,500\n<i>Hello</i>\n\n2\n00:00:01,500 --> 00:00:02,250\nthere\nyou\n"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text"), [
+    ("a.txt", "0.000000\t1.500000\tHello\n1,5\t2.25\tthere you\n\\\t100.0\t5000.0\n"),
+    ("a.srt", "1\n00:00:00,000 --> 00:00:01,500\n<i>Hello</i>\n\n2\n00:00:01,500 --> 00:00:02,250\nthere\nyou\n"),
+])  # fmt: skip
 def test_labels_and_subtitles_are_read_as_segments(tmp_path, name, text):
     write_files(tmp_path, {"a.wav": b"", name: text})
     clips = [(clip.id, clip.text, clip.source, clip.start, clip.duration) for clip in read_corpus(tmp_path).clips]

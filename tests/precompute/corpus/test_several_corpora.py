@@ -77,21 +77,18 @@ def test_an_existing_path_with_an_equals_sign_is_a_path(two, tmp_path):
     assert read("x=y").roots == {"": tmp_path / "x=y"}
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (("a", "b"), "--data b|b: clip 1 is in a and in b, expected every id once; give it a name with --data NAME=b"),
-        (("x=a", "y=a"), r"--data y=a: the same corpus as x=a"),
-        (("x=a", "y=a/wavs"), r"--data y=a/wavs: a corpus inside another one, .*expected corpora side by side"),
-        (("a", "other/a"), "called a as a is, expected other names; give it a name with --data NAME=other/a"),
-        (("a", "b b"), "a folder called 'b b', expected letters from a to z"),
-        (("../x=a",), r"--data \.\./x=a: name '\.\./x', expected 1 to 64 letters"),
-        (("x=nowhere",), "nowhere: no such folder"),
-        (("x=list.yaml",), "expected a corpus, and no list of corpora"),
-        (("x=",), "data ''"),
-        ((), "--data: no corpus"),
-    ],
-)
+@pytest.mark.parametrize(("data", "message"), [
+    (("a", "b"), "--data b|b: clip 1 is in a and in b, expected every id once; give it a name with --data NAME=b"),
+    (("x=a", "y=a"), r"--data y=a: the same corpus as x=a"),
+    (("x=a", "y=a/wavs"), r"--data y=a/wavs: a corpus inside another one, .*expected corpora side by side"),
+    (("a", "other/a"), "called a as a is, expected other names; give it a name with --data NAME=other/a"),
+    (("a", "b b"), "a folder called 'b b', expected letters from a to z"),
+    (("../x=a",), r"--data \.\./x=a: name '\.\./x', expected 1 to 64 letters"),
+    (("x=nowhere",), "nowhere: no such folder"),
+    (("x=list.yaml",), "expected a corpus, and no list of corpora"),
+    (("x=",), "data ''"),
+    ((), "--data: no corpus"),
+])  # fmt: skip
 def test_overlapping_or_unnameable_corpora_are_rejected(two, write, data, message):
     write("other/a", "5|five")
     write("b b", "6|six")
@@ -118,25 +115,22 @@ def test_prefixed_ids_must_be_unique_and_short(write):
         read(f"{'n' * 20}=long")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "no entries, expected a list of corpora"),
-        ("data: a", "no list"),
-        ('- {data: "a\\0b"}', "expected a path"),
-        ("- a", "entry 1: 'a', expected keys and values"),
-        ("- {name: x}", "entry 1: no data, expected the path"),
-        ("- {data: a, wieght: 2}", r"entry 1: unknown key wieght, .*did you mean weight\?"),
-        ("- {data: a, data: b}", "key 'data' occurs twice"),
-        ("- {data: a, name: b/c}", "name 'b/c', expected 1 to 64 letters"),
-        ("- {data: a, weight: 0}", "weight 0, expected a number above 0, at most 100"),
-        ("- {data: a, layout: ljspeech, columns: 'id=0,text=1'}", "and --columns"),
-        ("- {data: [a]}", r"entry 1: data \['a'\], expected text"),
-        ("- {data: a", "not readable as YAML"),
-        (b"\xff\xfe", "not UTF-8 text"),
-        ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "no entries, expected a list of corpora"),
+    ("data: a", "no list"),
+    ('- {data: "a\\0b"}', "expected a path"),
+    ("- a", "entry 1: 'a', expected keys and values"),
+    ("- {name: x}", "entry 1: no data, expected the path"),
+    ("- {data: a, wieght: 2}", r"entry 1: unknown key wieght, .*did you mean weight\?"),
+    ("- {data: a, data: b}", "key 'data' occurs twice"),
+    ("- {data: a, name: b/c}", "name 'b/c', expected 1 to 64 letters"),
+    ("- {data: a, weight: 0}", "weight 0, expected a number above 0, at most 100"),
+    ("- {data: a, layout: ljspeech, columns: 'id=0,text=1'}", "and --columns"),
+    ("- {data: [a]}", r"entry 1: data \['a'\], expected text"),
+    ("- {data: a", "not readable as YAML"),
+    (b"\xff\xfe", "not UTF-8 text"),
+    ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
+])  # fmt: skip
 def test_an_invalid_yaml_list_is_rejected_in_one_line(two, tmp_path, text, message):
     write_files(tmp_path, {"corpora.yaml": text})
     with pytest.raises(LockstepError, match=message) as caught:

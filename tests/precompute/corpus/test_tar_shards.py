@@ -106,20 +106,17 @@ def test_a_segment_of_a_tar_member_is_read(tmp_path):
     assert report.spec.statistics.seconds == pytest.approx(0.5, abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("members", "message"),
-    [
-        ([("a.wav", b"x"), ("a.wav", b"y")], r"'a\.wav' beside 'a\.wav', expected one of them"),
-        ([("a.wav", b"x"), ("a.json", b"[" * 100_000)], r"'a\.json': not JSON"),
-        ([("a.wav", b"x"), ("a.json", said("x", id="../a"))], "clip id '../a' reads as a path"),
-        ([("a.wav", b"x"), ("a.txt", b"\xff")], r"'a\.txt': not UTF-8"),
-        (
-            [("lj/metadata.csv", b""), ("lj/wavs/a.wav", b"")],
-            r"audio without texts of the same .*: tar -xf a\.tar",
-        ),
-        ([("readme", b"x")], "no clips, expected KEY.wav with KEY.json"),
-    ],
-)
+@pytest.mark.parametrize(("members", "message"), [
+    ([("a.wav", b"x"), ("a.wav", b"y")], r"'a\.wav' beside 'a\.wav', expected one of them"),
+    ([("a.wav", b"x"), ("a.json", b"[" * 100_000)], r"'a\.json': not JSON"),
+    ([("a.wav", b"x"), ("a.json", said("x", id="../a"))], "clip id '../a' reads as a path"),
+    ([("a.wav", b"x"), ("a.txt", b"\xff")], r"'a\.txt': not UTF-8"),
+    (
+        [("lj/metadata.csv", b""), ("lj/wavs/a.wav", b"")],
+        r"audio without texts of the same .*: tar -xf a\.tar",
+    ),
+    ([("readme", b"x")], "no clips, expected KEY.wav with KEY.json"),
+])  # fmt: skip
 def test_invalid_members_are_rejected(tmp_path, members, message):
     with pytest.raises(LockstepError, match=message):
         read_corpus(write_tar(tmp_path / "a.tar", *members))

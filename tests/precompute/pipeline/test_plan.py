@@ -53,15 +53,12 @@ def test_at_least_one_and_never_all_are_held_out(count):
     assert not held_out(np.repeat(digests(1), count), 0.5).any(), "one text cannot be on both sides"
 
 
-@pytest.mark.parametrize(
-    ("flags", "golden"),
-    [
-        ({"shards.shard_mb": 4, "split.validation_fraction": 0.03}, "05963fb351a4db4b"),
-        ({"shards.shard_mb": 1, "split.seed": 7, "shapes.buckets": 9, "shards.mel_dtype": "float32"},
-         "9bf4af4343661697"),
-        ({"shapes.pad_to_fixed_length": False}, "ebaa5cfe39e32e5c"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("flags", "golden"), [
+    ({"shards.shard_mb": 4, "split.validation_fraction": 0.03}, "05963fb351a4db4b"),
+    ({"shards.shard_mb": 1, "split.seed": 7, "shapes.buckets": 9, "shards.mel_dtype": "float32"},
+     "9bf4af4343661697"),
+    ({"shapes.pad_to_fixed_length": False}, "ebaa5cfe39e32e5c"),
+])  # fmt: skip
 def test_plans_do_not_depend_on_the_order_of_the_clips(flags, golden):
     """Of three corpora, without and with what an earlier build decided; a plain loop over the clips gave the same."""
     settings, draw, shown = load_config("normal", flags=flags), random.Random(1), list[object]()
@@ -111,17 +108,14 @@ def test_padded_lengths_that_waste_much_are_chosen_again():
     assert plan_clips(rows(300), config(buckets=2), previous).shapes != previous.shapes
 
 
-@pytest.mark.parametrize(
-    ("tokens", "frames", "reason", "detail"),
-    [
-        (20, 100, "", ""),
-        (20, 1, "too short audio", "1 frames, at least 14 are needed"),
-        (20, 301, "too long audio", "301 frames, at most 300 are allowed"),
-        (51, 100, "too long text", "51 tokens, at most 50 are allowed"),
-        (40, 30, "too short audio", "30 frames for 40 tokens: they cannot be aligned; text.add_blank=false halves the "
-         "tokens"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("tokens", "frames", "reason", "detail"), [
+    (20, 100, "", ""),
+    (20, 1, "too short audio", "1 frames, at least 14 are needed"),
+    (20, 301, "too long audio", "301 frames, at most 300 are allowed"),
+    (51, 100, "too long text", "51 tokens, at most 50 are allowed"),
+    (40, 30, "too short audio", "30 frames for 40 tokens: they cannot be aligned; text.add_blank=false halves the "
+     "tokens"),
+])  # fmt: skip
 def test_lengths_are_judged(tokens, frames, reason, detail):
     filtered = filter_by_lengths(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
     assert (filtered.reason, filtered.detail) == (reason, detail)

@@ -22,7 +22,7 @@ pytest.importorskip("espeakng_loader")
 SEED, CLIPS = 3, 40
 
 
-def make(out, clips=CLIPS, seed=SEED, workers=0, progress=None, **options):
+def make(out, clips=3, seed=SEED, workers=0, progress=None, **options):
     return make_sample_corpus(out, clips=clips, seed=seed, workers=workers, progress=progress or Progress(), **options)
 
 
@@ -30,17 +30,13 @@ def make(out, clips=CLIPS, seed=SEED, workers=0, progress=None, **options):
 def corpus(tmp_path_factory):
     """40 clips made without interruption by one process: do not change it."""
     folder = tmp_path_factory.mktemp("spoken") / "corpus"
-    make(folder)
+    make(folder, CLIPS)
     return folder
-
-
-def make_short(out, **options):
-    return make(out, **{"clips": 3, **options})
 
 
 @pytest.fixture
 def small(tmp_path):
-    make_short(tmp_path / "small")
+    make(tmp_path / "small")
     return tmp_path / "small"
 
 
@@ -67,7 +63,7 @@ def test_the_corpus_has_the_layout_and_lengths_of_ljspeech(corpus):
 
 def test_a_complete_corpus_is_not_rewritten(small):
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
-    seconds = make_short(small)
+    seconds = make(small)
     lengths = [soundfile.info(path).duration for path in (small / "wavs").iterdir()]
     assert (len(lengths), seconds) == (3, pytest.approx(sum(lengths)))
     assert {path: path.stat().st_mtime_ns for path in small.rglob("*")} == before
@@ -92,7 +88,7 @@ make_sample_corpus(Path({str(out)!r}), clips={CLIPS}, seed={SEED}, workers=2, pr
     assert 8 <= finished < CLIPS
     assert not out.exists()
     (beside / "wavs" / "demo-00040.wav.part").write_bytes(b"half a cl")
-    make(out, progress=listener)
+    make(out, CLIPS, progress=listener)
     assert listener.stages == {"speech": CLIPS - finished}
     assert tree(out) == tree(corpus)
     assert not beside.exists()
@@ -100,23 +96,20 @@ make_sample_corpus(Path({str(out)!r}), clips={CLIPS}, seed={SEED}, workers=2, pr
 
 def test_a_partial_corpus_of_other_arguments_is_discarded(small, tmp_path):
     small.rename(tmp_path / ".out.partial")
-    make_short(tmp_path / "out", seed=4)
-    make_short(tmp_path / "fresh", seed=4)
+    make(tmp_path / "out", seed=4)
+    make(tmp_path / "fresh", seed=4)
     assert tree(tmp_path / "out") == tree(tmp_path / "fresh")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"language": "de"}, "a corpus with language=en, expected language=de"),
-        ({"seed": 4}, f"a corpus with seed={SEED}, expected seed=4; choose another folder, or delete this one"),
-        ({"clips": 4, "seed": 4}, "a corpus with clips=3, expected clips=4"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"language": "de"}, "a corpus with language=en, expected language=de"),
+    ({"seed": 4}, f"a corpus with seed={SEED}, expected seed=4; choose another folder, or delete this one"),
+    ({"clips": 4, "seed": 4}, "a corpus with clips=3, expected clips=4"),
+])  # fmt: skip
 def test_a_corpus_of_other_arguments_is_rejected_untouched(small, arguments, message):
     before = tree(small)
     with pytest.raises(LockstepError, match=message):
-        make_short(small, **arguments)
+        make(small, **arguments)
     assert tree(small) == before
 
 
@@ -132,7 +125,7 @@ def test_an_unrelated_folder_is_rejected_untouched(tmp_path, name):
 
 def test_the_language_selects_text_and_voice(tmp_path):
     out = tmp_path / "out"
-    make_short(out, language="fa")
+    make(out, language="fa")
     (clip, *_) = read_corpus(out).clips
     samples, _ = soundfile.read(out / "wavs/demo-00001.wav", dtype="int16")
     np.testing.assert_array_equal(samples, speak(clip.text, "fa"))

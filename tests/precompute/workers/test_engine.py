@@ -125,13 +125,10 @@ def test_a_build_on_a_cluster_has_the_same_bytes(ray, tiny_corpus, tiny_cache, t
     assert problems(tmp_path / "cache", tiny_corpus, deep=8, repair=True, ray_address="auto") == []
 
 
-@pytest.mark.parametrize(
-    ("error", "found"),
-    [
-        (RayHere.exceptions.RayError(), r"a task failed for good \(RayError\)"),
-        (RayHere.exceptions.RayTaskError(RuntimeError("The function failed to import")), "a machine of it has no lock"),
-    ],
-)
+@pytest.mark.parametrize(("error", "found"), [
+    (RayHere.exceptions.RayError(), r"a task failed for good \(RayError\)"),
+    (RayHere.exceptions.RayTaskError(RuntimeError("The function failed to import")), "a machine of it has no lock"),
+])  # fmt: skip
 def test_a_failed_task_is_one_line_and_cancels_the_others(ray, monkeypatch, error, found):
     def get(_: object) -> None:
         raise error
@@ -160,14 +157,11 @@ def test_a_missing_ray_is_reported_with_the_fix(monkeypatch):
         open_engine(1, "local").start()
 
 
-@pytest.mark.parametrize(
-    ("address", "found"),
-    [
-        ("127.0.0.1:1", r"--ray-address 127\.0\.0\.1:1: no Ray cluster \(.*\); start one there"),
-        ("auto", r"--ray-address 127\.0\.0\.1:2: no Ray cluster"),  # the one that the environment names
-        *((address, "expected auto or HOST:PORT") for address in ("6379", "ray://here:10001", "http://here:1")),
-    ],
-)
+@pytest.mark.parametrize(("address", "found"), [
+    ("127.0.0.1:1", r"--ray-address 127\.0\.0\.1:1: no Ray cluster \(.*\); start one there"),
+    ("auto", r"--ray-address 127\.0\.0\.1:2: no Ray cluster"),  # the one that the environment names
+    *((address, "expected auto or HOST:PORT") for address in ("6379", "ray://here:10001", "http://here:1")),
+])  # fmt: skip
 def test_an_address_without_a_cluster_is_rejected(monkeypatch, address, found):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
     with pytest.raises(LockstepError, match=found):

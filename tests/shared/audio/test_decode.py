@@ -18,18 +18,15 @@ def tone(rate: int, seconds: float, hertz: float = 440.0) -> np.ndarray:
     return 0.5 * np.sin(2 * np.pi * hertz * np.arange(int(rate * seconds)) / rate)
 
 
-@pytest.mark.parametrize(
-    ("written", "read", "notes"),
-    [
-        ([0.0, 0.5, -0.5, 0.25], [0.0, 0.5, -0.5, 0.25], ""),
-        ([[0.5, 0.25], [0.25, -0.75]], [0.375, -0.25], "mixed down from 2 channels"),
-        ([[0.5, -0.5], [0.25, -0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # a balanced cable
-        ([[0.0, 0.5], [0.0001, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # one microphone
-        ([[0.75, 0.5], [0.75, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # an offset alone
-        ([[0.5, 0.5, -0.5], [0.1, 0.3, -0.7]], [0.5 / 3, -0.1], "mixed down from 3 channels"),
-        ([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0], "mixed down from 2 channels"),
-    ],
-)
+@pytest.mark.parametrize(("written", "read", "notes"), [
+    ([0.0, 0.5, -0.5, 0.25], [0.0, 0.5, -0.5, 0.25], ""),
+    ([[0.5, 0.25], [0.25, -0.75]], [0.375, -0.25], "mixed down from 2 channels"),
+    ([[0.5, -0.5], [0.25, -0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # a balanced cable
+    ([[0.0, 0.5], [0.0001, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # one microphone
+    ([[0.75, 0.5], [0.75, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # an offset alone
+    ([[0.5, 0.5, -0.5], [0.1, 0.3, -0.7]], [0.5 / 3, -0.1], "mixed down from 3 channels"),
+    ([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0], "mixed down from 2 channels"),
+])  # fmt: skip
 def test_samples_are_read_back_and_channels_averaged(tmp_path, written, read, notes):
     path = wav(tmp_path / "a.wav", np.array(written), 22_050)
     np.testing.assert_allclose(decode(path.read_bytes(), rate=22_050), read, atol=1 / 32768)

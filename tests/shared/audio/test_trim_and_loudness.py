@@ -50,13 +50,10 @@ def test_a_clip_without_any_sound_is_refused(level, trim):
         condition(silence(1) + np.float32(level), rate=RATE, trim_silence_db=trim, loudness_lufs=-20.0)
 
 
-@pytest.mark.parametrize(
-    ("samples", "problem"),
-    [
-        (0.3 + np.tile([0.0, 1 / 32_768], RATE), "empty audio: only silence"),  # an offset with dither
-        (32_768 * tone(1), "unreadable audio: samples up to 16384, expected floats from -1 to 1"),
-    ],
-)
+@pytest.mark.parametrize(("samples", "problem"), [
+    (0.3 + np.tile([0.0, 1 / 32_768], RATE), "empty audio: only silence"),  # an offset with dither
+    (32_768 * tone(1), "unreadable audio: samples up to 16384, expected floats from -1 to 1"),
+])  # fmt: skip
 def test_dither_and_unscaled_floats_are_refused(samples, problem):
     with pytest.raises(AudioProblem, match=problem):
         condition(samples.astype(np.float32), rate=RATE, trim_silence_db=None, loudness_lufs=None)

@@ -45,15 +45,12 @@ def test_neither_a_uniform_corpus_nor_a_better_clip_has_outliers(even, row, diff
     assert line.hours == pytest.approx(10 / 3600)
 
 
-@pytest.mark.parametrize(
-    ("different", "measure"),
-    [
-        ({"noise_floor_db": -30.0}, "noise floor"), ({"loudness_db": -40.0}, "loudness"),
-        ({"loudness_db": -3.0}, "loudness"), ({"clipped_share": 0.01}, "clipping"),
-        ({"leading_silence": 2.0}, "silence at the start"), ({"trailing_silence": 2.0}, "silence at the end"),
-        ({"text": "two"}, "speaking rate"), ({"seconds": 0.3}, "speaking rate"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("different", "measure"), [
+    ({"noise_floor_db": -30.0}, "noise floor"), ({"loudness_db": -40.0}, "loudness"),
+    ({"loudness_db": -3.0}, "loudness"), ({"clipped_share": 0.01}, "clipping"),
+    ({"leading_silence": 2.0}, "silence at the start"), ({"trailing_silence": 2.0}, "silence at the end"),
+    ({"text": "two"}, "speaking rate"), ({"seconds": 0.3}, "speaking rate"),
+])  # fmt: skip
 def test_a_broken_clip_stands_out_by_what_is_broken(even, row, different, measure):
     stats = quality_stats([*even, row("broken", **different)], 22_050)
     assert [(outlier.row.clip.id, outlier.measure.name) for outlier in stats.outliers] == [("broken", measure)]
@@ -87,15 +84,12 @@ def test_a_speaker_with_few_clips_costs_no_median_of_all_clips(row, monkeypatch)
     assert sum(compared) < 20 * len(rows)
 
 
-@pytest.mark.parametrize(
-    ("different", "doubts"),
-    [
-        ({}, ["12 clips share 1 distinct texts: is this the right column?"]),
-        ({"text": "EN"}, ["12 clips share 1 distinct texts: is this the right column?"]),
-        ({"seconds": 60.0}, ["0.2 letters per second, expected 1.5 to 35: are these the transcripts?"]),
-        ({"text": "many letters " * 9}, ["99.0 letters per second, expected 1.5 to 35: are these the transcripts?"]),
-    ],
-)
+@pytest.mark.parametrize(("different", "doubts"), [
+    ({}, ["12 clips share 1 distinct texts: is this the right column?"]),
+    ({"text": "EN"}, ["12 clips share 1 distinct texts: is this the right column?"]),
+    ({"seconds": 60.0}, ["0.2 letters per second, expected 1.5 to 35: are these the transcripts?"]),
+    ({"text": "many letters " * 9}, ["99.0 letters per second, expected 1.5 to 35: are these the transcripts?"]),
+])  # fmt: skip
 def test_texts_that_cannot_be_transcripts_are_doubted(row, different, doubts):
     clips = [row(f"clip-{i}", **different) for i in range(12)]
     assert quality_stats(clips, 22_050).doubts[-1:] == doubts

@@ -4,9 +4,8 @@ from xtts.shared.cache.stats import corpus_stats, read_lengths
 
 
 def test_ljspeech_has_the_documented_percentiles(ljspeech_rows, tmp_path):
-    path = tmp_path / "index.parquet"
-    path.write_bytes(index_bytes(ljspeech_rows))
-    stats = corpus_stats(read_lengths(path))
+    (tmp_path / "index.parquet").write_bytes(index_bytes(ljspeech_rows))
+    stats = corpus_stats(read_lengths(tmp_path / "index.parquet"))
     assert stats.clips == 13_100
     frames = stats.percentiles["frames"]
     assert (frames[0], frames[2], frames[3], frames[5]) == (582, 837, 863, 869)

@@ -24,14 +24,11 @@ def store(request, tmp_path):
     return ObjectStore(path_or_url(f"{request.getfixturevalue('object_server').bucket()}/some/folder/"))
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("ftp://host/cache", "ftp://host/cache: ftp://, expected a path, or a URL that begins with s3://"),
-        ("s3:///cache", "s3:///cache: no bucket, expected s3://BUCKET/FOLDER"),
-        ("s3://KEY:SECRET@bucket/cache", "s3://bucket/cache: credentials in the URL"),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    ("ftp://host/cache", "ftp://host/cache: ftp://, expected a path, or a URL that begins with s3://"),
+    ("s3:///cache", "s3:///cache: no bucket, expected s3://BUCKET/FOLDER"),
+    ("s3://KEY:SECRET@bucket/cache", "s3://bucket/cache: credentials in the URL"),
+])  # fmt: skip
 def test_an_unusable_url_is_refused_without_showing_secrets(text, found):
     with pytest.raises(LockstepError, match="expected") as error:
         path_or_url(text)
@@ -101,14 +98,11 @@ def test_a_brief_failure_is_retried(store, tmp_path, monkeypatch):
     assert len(calls) == 3
 
 
-@pytest.mark.parametrize(
-    ("message", "found", "fix", "attempts"),
-    [
-        ("AWS Error NO_SUCH_BUCKET during PutObject", "no such bucket", "look at its name", 1),
-        ("AWS Error ACCESS_DENIED during HeadObject", "access denied: no credentials", "AWS_ACCESS_KEY_ID", 1),
-        ("AWS Error NETWORK_CONNECTION: curlCode: 7", "the store does not answer", "AWS_ENDPOINT_URL", 3),
-    ],
-)
+@pytest.mark.parametrize(("message", "found", "fix", "attempts"), [
+    ("AWS Error NO_SUCH_BUCKET during PutObject", "no such bucket", "look at its name", 1),
+    ("AWS Error ACCESS_DENIED during HeadObject", "access denied: no credentials", "AWS_ACCESS_KEY_ID", 1),
+    ("AWS Error NETWORK_CONNECTION: curlCode: 7", "the store does not answer", "AWS_ENDPOINT_URL", 3),
+])  # fmt: skip
 def test_a_permanent_failure_is_reported_at_once(monkeypatch, message, found, fix, attempts):
     monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
     calls = []

@@ -16,11 +16,9 @@ from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer, learn_tokenizer, l
 from xtts.trainer.voice.voice_description import Voice, voice_of
 
 TEXTS = [
-    "The other weather is there",
-    "Whether the feather gathers there",
-    "Another brother, rather than his mother",
-    "There, then: the thing that they thought",
-]
+    "The other weather is there", "Whether the feather gathers there",
+    "Another brother, rather than his mother", "There, then: the thing that they thought",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

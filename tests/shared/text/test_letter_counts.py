@@ -21,11 +21,9 @@ def test_characters_are_listed_with_name_count_and_example():
     counts = counted("en", [ENGLISH * 9, "café 5 日", "日 é5€"])
     told = [(row.character, row.count, row.example, row.fate, row.is_letter) for row in counts.characters()]
     assert told == [
-        ("5", 2, "clip1", "left out", False),
-        ("日", 2, "clip1", "left out", True),
-        ("€", 1, "clip2", "left out", False),
-        ("é", 2, "clip1", "folded", True),
-    ]
+        ("5", 2, "clip1", "left out", False), ("日", 2, "clip1", "left out", True),
+        ("€", 1, "clip2", "left out", False), ("é", 2, "clip1", "folded", True),
+    ]  # fmt: skip
     assert counts.characters()[2].name == "EURO SIGN"
     assert counts.characters()[2].shown == "€ 1x in clip clip2"
     assert counts.lost_share == pytest.approx(4 / counts.letters.total())
@@ -40,13 +38,10 @@ def test_phonemes_in_double_brackets_are_not_counted_as_letters():
     assert (dict(counts.letters), dict(counts.left_out)) == ({"j": 1, "a": 1}, {"ʙ": 2})
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "said"),
-    [
-        ("en", "Über die Straße gingen acht große Bären", "text.language=CODE"),
-        ("ru", "سلام، حال شما چطور است؟", r"Russian \(ru\), but most letters are Arabic.*--set text.language=CODE"),
-    ],
-)
+@pytest.mark.parametrize(("language", "text", "said"), [
+    ("en", "Über die Straße gingen acht große Bären", "text.language=CODE"),
+    ("ru", "سلام، حال شما چطور است؟", r"Russian \(ru\), but most letters are Arabic.*--set text.language=CODE"),
+])  # fmt: skip
 def test_a_corpus_in_another_language_or_script_is_refused(language, text, said):
     with pytest.raises(LockstepError, match=said) as caught:
         check_letters(counted(language, [text]), 0.001)

@@ -20,31 +20,25 @@ def lexicon(tmp_path):
     return read
 
 
-@pytest.mark.parametrize(
-    ("written", "read"),
-    [
-        ("Nguyen, NGUYEN's nguyens", "[[wɪn]], [[wɪn]]'s nguyens"),
-        ("US, us (US)-made", "you ess, us (you ess)-made"),
-        ("A co-op, a co and an OP; Co-Op-US!", "A koh opp, a co and an OP; Co-Op-you ess!"),
-        ("O'Brien O’Brien o'brien हिन्दी", "oh bryan oh bryan o'brien hindee"),
-        ("[[nguyen]] -- US", "[[nguyen]] -- you ess"),
-    ],
-)
+@pytest.mark.parametrize(("written", "read"), [
+    ("Nguyen, NGUYEN's nguyens", "[[wɪn]], [[wɪn]]'s nguyens"),
+    ("US, us (US)-made", "you ess, us (you ess)-made"),
+    ("A co-op, a co and an OP; Co-Op-US!", "A koh opp, a co and an OP; Co-Op-you ess!"),
+    ("O'Brien O’Brien o'brien हिन्दी", "oh bryan oh bryan o'brien hindee"),
+    ("[[nguyen]] -- US", "[[nguyen]] -- you ess"),
+])  # fmt: skip
 def test_whole_words_are_replaced_lower_case_ones_in_any_case(lexicon, written, read):
     assert apply_lexicon(written, lexicon(WORDS, "phonemes")) == read
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        *[(line, r"expected a word, a tab, and \[\[phonemes\]\] or a respelling; put one tab between")
-          for line in ("a b", "a\t", "\tb", "a\tb\tc", "a\t...", "a\t[[]]")],
-        *[(line, r"expected a word that begins and ends with a letter; give each word a line; numbers")
-          for line in ("New York\tb", "Dr.\tb", "mp3\tb")],
-        ("a\t[[x]]", r"phonemes, \[\[x\]\], expected a respelling for the tokenizer characters.*tokenizer=phonemes"),
-        ("ok\tno", r"another reading of 'ok', expected one for a word"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("line", "message"), [
+    *[(line, r"expected a word, a tab, and \[\[phonemes\]\] or a respelling; put one tab between")
+      for line in ("a b", "a\t", "\tb", "a\tb\tc", "a\t...", "a\t[[]]")],
+    *[(line, r"expected a word that begins and ends with a letter; give each word a line; numbers")
+      for line in ("New York\tb", "Dr.\tb", "mp3\tb")],
+    ("a\t[[x]]", r"phonemes, \[\[x\]\], expected a respelling for the tokenizer characters.*tokenizer=phonemes"),
+    ("ok\tno", r"another reading of 'ok', expected one for a word"),
+])  # fmt: skip
 def test_a_malformed_line_is_refused_with_its_location(lexicon, line, message):
     with pytest.raises(LockstepError, match=rf"lexicon.tsv:3: .*{message}"):
         lexicon(f"ok\tokay\n\n{line}\n")

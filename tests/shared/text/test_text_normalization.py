@@ -3,26 +3,23 @@ import pytest
 from xtts.shared.text.text_normalization import expand
 
 
-@pytest.mark.parametrize(
-    ("written", "spoken"),
-    [
-        (
-            "Dr. Smith has 12 boats in 1984, $5.50",
-            "Doctor Smith has twelve boats in nineteen eighty-four, five dollars and fifty cents",
-        ),
-        ("$5 million, $1, $0.50, £2.01 and $1.5", "five million dollars, one dollar, fifty cents, "
-         "two pounds and one penny and one point five dollars"),
-        ("1st 22nd 1980s 80s", "first twenty-second nineteen eighties eighties"),
-        ("1900, 1905, 2005, 2024", "nineteen hundred, nineteen oh five, two thousand five, twenty twenty-four"),
-        ("10:30, 10:05 or 9:00.", "ten thirty, ten oh five or nine o'clock."),
-        ("\u00bd, 3/4 and 2/3", "one half, three quarters and two thirds"),
-        ("-5 is 50% & 007 mp3", "minus five is fifty percent and zero zero seven mp three"),
-        ("St. Paul's on Baker St. in May, etc.", "Saint Paul's on Baker Street in May, et cetera."),
-        ("No. 5? No. Mr.Jones", "Number five? No. Mister Jones"),
-        ("1" * 20, " ".join(["one"] * 20)),
-        ("$" + "9" * 5000, " ".join(["nine"] * 5000) + " dollars"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("written", "spoken"), [
+    (
+        "Dr. Smith has 12 boats in 1984, $5.50",
+        "Doctor Smith has twelve boats in nineteen eighty-four, five dollars and fifty cents",
+    ),
+    ("$5 million, $1, $0.50, £2.01 and $1.5", "five million dollars, one dollar, fifty cents, "
+     "two pounds and one penny and one point five dollars"),
+    ("1st 22nd 1980s 80s", "first twenty-second nineteen eighties eighties"),
+    ("1900, 1905, 2005, 2024", "nineteen hundred, nineteen oh five, two thousand five, twenty twenty-four"),
+    ("10:30, 10:05 or 9:00.", "ten thirty, ten oh five or nine o'clock."),
+    ("\u00bd, 3/4 and 2/3", "one half, three quarters and two thirds"),
+    ("-5 is 50% & 007 mp3", "minus five is fifty percent and zero zero seven mp three"),
+    ("St. Paul's on Baker St. in May, etc.", "Saint Paul's on Baker Street in May, et cetera."),
+    ("No. 5? No. Mr.Jones", "Number five? No. Mister Jones"),
+    ("1" * 20, " ".join(["one"] * 20)),
+    ("$" + "9" * 5000, " ".join(["nine"] * 5000) + " dollars"),
+])  # fmt: skip
 def test_numbers_and_abbreviations_become_words(written, spoken):
     assert expand(written) == spoken
     assert expand(spoken) == spoken
