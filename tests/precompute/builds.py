@@ -99,6 +99,12 @@ def build(data: object, cache: object, *settings: Config | str, **options: objec
     return build_cache(data, cache, config, **options)
 
 
+def update(workspace: Path, config: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
+    """A build of `corpus` into a cache beside it, and what it said."""
+    said = Listener()
+    return build(workspace / "corpus", workspace / cache, config, progress=said, **options), said
+
+
 def problems(cache: Path, data: object = None, **options: object) -> list[CacheFinding]:
     """What `verify` finds, or leaves after a repair."""
     return find_problems(cache, data, Progress(), **{"deep": None, "repair": False, "workers": 0, **options})

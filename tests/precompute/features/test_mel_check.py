@@ -5,20 +5,19 @@ import platform
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, tree
+from builds import tree, update
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.mel_check import check_mel, compute_mel_check
-from xtts.precompute.pipeline.build_cache import BuildReport
 from xtts.precompute.workers.arithmetic import worker_environment
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
-from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -26,6 +25,7 @@ COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()"]
 OTHER_KERNELS = {**worker_environment(), "OPENBLAS_CORETYPE": "Prescott"}
 """As on a processor of 2004, which any x86 one can be."""
 blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+renew = partial(update, workers=1)
 needs_openblas = pytest.mark.skipif(
     "openblas" not in blas or " avx2 " not in Path("/proc/cpuinfo").read_text(),
     reason=f"no choice of kernels: {blas} on {platform.machine()}",
@@ -39,11 +39,6 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         monkeypatch.setenv(name, os.environ[name])  # and back at the end
     monkeypatch.setattr("xtts.precompute.workers.engine.worker_environment", lambda: OTHER_KERNELS)
     return monkeypatch
-
-
-def update(workspace: Path, config: Config, **options: object) -> tuple[BuildReport, list[str]]:
-    said = Listener()
-    return build(workspace / "corpus", workspace / "cache", config, workers=1, progress=said, **options), said.lines
 
 
 def run(kernels: str, *command: object) -> None:
@@ -91,27 +86,27 @@ def test_a_cache_of_another_machine_is_not_continued(workspace, tiny_config, oth
     before, mel_check = tree(workspace / "cache"), load_spec(workspace / "cache").mel_check
     record_again(workspace / "corpus")
     with pytest.raises(LockstepError) as caught:
-        update(workspace, tiny_config)
+        renew(workspace, tiny_config)
     assert "computes mels with other last digits than the rest of the cache: mel check " in str(caught.value)
     assert caught.value.expected == mel_check[:12]
     assert "or all of it here: --fresh" in caught.value.fix
     assert tree(workspace / "cache").items() >= before.items()
-    report, _ = update(workspace, tiny_config, fresh=True)
+    report, _ = renew(workspace, tiny_config, fresh=True)
     assert report.spec.mel_check != mel_check
     other_machine.undo()
     record_again(workspace / "corpus")
     with pytest.raises(LockstepError, match="computes mels with other last digits"):
-        update(workspace, tiny_config)
+        renew(workspace, tiny_config)
 
 
 @needs_openblas
 def test_what_needs_no_new_mel_is_done_on_any_machine(workspace, tiny_config, other_machine):
     mel_check = load_spec(workspace / "cache").mel_check
-    assert update(workspace, tiny_config)[0].changed is False
+    assert renew(workspace, tiny_config)[0].changed is False
     no_blanks = tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": False})})
-    report, lines = update(workspace, no_blanks)
+    report, said = renew(workspace, no_blanks)
     assert report.written_shards > 0
-    assert any(", 0 of them from audio" in line for line in lines)
+    assert any(", 0 of them from audio" in line for line in said.lines)
     assert report.spec.mel_check == mel_check
 
 
@@ -125,10 +120,10 @@ def test_what_another_machine_left_half_done_is_not_used(tiny_corpus, tiny_cache
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("xtts.precompute.pipeline.build_cache.commit", stop)
         with pytest.raises(KeyboardInterrupt):
-            update(tmp_path, tiny_config)
+            renew(tmp_path, tiny_config)
     assert list((tmp_path / "cache" / ".building").rglob("*.tfrecord"))
     other_machine.undo()
-    report, _ = update(tmp_path, tiny_config)
+    report, _ = renew(tmp_path, tiny_config)
     assert report.kept_shards == 0
     assert tree(tmp_path / "cache") == tree(tiny_cache)
 
@@ -138,7 +133,7 @@ def test_another_front_end_computes_all_mels_again(workspace, tiny_config):
     fields = spec.model_dump(mode="json")
     fields["feature_version"] = 1
     (workspace / "cache" / "cache.json").write_bytes(spec_bytes(type(spec).model_validate(fields)))
-    report, lines = update(workspace, tiny_config)
-    assert f"feature extractor: version 1 -> {FEATURE_VERSION}: all mels are computed again" in lines
+    report, said = renew(workspace, tiny_config)
+    assert f"feature extractor: version 1 -> {FEATURE_VERSION}: all mels are computed again" in said.lines
     assert report.kept_shards == 0
     assert tree(workspace / "cache") == new

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, shards
+from builds import Listener, shards, update
 from cache_files import index_path
 
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.pipeline.build_cache import BuildReport, explain_build
+from xtts.precompute.pipeline.build_cache import explain_build
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.engine import ThisProcess
 from xtts.shared.cache.cache_spec import load_spec, without_digest
@@ -41,11 +41,6 @@ def workspace(built, tmp_path) -> Path:
 
 def config(**flags: object) -> Config:
     return load_config("tiny", flags={**FLAGS, **{key.replace("__", "."): value for key, value in flags.items()}})
-
-
-def update(workspace: Path, settings: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
-    progress = Listener()
-    return build(workspace / "corpus", workspace / cache, settings, progress=progress, **options), progress
 
 
 def changed_shards(before: dict[str, bytes], cache: Path) -> set[str]:

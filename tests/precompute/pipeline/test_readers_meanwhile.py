@@ -4,14 +4,12 @@ import random
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
-from builds import Listener, build, tree
+from builds import tree, update
 from fuzzing import fresh_seed
 
 from xtts.precompute.check.verify import verify_cache
-from xtts.precompute.pipeline.build_cache import BuildReport
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
@@ -50,16 +48,11 @@ def no_blanks(tiny_config: Config) -> Config:
     return tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": False})})
 
 
-def change(workspace: Path, config: Config) -> tuple[BuildReport, list[str]]:
-    said = Listener()
-    return build(workspace / "corpus", workspace / "cache", config, progress=said), said.lines
-
-
 def test_a_reader_keeps_its_files_until_it_has_done(workspace, tiny_config, no_blanks):
     cache = workspace / "cache"
     old, there = load_spec(cache), tree(cache).keys()
     lock = ReadLock(cache)
-    report, lines = change(workspace, no_blanks)
+    report, said = update(workspace, no_blanks)
     assert report.changed
     assert tree(cache).keys() > there - {"cache.json"}
     assert load_spec(cache) == report.spec != old
@@ -67,13 +60,13 @@ def test_a_reader_keeps_its_files_until_it_has_done(workspace, tiny_config, no_b
     full_check(cache, report.spec)
     assert verify_cache(cache, threads=1) == []
     replaced = len(there) - 3  # all but cache.json and the lock files
-    said = f"{replaced} replaced files stay while another process reads the cache; a later build goes on"
-    assert said in lines
-    assert said in change(workspace, no_blanks)[1]
+    line = f"{replaced} replaced files stay while another process reads the cache; a later build goes on"
+    assert line in said.lines
+    assert line in update(workspace, no_blanks)[1].lines
     lock.release()
-    report, lines = change(workspace, no_blanks)
+    report, said = update(workspace, no_blanks)
     assert report.changed is False
-    assert said not in lines
+    assert line not in said.lines
     assert not tree(cache).keys() & (there - {"cache.json", ".lock", ".readers"})
     with pytest.raises(LockstepError, match="missing"):
         full_check(cache, old)
@@ -81,7 +74,7 @@ def test_a_reader_keeps_its_files_until_it_has_done(workspace, tiny_config, no_b
 
 def test_a_clip_is_read_from_the_cache_that_was_opened(workspace, no_blanks):
     clips = CachedClips(workspace / "cache")
-    change(workspace, no_blanks)
+    update(workspace, no_blanks)
     for row in (row for row in clips.rows if row.is_kept):
         assert clips.read(row).record.clip_id == row.clip.id
     assert clips.rows == read_index(workspace / "cache" / clips.spec.index_file)
@@ -122,6 +115,6 @@ def test_a_reader_in_a_loop_while_builders_are_killed(workspace, tiny_config, no
     assert kills > 5
     assert int(output.split()[0]) > 5
     assert output.split()[1] == "2"
-    change(workspace, tiny_config)
+    update(workspace, tiny_config)
     assert verify_cache(cache, threads=1) == []
     assert tree(cache).keys() == there
