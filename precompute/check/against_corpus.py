@@ -131,7 +131,7 @@ _Job = tuple[IndexRow, Path]
 """(clip to compute again, its shard)."""
 
 
-def check_features(cache: Path, request: BuildRequest, pool: TaskEngine, *, clips: int | None) -> list[CacheFinding]:
+def compare_features(cache: Path, request: BuildRequest, pool: TaskEngine, *, clips: int | None) -> list[CacheFinding]:
     """Compute features again and compare: of so many clips, chosen by the digests of their records; None for all."""
     spec = load_spec(cache)
     files = shard_files(spec)

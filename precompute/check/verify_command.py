@@ -59,7 +59,7 @@ def find_problems(
     findings = check()
     if against is None or not isinstance(cache, Path):
         return findings
-    from xtts.precompute.check.against_corpus import cache_request, check_corpus, check_features, repair_cache
+    from xtts.precompute.check.against_corpus import cache_request, check_corpus, compare_features, repair_cache
 
     if repair and findings:
         for finding in findings:
@@ -72,5 +72,5 @@ def find_problems(
             request = cache_request(cache, against)
             findings = check_corpus(cache, request)
             if deep is not None:
-                findings += check_features(cache, request, open_engine(workers, ray_address), clips=deep or None)
+                findings += compare_features(cache, request, open_engine(workers, ray_address), clips=deep or None)
     return findings

@@ -15,7 +15,7 @@ from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.tables import counted
 from xtts.precompute.pipeline.build_request import BuildRequest
 from xtts.precompute.pipeline.changes import change_lines
-from xtts.precompute.pipeline.commit import commit, describe, sweep
+from xtts.precompute.pipeline.commit import commit, make_spec, sweep
 from xtts.precompute.pipeline.index import measure_sample, write_index
 from xtts.precompute.pipeline.plan import Plan, ShardPlan, plan_cache, plan_columns
 from xtts.precompute.pipeline.previous import PreviousCache, open_previous
@@ -89,7 +89,7 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
             sums = measure_sample(plan, rows_of, recipe, pool, progress) if recipe.index_only else None
             index = staging.scratch / INDEX_FILE
             statistics, padding_efficiency = write_index(index, plan, rows_of, rejected, recipe.config, sums)
-            spec = describe(index, statistics, plan, finished, recipe, request.corpora.weights)
+            spec = make_spec(index, statistics, plan, finished, recipe, request.corpora.weights)
             changed = commit(cache, staging, spec, index, recipe.tokenizer, remote)
             left = sweep(cache, spec)
             if remote is not None:

@@ -36,7 +36,7 @@ from xtts.shared.system.folder_lock import without_readers
 from xtts.shared.text.tokenizer import Tokenizer
 
 
-def describe(
+def make_spec(
     index: Path, statistics: Statistics, plan: Plan, finished: Mapping[str, Shard], recipe: RecordRecipe,
     weights: Mapping[str, float],
 ) -> CacheSpec:  # fmt: skip

@@ -66,7 +66,7 @@ class TaskEngine:
         raise NotImplementedError
 
 
-def pack(function: Callable[..., Any]) -> bytes:
+def pickled(function: Callable[..., Any]) -> bytes:
     """Pickle a module-level function and its bound arguments for `call`."""
     return pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
 
@@ -107,7 +107,7 @@ class WorkerPool(TaskEngine):
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come; at most two tasks per worker wait, to stop quickly and bound memory."""
-        pending, packed = set[Future[Result]](), pack(function)
+        pending, packed = set[Future[Result]](), pickled(function)
         try:
             for task in tasks:
                 while len(pending) >= 2 * self.workers:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
-from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, TaskEngine, call, load_extractor, pack
+from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, TaskEngine, call, load_extractor, pickled
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.system.machine import keep_freed_memory
@@ -56,7 +56,7 @@ class RayEngine(TaskEngine):
         """Connect, and make the workers load the feature extractor."""
         self._connect()
         for _ in range(self._cpus_now()):
-            self._submit(self._ray.put(pack(load_extractor)), None)
+            self._submit(self._ray.put(pickled(load_extractor)), None)
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come; at most two tasks per CPU wait. The object store holds the function once."""
@@ -64,7 +64,7 @@ class RayEngine(TaskEngine):
         for task in tasks:
             if packed is None:  # connect with the first task only
                 self._connect()
-                packed = self._ray.put(pack(function))
+                packed = self._ray.put(pickled(function))
             while len(self._pending) >= 2 * max(1, self._cpus_now()):
                 yield cast(Result, self._next())
             self._pending.append(self._submit(packed, task))
