@@ -48,7 +48,7 @@ help:
 	@echo "make app [CKPT=runs/NAME]       the same on a page, and a server as OpenAI's clients expect it"
 	@echo "make verify     check the cache"
 	@echo "make test       the tests, in ten minutes on two cores      make test-long  the long ones"
-	@echo "make check      ruff, mypy, pyright, layering, wheel contents"
+	@echo "make check      commit messages, ruff, mypy, pyright, layering, wheel contents"
 	@echo "make wheel-check   the wheel in an empty environment, with downloads"
 	@echo "make bench      the benchmarks"
 	@echo "make doctor     will this machine train this at full speed, and what to change"
@@ -111,6 +111,7 @@ test-long: $(READY_DEV)
 	$(if $(TESTS)$(TEST_ARGS),,git diff --quiet HEAD && git rev-parse HEAD > .ci/long-passed)
 
 check: $(READY_DEV)
+	$(BIN)/python .ci/commits.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p xtts.shared -p xtts.precompute -p xtts.trainer
@@ -119,6 +120,7 @@ check: $(READY_DEV)
 
 # The wheel in an empty environment, with its dependencies from the package index: every command, where no repository is.
 wheel-check: $(READY_DEV)
+	$(BIN)/python .ci/commits.py
 	$(BIN)/python tests/wheel_check.py
 
 # CKPT: a run folder, a checkpoint or a voice; without it the run that was trained last, or our voice if there is none.

@@ -1,11 +1,14 @@
-"""Which long tests `.ci/run` chooses."""
+"""Which long tests `.ci/run` chooses, and which commits `make check` refuses."""
 
 import runpy
+import subprocess
 from pathlib import Path
 
 import pytest
 
-CHOICE = runpy.run_path(str(Path(__file__).parents[1] / ".ci" / "long_tests.py"))
+CI = Path(__file__).parents[1] / ".ci"
+CHOICE = runpy.run_path(str(CI / "long_tests.py"))
+problems = runpy.run_path(str(CI / "commits.py"))["problems"]
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,62 @@ def test_a_folder_is_chosen_once_and_with_all_below_it():
     changes = ["trainer/run/a.py", "trainer/run/b.py", "trainer/cli.py", "README.md"]
     assert CHOICE["chosen"](changes) == {"tests/trainer": "trainer/cli.py"}
     assert CHOICE["chosen"](["README.md"]) == {}
+
+
+@pytest.fixture
+def commit(tmp_path):
+    """`commit("Subject", "body")` in a repository that passed its long tests at the first one."""
+
+    def git(*words):
+        line = ["git", "-c", "user.name=a", "-c", "user.email=a", "-c", "init.defaultBranch=main", *words]
+        return subprocess.run(line, cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+
+    def make(*message):
+        git("commit", "--allow-empty", *(word for text in message for word in ("-m", text)))
+
+    git("init")
+    make("First")
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / ".ci" / "long-passed").write_text(git("rev-parse", "HEAD"))
+    make.git = git
+    return make
+
+
+def test_a_long_subject_and_a_missing_body_are_told_in_a_line_each(commit, tmp_path):
+    commit("a" * 72, "It is why.")
+    assert problems(tmp_path) == []
+    commit("b" * 73, "It is why.")
+    commit("No reason")
+    bodiless, long = problems(tmp_path)
+    sha, above = commit.git("log", "-2", "--format=%h").split()
+    assert bodiless.startswith(f"commit {sha} (No reason): no body; fix: ")
+    assert long.startswith(f"commit {above} ({'b' * 73}): 73 characters; fix: ")
+
+
+def test_merges_what_has_landed_and_what_is_older_than_the_check_are_passed_over(commit, tmp_path):
+    commit("No reason")
+    commit.git("switch", "-c", "other", "HEAD~")
+    commit("Other", "It is why.")
+    assert problems(tmp_path) == []
+    commit.git("merge", "main", "-m", "Merge")
+    assert len(problems(tmp_path)) == 1
+    commit.git("update-ref", "refs/remotes/origin/main", "main")
+    assert problems(tmp_path) == []
+    commit("Again no reason")
+    assert len(problems(tmp_path)) == 1
+    (tmp_path / ".ci" / "commits.py").touch()
+    commit.git("add", ".")
+    commit("Check commits", "It is why.")
+    assert problems(tmp_path) == []
+
+
+def test_a_shallow_clone_does_not_miss_its_history(commit, tmp_path):
+    (tmp_path / ".ci" / "commits.py").touch()
+    commit.git("add", ".")
+    commit("Check commits")
+    commit("No reason")
+    clone = tmp_path / "clone"
+    commit.git("clone", "--depth", "1", tmp_path.as_uri(), str(clone))
+    commit.git("-C", str(clone), "remote", "remove", "origin")
+    assert problems(clone) == []
+    assert len(problems(tmp_path)) == 1
