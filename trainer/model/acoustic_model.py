@@ -17,7 +17,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.layers import apply_mask, axis_size, glorot, length_mask
+from xtts.trainer.model.layers import Block, apply_mask, axis_size, glorot, length_mask
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import (
@@ -74,7 +74,7 @@ class TimedTokens(NamedTuple):
     """int32[B, L], frames."""
 
 
-class AcousticModel(keras.Model):  # type: ignore[misc]
+class AcousticModel(Block):
     """Text to log-mel. The constructor creates all weights, as a function of `seed`."""
 
     def __init__(
@@ -89,25 +89,18 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
         if not config.has_speaker_table:  # beside a table of all speakers a reference may carry no information
             vocabularies = vocabularies._replace(speakers=1)
-        self.encoder = TextEncoder(config, vocabularies, seeds, dtype=dtype)
-        self.mean_projection = keras.layers.Dense(
-            mel.channels, kernel_initializer=glorot(seeds), dtype="float32", name="mean_projection"
+        self.encoder = self.add_layer(TextEncoder(config, vocabularies, seeds, dtype=dtype))
+        self.mean_projection = self.add_dense(
+            config.text_width, mel.channels, glorot(seeds), "mean_projection", dtype="float32"
         )
-        self.duration_predictor = DurationPredictor(config, seeds, dtype=dtype)
-        self.decoder = FlowDecoder(config, mel.channels, vocabularies, seeds, dtype=dtype)
-        self.reference = ReferenceEncoder(config, mel.channels, seeds, dtype=dtype) if config.voice_latents else None
+        self.duration_predictor = self.add_layer(DurationPredictor(config, seeds, dtype=dtype))
+        self.decoder = self.add_layer(FlowDecoder(config, mel.channels, vocabularies, seeds, dtype=dtype))
+        self.reference = None
+        if config.voice_latents:
+            self.reference = self.add_layer(ReferenceEncoder(config, mel.channels, seeds, dtype=dtype))
         perturbed = config.voice_latents and config.voice_vtlp and len(mel.hertz)
         self.vocal_tracts = warping_matrices(np.array(mel.hertz), config.voice_vtlp) if perturbed else None
         self.build()
-
-    def build(self) -> None:
-        """Create the weights."""
-        self.encoder.build()
-        self.mean_projection.build((None, self.config.text_width))
-        self.duration_predictor.build()
-        self.decoder.build()
-        if self.reference is not None:
-            self.reference.build()
 
     @property
     def parameter_count(self) -> int:
@@ -122,14 +115,12 @@ class AcousticModel(keras.Model):  # type: ignore[misc]
         return encodings, self.mean_projection(encodings)
 
     def encode_reference(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
-        """Encode recordings as voice latents [B, N, D]; `ValueError` for a model without a reference encoder.
+        """Encode recordings as voice latents [B, N, D], with a model that has them.
 
         mel: [B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
         """
-        if self.reference is None:
-            raise ValueError("a model with voice_latents = 0 encodes no reference")
         frame_mask = length_mask(mel_length, mel.shape[1])
-        return self.reference(self.normalise(mel, frame_mask), frame_mask, None)
+        return self.reference(self.normalise(mel, frame_mask), frame_mask, None)  # type: ignore[misc]
 
     def _with_voice(
         self, target: tf.Tensor, mel_length: tf.Tensor, conditioning: Conditioning, seed: tf.Tensor | None

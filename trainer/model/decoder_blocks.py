@@ -142,8 +142,7 @@ class CoarseLevel(Block):
             block = DecoderBlock(width, kernel, expansion, condition_width, seeds, dtype=dtype, name=f"block_{i}")
             self.blocks.append(self.add_layer(block))
             if heads:
-                name = f"attention_{i}"
-                attention = AttentionBlock(width, heads, condition_width, seeds, dtype=dtype, name=name)
+                attention = AttentionBlock(width, heads, condition_width, seeds, dtype=dtype, name=f"attention_{i}")
                 self.blocks.append(self.add_layer(attention))
         self.below = None
         if depth + 1 < len(config.decoder_levels):

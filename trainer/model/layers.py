@@ -5,7 +5,7 @@ bool[B, N, 1], true inside a clip's length. Weights are the only variables: drop
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeVar
 
@@ -58,13 +58,28 @@ def rotate(x: tf.Tensor) -> tf.Tensor:
     return tf.cast(tf.concat([first * cosine - second * sine, first * sine + second * cosine], axis=-1), x.dtype)
 
 
-def attention_logits(query: tf.Tensor, key: tf.Tensor) -> tf.Tensor:
-    """Scaled products of queries and keys: [B, heads, L, D], [B, heads, N, D] -> float32[B, heads, L, N]."""
+def split_heads(x: tf.Tensor, count: int, heads: int) -> list[tf.Tensor]:
+    """Split projections and heads: [B, N, count D] -> `count` tensors [B, heads, N, D / heads]."""
+    split = tf.reshape(x, [axis_size(x, 0), -1, count, heads, x.shape[-1] // (count * heads)])
+    tensors: list[tf.Tensor] = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
+    return tensors
+
+
+def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, valid: tf.Tensor | None) -> tf.Tensor:
+    """Mix values by attention: [B, heads, L, D / heads], twice [B, heads, N, D / heads] -> [B, L, D].
+
+    valid: bool[B, N, 1], true where keys count, None for all.
+    """
     # A bfloat16 product has a bfloat16 result: 8 bits per logit. Casting the operands up first is exact, in TF32 too,
     # and makes sums and result float32. BatchMatMulV3 gives float32 from bfloat16, but has no gradient and no kernel
     # outside XLA.
     products = tf.matmul(tf.cast(query, tf.float32), tf.cast(key, tf.float32), transpose_b=True)
-    return products / math.sqrt(query.shape[-1])
+    logits = products / math.sqrt(query.shape[-1])
+    if valid is not None:
+        # Finite, so that a padding row, whose keys are all masked, gets a uniform softmax instead of NaN.
+        logits += tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
+    mixed = tf.transpose(tf.matmul(tf.cast(tf.nn.softmax(logits), value.dtype), value), [0, 2, 1, 3])
+    return tf.reshape(mixed, [axis_size(query, 0), -1, mixed.shape[2] * mixed.shape[3]])
 
 
 @tf.custom_gradient  # type: ignore[untyped-decorator]
@@ -106,6 +121,10 @@ class Block(keras.layers.Layer):  # type: ignore[misc]
         self._builds.append(partial(layer.build, *shape))
         return layer
 
+    def add_layers(self, blocks: Iterable[_Layer]) -> list[_Layer]:
+        """Return blocks, to be built in this order."""
+        return [self.add_layer(block) for block in blocks]
+
     def add_dense(
         self, inputs: int, outputs: int, initializer: keras.initializers.Initializer | str, name: str, **options: object
     ) -> keras.layers.Dense:
@@ -137,21 +156,14 @@ class SelfAttention(Block):
 
     def __init__(self, width: int, heads: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
         super().__init__(dtype=dtype, name=name)
-        self.width, self.heads = width, heads
+        self.heads = heads
         self.qkv = self.add_dense(width, 3 * width, glorot(seeds), "qkv", use_bias=False)
         self.output_projection = self.add_dense(width, width, glorot(seeds), "output_projection")
 
     def call(self, x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1] -> [B, L, D]."""
-        batch, tokens, width = axis_size(x, 0), axis_size(x, 1), self.width
-        head_width = width // self.heads
-        heads = tf.reshape(self.qkv(x), [batch, tokens, 3, self.heads, head_width])
-        query, key, value = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
-        # Finite, so that a padding row, whose keys are all masked, gets a uniform softmax instead of NaN.
-        bias = tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
-        weights = tf.nn.softmax(attention_logits(rotate(query), rotate(key)) + bias)
-        mixed = tf.matmul(tf.cast(weights, value.dtype), value)
-        return self.output_projection(tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [batch, tokens, width]))
+        query, key, value = split_heads(self.qkv(x), 3, self.heads)
+        return self.output_projection(attend(rotate(query), rotate(key), value, valid))
 
 
 class TransformerBlock(Block):

@@ -43,16 +43,15 @@ class TextEncoder(Block):
         self.embedding = self.add_layer(embedding, None)
         self.speaker = self.add_table(vocabularies.speakers, width, seeds, "speakers")
         self.language = self.add_table(vocabularies.languages, width, seeds, "languages")
-        self.prenet = []
-        for i in range(config.prenet_layers):
-            name, kernel = f"prenet_{i}", config.prenet_kernel
-            block = ConvolutionBlock(width, width, kernel, config.dropout, seeds, dtype=dtype, name=name)
-            self.prenet.append(self.add_layer(block))
-        self.blocks = []
-        for i in range(config.text_blocks):
-            name, expansion = f"block_{i}", config.text_expansion
-            block = TransformerBlock(width, heads, expansion, config.dropout, seeds, dtype=dtype, name=name)
-            self.blocks.append(self.add_layer(block))
+        kernel, expansion, rate = config.prenet_kernel, config.text_expansion, config.dropout
+        self.prenet = self.add_layers(
+            ConvolutionBlock(width, width, kernel, rate, seeds, dtype=dtype, name=f"prenet_{i}")
+            for i in range(config.prenet_layers)
+        )
+        self.blocks = self.add_layers(
+            TransformerBlock(width, heads, expansion, rate, seeds, dtype=dtype, name=f"block_{i}")
+            for i in range(config.text_blocks)
+        )
         self.voice = None
         if config.voice_latents:
             self.voice = self.add_layer(CrossAttention(width, voice_width, heads, seeds, dtype=dtype, name="voice"))
@@ -84,10 +83,10 @@ class DurationPredictor(Block):
         super().__init__(dtype=dtype, name="duration_predictor")
         kernel, rate = config.duration_kernel, config.duration_dropout
         widths = [config.text_width] + [config.duration_width] * config.duration_layers
-        self.blocks = []
-        for i, (width, out) in enumerate(itertools.pairwise(widths)):
-            block = ConvolutionBlock(width, out, kernel, rate, seeds, dtype=dtype, name=f"convolution_{i}")
-            self.blocks.append(self.add_layer(block))
+        self.blocks = self.add_layers(
+            ConvolutionBlock(width, out, kernel, rate, seeds, dtype=dtype, name=f"convolution_{i}")
+            for i, (width, out) in enumerate(itertools.pairwise(widths))
+        )
         # Starts at five frames per token (LJSpeech: six per character): far from there the deviance is steep.
         bias = keras.initializers.Constant(math.log(5.0))
         self.output_projection = self.add_dense(
@@ -139,10 +138,11 @@ class FlowDecoder(Block):
         self.voice = None
         if config.voice_latents:
             self.voice = self.add_dense(config.voice_width, condition, glorot(seeds), "voice")
-        self.blocks, kernel, expansion = [], config.decoder_kernel, config.decoder_expansion
-        for i in range(config.decoder_blocks):
-            block = DecoderBlock(width, kernel, expansion, condition, seeds, dtype=dtype, name=f"block_{i}")
-            self.blocks.append(self.add_layer(block))
+        kernel, expansion = config.decoder_kernel, config.decoder_expansion
+        self.blocks = self.add_layers(
+            DecoderBlock(width, kernel, expansion, condition, seeds, dtype=dtype, name=f"block_{i}")
+            for i in range(config.decoder_blocks)
+        )
         self.coarse = None
         if config.decoder_levels:
             self.coarse = self.add_layer(CoarseLevel(config, 0, width, condition, seeds, dtype=dtype))

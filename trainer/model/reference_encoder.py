@@ -19,10 +19,10 @@ from xtts.trainer.model.layers import (
     ConvolutionBlock,
     Seeds,
     apply_mask,
-    attention_logits,
-    axis_size,
+    attend,
     glorot,
     length_mask,
+    split_heads,
 )
 from xtts.trainer.model.random_numbers import fold_seed, random_uniform
 
@@ -39,7 +39,7 @@ class CrossAttention(Block):
         self, width: int, memory_width: int, heads: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
     ) -> None:
         super().__init__(dtype=dtype, name=name)
-        self.width, self.heads = width, heads
+        self.heads = heads
         self.norm = self.add_norm(width, "norm")
         self.query = self.add_dense(width, width, glorot(seeds), "query", use_bias=False)
         self.memory = self.add_dense(memory_width, 2 * width, glorot(seeds), "memory", use_bias=False)
@@ -47,21 +47,9 @@ class CrossAttention(Block):
 
     def call(self, x: tf.Tensor, memory: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
         """x: [B, L, D], memory: [B, N, D'], valid: bool[B, N, 1], true where memory counts -> [B, L, D]."""
-        query = self._split(self.query(self.norm(x)), 1)[0]
-        key, value = self._split(self.memory(memory), 2)
-        scores = attention_logits(query, key)
-        if valid is not None:
-            # Finite, so that a recording without frames gets a uniform softmax instead of NaN.
-            scores += tf.where(tf.transpose(valid, [0, 2, 1])[:, tf.newaxis], 0.0, -1e9)
-        mixed = tf.matmul(tf.cast(tf.nn.softmax(scores), value.dtype), value)
-        joined = tf.reshape(tf.transpose(mixed, [0, 2, 1, 3]), [axis_size(x, 0), -1, self.width])
-        return self.output_projection(joined)
-
-    def _split(self, x: tf.Tensor, count: int) -> list[tf.Tensor]:
-        """Split projections and heads: [B, N, count D] -> `count` tensors [B, heads, N, D / heads]."""
-        heads = tf.reshape(x, [axis_size(x, 0), -1, count, self.heads, self.width // self.heads])
-        split: list[tf.Tensor] = tf.unstack(tf.transpose(heads, [2, 0, 3, 1, 4]))
-        return split
+        (query,) = split_heads(self.query(self.norm(x)), 1, self.heads)
+        key, value = split_heads(self.memory(memory), 2, self.heads)
+        return self.output_projection(attend(query, key, value, valid))
 
 
 class ResamplerBlock(Block):
@@ -91,18 +79,16 @@ class ReferenceEncoder(Block):
         width, kernel, heads = config.voice_width, config.voice_kernel, config.voice_heads
         self.most_frames, self.queries_shape = config.voice_frames, (config.voice_latents, width)
         self.input_projection = self.add_dense(mel_channels, width, glorot(seeds), "input_projection")
-        self.convolutions = []
-        for i in range(config.voice_layers):
-            name = f"convolution_{i}"
-            block = ConvolutionBlock(width, width, kernel, config.dropout, seeds, dtype=dtype, name=name)
-            self.convolutions.append(self.add_layer(block))
+        self.convolutions = self.add_layers(
+            ConvolutionBlock(width, width, kernel, config.dropout, seeds, dtype=dtype, name=f"convolution_{i}")
+            for i in range(config.voice_layers)
+        )
         self.memory_norm = self.add_norm(width, "heard_norm")  # named as in stored weights
         self.queries_initializer = keras.initializers.RandomNormal(0.0, 1.0, seed=next(seeds))
-        self.blocks = []
-        for i in range(config.voice_blocks):
-            name = f"resampler_{i}"
-            resampler = ResamplerBlock(width, heads, config.voice_expansion, seeds, dtype=dtype, name=name)
-            self.blocks.append(self.add_layer(resampler))
+        self.blocks = self.add_layers(
+            ResamplerBlock(width, heads, config.voice_expansion, seeds, dtype=dtype, name=f"resampler_{i}")
+            for i in range(config.voice_blocks)
+        )
         self.norm = self.add_norm(width, "norm")
 
     def build(self) -> None:

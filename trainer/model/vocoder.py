@@ -17,7 +17,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel import hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import VocoderConfig
-from xtts.trainer.model.layers import Block, LayerNorm, Seeds, axis_size, glorot
+from xtts.trainer.model.layers import Block, Seeds, axis_size, glorot
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
 
 EDGE_FRAMES = 4
@@ -102,59 +102,46 @@ class Discriminator(Block):
         return outputs
 
 
-class Vocoder(keras.Model):  # type: ignore[misc]
+class Vocoder(Block):
     """Log-mel to samples. The constructor creates all weights, as a function of `seed`."""
 
     def __init__(
         self, config: VocoderConfig, profile: MelProfile, *, mean: float, deviation: float, seed: int = 0
     ) -> None:
         """mean, deviation: of the corpus' mels."""
-        super().__init__(name="vocoder")
+        super().__init__(dtype=keras.DTypePolicy("float32"), name="vocoder")
         seeds = itertools.count(seed * 100_003)
         self.config, self.profile, self.mel_mean, self.mel_deviation = config, profile, mean, deviation
         self.bins, self.padding = profile.fft_size // 2 + 1, (profile.fft_size - profile.hop_samples) // 2
-        width = config.width
+        width, channels = config.width, profile.mel_channels
 
-        def convolution(filters: int, kernel: int, name: str) -> keras.layers.Conv1D:
-            return keras.layers.Conv1D(filters, kernel, padding="same", kernel_initializer=glorot(seeds), name=name)
+        def convolution(inputs: int, filters: int, kernel: int, name: str) -> keras.layers.Conv1D:
+            initial = glorot(seeds)
+            layer = keras.layers.Conv1D(filters, kernel, padding="same", kernel_initializer=initial, name=name)
+            return self.add_layer(layer, (None, None, inputs))
 
         def gains(outputs: int, bias: float, name: str) -> keras.layers.Dense:
             initial = keras.initializers.RandomNormal(0.0, 0.01, seed=next(seeds))
-            return keras.layers.Dense(
-                outputs, kernel_initializer=initial, bias_initializer=keras.initializers.Constant(bias), name=name
-            )
+            return self.add_dense(width, outputs, initial, name, bias_initializer=keras.initializers.Constant(bias))
 
-        self.pitch_layers = [convolution(_PITCH_WIDTH, 9, "pitch_in"), convolution(_PITCH_WIDTH, 5, "pitch_hidden")]
-        self.pitch_output = keras.layers.Dense(2, kernel_initializer=glorot(seeds), name="pitch_output")
-        self.input_convolution = convolution(width, config.kernel, "input_convolution")
-        self.blocks = [
+        pitch_in = convolution(channels, _PITCH_WIDTH, 9, "pitch_in")
+        self.pitch_layers = [pitch_in, convolution(_PITCH_WIDTH, _PITCH_WIDTH, 5, "pitch_hidden")]
+        self.pitch_output = self.add_dense(_PITCH_WIDTH, 2, glorot(seeds), "pitch_output")
+        self.input_convolution = convolution(channels + 2, width, config.kernel, "input_convolution")
+        self.blocks = self.add_layers(
             VocoderBlock(width, config.expansion, config.kernel, seeds, name=f"block_{i}") for i in range(config.blocks)
-        ]
-        self.norm = LayerNorm(name="norm")
+        )
+        self.norm = self.add_norm(width, "norm")
         self.harmonic_output = gains(2 * self.bins, 0.0, "harmonic_output")
         self.noise_output = gains(self.bins, -1.0, "noise_output")
-        self.discriminators = [
+        self.discriminators = self.add_layers(
             Discriminator(window, hop, config.discriminator_width, seeds, name=f"discriminator_{window}")
             for window, hop in _DISCRIMINATED
-        ]
+        )
         self.envelope = _envelope_matrix(profile)
         self.window = hann_window(profile, np.dtype(np.float32))
         self.filters = mel_filterbank(profile).astype(np.float32)
         self.build()
-
-    def build(self) -> None:
-        """Create the weights."""
-        channels, width = self.profile.mel_channels, self.config.width
-        for layer, size in zip(self.pitch_layers, (channels, _PITCH_WIDTH), strict=True):
-            layer.build((None, None, size))
-        self.pitch_output.build((None, _PITCH_WIDTH))
-        self.input_convolution.build((None, None, channels + 2))
-        for block in self.blocks:
-            block.build()
-        for discriminator in self.discriminators:
-            discriminator.build()
-        for layer in (self.norm, self.harmonic_output, self.noise_output):
-            layer.build((None, width))
 
     def pitch(self, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """(log Hz, logit of voicing), float32[B, T] each, of a mel [B, T, M]."""
