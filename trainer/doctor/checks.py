@@ -37,7 +37,7 @@ def run_checks(
     """
     card_notes: list[str] = []
     setup = replace(setup, config=suited_to(weakest_card(), setup.config, card_notes.append))
-    history = [overfitting(run)] if run else []
+    history = overfitting(run) if run else None
     steps_wanted, free = count > 0, free_host_bytes()
     progress("tracing the steps")
     workload = Workload(setup)
@@ -51,7 +51,7 @@ def run_checks(
         progress(f"profiling {PROFILED} steps")
         profile_steps(workload, profile)
     progress("reading batches")
-    read, (first, loads) = shapes(workload.pipelines()), load_times(workload, count)
+    read, (first, loads) = shapes(workload), load_times(workload, count)
     report = Report()
     report.add("environment", machine, *[([Fact(name="card", value=note, text=note)], []) for note in card_notes])
     report.add("config", *fit, *check_settings(setup, free))
@@ -68,7 +68,7 @@ def run_checks(
         why = "they do not fit into memory" if count else "XLA does not compile here"
         report.add("steps", ([Fact(name="not run", value=True, text=why)], []))
     if history:
-        report.add("run", *history)
+        report.add("run", history)
     return report
 
 

@@ -6,15 +6,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options
 from xtts.shared.errors import LockstepError, repair_command, report_errors
-
-if TYPE_CHECKING:
-    pass
 
 _PATH = click.Path(path_type=Path)
 
@@ -74,7 +70,7 @@ def main(
             click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         else:
             print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
-        sys.exit(0 if report.healthy else 1)
+        sys.exit(1 if report.problems else 0)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.trainer.data.batch import AnyBatch
 from xtts.trainer.data.batch_sizes import trained_buckets
 from xtts.trainer.doctor.environment import driver
@@ -75,21 +74,16 @@ def weight_bytes(steps: Steps) -> int:
     return int(sum(math.prod(weight.shape) * tf.as_dtype(weight.dtype).size for weight in steps.optimizer.weights))
 
 
-def largest_step(spec: CacheSpec, sizes: dict[int, int]) -> int:
-    """The training bucket whose step takes the most memory, by clips x frames; of equals the longest.
-
-    It need not be the longest of all, which may hold only a few outliers, fewer than a batch.
-    """
-    frames = {bucket: spec.buckets[bucket].frames for bucket in trained_buckets(spec)}
-    return max(frames, key=lambda bucket: (sizes[bucket] * frames[bucket], frames[bucket]))
-
-
 def memory(workload: Workload, free: int | None) -> Result:
-    """Check the largest step against `free` bytes; None if unknown, then there is no verdict."""
+    """Check the step of the most clips x frames against `free` bytes; None if unknown, then there is no verdict.
+
+    It need not be that of the longest bucket, which may hold only a few outliers, fewer than a batch.
+    """
     setup = workload.setup
-    bucket = largest_step(setup.spec, setup.sizes)
+    frames = {bucket: setup.spec.buckets[bucket].frames for bucket in trained_buckets(setup.spec)}
+    bucket = max(frames, key=lambda number: (setup.sizes[number] * frames[number], frames[number]))
     needed = step_bytes(workload.steps, bucket, workload.buckets[bucket].signature)
-    shape = f"{setup.sizes[bucket]} clips x {setup.spec.buckets[bucket].frames} frames"
+    shape = f"{setup.sizes[bucket]} clips x {frames[bucket]} frames"
     available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"
     facts = [Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},
@@ -103,21 +97,14 @@ def memory(workload: Workload, free: int | None) -> Result:
     kept, training = 5 * weight_bytes(workload.steps), setup.config.training
     share = max(_USABLE * free - kept, 0) / (needed - kept)
     micro = training.gradient_accumulation_steps
-    return facts, [_too_large(what, int(share * training.batch_size) // micro * micro)]
-
-
-def _too_large(what: str, fitting: int) -> Problem:
+    fitting = int(share * training.batch_size) // micro * micro
     cause = "training.batch_size is too large for the memory"
     fix = "run xtts-doctor again with it: the memory is estimated from that of the larger batch"
     if not fitting:
         cause = "it is too large even with one clip per micro-batch, so no batch setting helps"
         fix = "free memory, use a smaller model.size, or exclude the longest clips with shapes.max_mel_frames"
-    return Problem(
-        name="out-of-memory",
-        what=what,
-        cause=cause,
-        setting="training.batch_size" if fitting else "",
-        value=fitting or None,
-        fix=fix,
-        gain="the step runs instead of running out of memory",
-    )
+    setting, gain = "training.batch_size" if fitting else "", "the step runs instead of running out of memory"
+    value = fitting or None
+    return facts, [
+        Problem(name="out-of-memory", what=what, cause=cause, setting=setting, value=value, fix=fix, gain=gain)
+    ]

@@ -78,14 +78,9 @@ class Report:
         self.sections.append(Section(name=name, facts=facts, problems=problems))
 
     @property
-    def problems(self) -> list[Problem]:
-        """Problems of all sections, in order."""
-        return [problem for section in self.sections for problem in section.problems]
-
-    @property
-    def healthy(self) -> bool:
-        """True when there is nothing to act on."""
-        return not self.problems
+    def problems(self) -> list[tuple[str, Problem]]:
+        """(name of its section, problem) of everything to act on, in order."""
+        return [(section.name, problem) for section in self.sections for problem in section.problems]
 
     def as_json(self) -> dict[str, Any]:
         """The page for programs."""
@@ -94,9 +89,8 @@ class Report:
             for section in self.sections
         }
         advice = [
-            {"section": section.name, **asdict(problem), "remedy": problem.remedy, "help": problem.help}
-            for section in self.sections
-            for problem in section.problems
+            {"section": name, **asdict(problem), "remedy": problem.remedy, "help": problem.help}
+            for name, problem in self.problems
         ]
         return {"healthy": not advice, "sections": sections, "advice": advice}
 
@@ -109,25 +103,20 @@ def as_yaml(value: object) -> str:
 def print_report(report: Report, console: Console) -> None:
     """Print the sections with their marks, then the advice."""
     for section in report.sections:
-        _print_section(section, console)
-    problems = [(section.name, problem) for section in report.sections for problem in section.problems]
-    if not problems:
+        mark = "[yellow]![/yellow]" if section.problems else "[green]✓[/green]"
+        console.print(f"{mark} [bold]{section.name}[/bold]")
+        grid = _grid()
+        for fact in section.facts:
+            grid.add_row(escape(fact.name), escape(fact.text))
+        for problem in section.problems:
+            grid.add_row("[yellow]! found[/yellow]", escape(problem.what))
+        console.print(Padding(grid, (0, 0, 0, 2), expand=False))
+    if not report.problems:
         console.print("[green]✓[/green] [bold]advice[/bold]  none: nothing found that would slow the training down")
         return
-    console.print(f"[yellow]![/yellow] [bold]advice[/bold]  {len(problems)} to act on")
-    for number, (name, problem) in enumerate(problems, 1):
+    console.print(f"[yellow]![/yellow] [bold]advice[/bold]  {len(report.problems)} to act on")
+    for number, (name, problem) in enumerate(report.problems, 1):
         console.print(Padding(_advice(f"{number}. {name}", problem), (0, 0, 0, 2), expand=False))
-
-
-def _print_section(section: Section, console: Console) -> None:
-    mark = "[yellow]![/yellow]" if section.problems else "[green]✓[/green]"
-    console.print(f"{mark} [bold]{section.name}[/bold]")
-    grid = _grid()
-    for fact in section.facts:
-        grid.add_row(escape(fact.name), escape(fact.text))
-    for problem in section.problems:
-        grid.add_row("[yellow]! found[/yellow]", escape(problem.what))
-    console.print(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
 def _grid() -> Table:

@@ -3,7 +3,7 @@
 import itertools
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,12 +44,6 @@ class Workload:
         engine = build_engine(buckets, setup.config)
         self.steps, self.loop = engine.steps, engine.loop
 
-    def pipelines(self) -> list[tf.data.Dataset]:
-        """Data sets that training would read."""
-        buckets = self.buckets.values()
-        training = [training_batches(bucket, 0) for bucket in buckets if bucket.trains]
-        return training + [validation_batches(bucket) for bucket in buckets if bucket.validates]
-
     def prepare(self) -> float:
         """Compile every step and open every iterator: return the seconds of compiling alone.
 
@@ -67,8 +61,11 @@ class Workload:
         return compiled
 
 
-def shapes(pipelines: Sequence[tf.data.Dataset]) -> Result:
-    """Read batches of each data set, which fails if they do not have its locked shapes."""
+def shapes(workload: Workload) -> Result:
+    """Read batches of each data set of training, which fails if they do not have its locked shapes."""
+    buckets = workload.buckets.values()
+    pipelines = [training_batches(bucket, 0) for bucket in buckets if bucket.trains]
+    pipelines += [validation_batches(bucket) for bucket in buckets if bucket.validates]
     read = sum(1 for dataset in pipelines for _ in dataset.take(_READ))
     text = f"{read} batches of {len(pipelines)} pipelines read, all of the locked shapes"
     return [Fact(name="batches read", value=read, text=text)], []
@@ -153,27 +150,14 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, fr
         gain = f"{mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
     else:
         gain = f"{mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
-    return facts, [_slow_audio(what, gain) if from_audio else _slow_loading(what, gain)]
-
-
-def _slow_loading(what: str, gain: str) -> Problem:
-    return Problem(
-        name="slow-loading",
-        what=what,
-        cause="the disk or network that holds the cache, or other work on the processor, is slower than the step",
-        fix="copy the cache to a local disk, and check what else runs here",
-        gain=gain,
-    )
-
-
-def _slow_audio(what: str, gain: str) -> Problem:
-    return Problem(
-        name="slow-audio",
-        what=f"the host cannot keep up: {what}",
-        cause="reading and decoding the wavs takes the processor longer than a step",
-        fix="build a cache with mels: run xtts-precompute build without --index-only",
-        gain=gain,
-    )
+    if from_audio:
+        what = f"the host cannot keep up: {what}"
+        cause = "reading and decoding the wavs takes the processor longer than a step"
+        fix = "build a cache with mels: run xtts-precompute build without --index-only"
+        return facts, [Problem(name="slow-audio", what=what, cause=cause, fix=fix, gain=gain)]
+    cause = "the disk or network that holds the cache, or other work on the processor, is slower than the step"
+    fix = "copy the cache to a local disk, and check what else runs here"
+    return facts, [Problem(name="slow-loading", what=what, cause=cause, fix=fix, gain=gain)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,4 +90,4 @@ def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     report = checks.run_checks(examined.setup, count=1, progress=lambda _: None)
     facts = {fact.name: fact for section in report.sections for fact in section.facts}
     assert facts["not run"].text == "they do not fit into memory"
-    assert [problem.setting for problem in report.problems] == ["training.batch_size", "shapes.buckets"]
+    assert [problem.setting for _, problem in report.problems] == ["training.batch_size", "shapes.buckets"]

@@ -41,7 +41,7 @@ def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
     monkeypatch.setattr(checks, "run_steps", lambda *_: pytest.fail("a step was compiled"))
     monkeypatch.setattr(checks, "memory", lambda *_, **__: pytest.fail("a step was compiled"))
     report = checks.run_checks(workload.setup, count=4, progress=lambda _: None)
-    assert [problem.name for problem in report.problems] == ["xla-fails", "padding"]  # of one shape
+    assert [problem.name for _, problem in report.problems] == ["xla-fails", "padding"]  # of one shape
     facts = {section.name: {fact.name: fact for fact in section.facts} for section in report.sections}
     assert facts["steps"]["not run"].text == "XLA does not compile here"
     assert facts["shapes"]["batches read"].value >= 3
