@@ -90,7 +90,16 @@ def shard_clips(
         raise LockstepError(location, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
         records = [record for _, record in islice(read_shard(cache / shard.file, spec, bucket), most)]
-        return [_clip(record) for record in (_with_mels(records, spec) if spec.names_audio else records)]
+        return [
+            EvaluationClip(
+                clip_id=record.clip_id,
+                ids=record.tokens[: record.token_length].tolist(),
+                mel=record.mel[: record.mel_length].astype(np.float32),
+                speaker=record.speaker,
+                language=record.language,
+            )
+            for record in (_with_mels(records, spec) if spec.names_audio else records)
+        ]
     except (OSError, CorruptRecord) as error:
         raise LockstepError(location, found=str(error), fix=fix, exit_code=1) from None
 
@@ -102,16 +111,6 @@ def _with_mels(records: Sequence[Record], spec: CacheSpec) -> Iterator[Record]:
             yield with_mel(record, spec)
         except CorruptRecord as error:
             warn(f"clip {record.clip_id} is left out: {error}")
-
-
-def _clip(record: Record) -> EvaluationClip:
-    return EvaluationClip(
-        clip_id=record.clip_id,
-        ids=record.tokens[: record.token_length].tolist(),
-        mel=record.mel[: record.mel_length].astype(np.float32),
-        speaker=record.speaker,
-        language=record.language,
-    )
 
 
 def another_recording(clips: Sequence[EvaluationClip], position: int) -> int:

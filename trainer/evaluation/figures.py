@@ -17,8 +17,8 @@ from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.speech_distances import (
     PATCH_FRAMES,
     RANGE_LOG_F0,
-    FrechetDistance,
     cepstra,
+    frechet_distance,
     pause_seconds,
     pitch_errors,
     warped_distances,
@@ -41,9 +41,9 @@ class SentenceFigures:
     duration_error: float
     """|length - its recording's length| / its recording's length."""
     log_f0_error: float | None
-    """`PitchErrors.log_f0` to its recording."""
+    """Root mean square difference of ln F0 to its recording, over the pairs of frames that are voiced in both."""
     voicing_error: float
-    """`PitchErrors.voicing` to its recording."""
+    """Share of the pairs of frames that are voiced in only one of speech and recording."""
     shimmer: float | None
     """Roughness of the speech itself, not a difference."""
     pause_error: float
@@ -58,7 +58,7 @@ class Figures:
 
     relative_mcd: float
     frechet_distance: float
-    """`FrechetDistance` of all sentences to their recordings."""
+    """Of all sentences to their recordings."""
     log_f0_error: float
     voicing_error: float
     shimmer: float | None
@@ -107,7 +107,7 @@ class Recordings:
             distances = warped_distances(query, self._cepstra)
             hertz, roughness = self._pitch_and_shimmer(mel)
             path = warping_path(query, self._cepstra[position])
-            pitch = pitch_errors(hertz, self._pitch_tracks[row], path)
+            log_f0_error, voicing_error = pitch_errors(hertz, self._pitch_tracks[row], path)
             nearest = int(np.argmin(distances))
             pauses = [pause_seconds(either, self._profile) for either in (mel, recording)]
             sentences.append(
@@ -116,14 +116,15 @@ class Recordings:
                     mcd_db=float(distances[position]),
                     relative_mcd=float(distances[position] / self._nearest_wrong[row]),
                     duration_error=abs(length - len(self._clips[position].mel)) / len(recording),
-                    log_f0_error=pitch.log_f0,
-                    voicing_error=pitch.voicing,
+                    log_f0_error=log_f0_error,
+                    voicing_error=voicing_error,
                     shimmer=roughness,
                     pause_error=abs(pauses[0] - pauses[1]),
                     nearest=self._clips[position if self._same[row][nearest] else nearest].clip_id,
                 )
             )
-        return mean_figures(sentences, self._frechet(rows)(mels)), sentences
+        recorded = [self._mels[self._own[row]] for row in rows]
+        return mean_figures(sentences, frechet_distance(mels, recorded)), sentences
 
     def vocoded(self) -> tuple[Figures, list[SentenceFigures]]:
         """Compare some of the recordings with themselves after the vocoder: its loss differs little between clips."""
@@ -134,10 +135,7 @@ class Recordings:
 
     def frechet_distance(self, clips: Sequence[EvaluationClip]) -> float:
         """Fréchet distance of other recordings: what real speech of other sentences reaches."""
-        return self._frechet(range(len(self._own)))([without_edges(clip.mel) for clip in clips])
-
-    def _frechet(self, rows: Sequence[int]) -> FrechetDistance:
-        return FrechetDistance([self._mels[self._own[row]] for row in rows])
+        return frechet_distance([without_edges(clip.mel) for clip in clips], [self._mels[i] for i in self._own])
 
 
 def without_edges(mel: np.ndarray) -> np.ndarray:

@@ -99,10 +99,7 @@ class Judge:
 
     def summarise(self, spoken: Sequence[Utterance], verdicts: Sequence[Verdict]) -> Opinion:
         """Summarise the verdicts on at least one utterance."""
-        texts, heard = (
-            [_letters(utterance.text) for utterance in spoken],
-            [_letters(verdict.heard) for verdict in verdicts],
-        )
+        texts, heard = [_letters(each.text) for each in spoken], [_letters(verdict.heard) for verdict in verdicts]
         opinions = np.array([verdict.distillmos for verdict in verdicts])
         similarities = [verdict.similarity for verdict in verdicts if verdict.similarity is not None]
         return Opinion(

@@ -6,7 +6,6 @@ None of them needs TensorFlow.
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
@@ -104,32 +103,23 @@ def _warp(query: np.ndarray, reference: np.ndarray) -> tuple[float, np.ndarray]:
     return total[columns] / (rows + columns - first), path[first:]
 
 
-class FrechetDistance:
-    """Fréchet distance of speech to a set of recordings by their mel patches: it sees what a mean over frames cannot.
+def frechet_distance(mels: Sequence[np.ndarray], recordings: Sequence[np.ndarray]) -> float:
+    """Fréchet distance of speech to recordings by their mel patches, in squared nats; log-mels [T, M], natural log.
 
-    Two Gaussians are fitted to patches of a few frames and compared: the distance of Heusel et al. ("GANs trained by a
-    two time-scale update rule", 1706.08500, eq. 6), applied to audio by Kilgour et al. (1812.08466), without their
-    networks. Speech that is blurred over time or frequency, or noisy, has another covariance; a distance to the nearest
-    frame rewards blur. All M channels of a patch count: 32 principal components of the recordings see blur, but no
-    noise.
+    Two Gaussians are fitted to patches of a few frames and compared, |m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^½): the
+    distance of Heusel et al. ("GANs trained by a two time-scale update rule", 1706.08500, eq. 6), applied to audio by
+    Kilgour et al. (1812.08466), without their networks. It sees what a mean over frames cannot: speech that is blurred
+    over time or frequency, or noisy, has another covariance; a distance to the nearest frame rewards blur. All M
+    channels of a patch count: 32 principal components of the recordings see blur, but no noise. The mean of each clip
+    is removed first: loudness says nothing about the quality of a sound.
     """
-
-    def __init__(self, recordings: Sequence[np.ndarray]) -> None:
-        """Fit the recordings, log-mels [T, M] each, natural log."""
-        self._recorded = _gaussian(recordings)
-
-    def __call__(self, mels: Sequence[np.ndarray]) -> float:
-        """Distance of speech, log-mels [T, M] each, in squared nats: |m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^½).
-
-        The mean of each clip is removed first: loudness says nothing about the quality of a sound.
-        """
-        (mean1, covariance1), (mean2, covariance2) = _gaussian(mels), self._recorded
-        values, vectors = np.linalg.eigh(covariance1)
-        root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        # (C1 C2)^½ and (R C2 R)^½ with R = C1^½ have the same trace; the latter is symmetric.
-        crossed = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ covariance2 @ root), 0.0)).sum()
-        spread = np.trace(covariance1) + np.trace(covariance2) - 2.0 * crossed
-        return float(np.square(mean1 - mean2).sum() + spread)
+    (mean1, covariance1), (mean2, covariance2) = _gaussian(mels), _gaussian(recordings)
+    values, vectors = np.linalg.eigh(covariance1)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    # (C1 C2)^½ and (R C2 R)^½ with R = C1^½ have the same trace; the latter is symmetric.
+    crossed = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ covariance2 @ root), 0.0)).sum()
+    spread = np.trace(covariance1) + np.trace(covariance2) - 2.0 * crossed
+    return float(np.square(mean1 - mean2).sum() + spread)
 
 
 def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -145,23 +135,16 @@ def _gaussian(mels: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     return mean, (squares - count * np.outer(mean, mean)) / (count - 1)
 
 
-class PitchErrors(NamedTuple):
-    """Differences of F0 along a warping path."""
+def pitch_errors(track: np.ndarray, recorded: np.ndarray, path: np.ndarray) -> tuple[float | None, float]:
+    """Compare F0 of two clips along a warping path: (log-F0 error, voicing error), as in `SentenceFigures`.
 
-    log_f0: float | None
-    """Root mean square difference of ln F0 over the pairs of frames that are voiced in both; None without any."""
-    voicing: float
-    """Share of the pairs of frames that are voiced in one clip and unvoiced in the other."""
-
-
-def pitch_errors(track: np.ndarray, recorded: np.ndarray, path: np.ndarray) -> PitchErrors:
-    """Compare F0 of two clips: track float32[T], recorded float32[T'], Hz, 0 where unvoiced; path: int[P, 2]."""
+    track: float32[T], recorded: float32[T'], Hz, 0 where unvoiced; path: int[P, 2].
+    """
     spoken, reference = track[path[:, 0]], recorded[path[:, 1]]
     both = (spoken > 0) & (reference > 0)
     error = np.log(spoken[both] / reference[both])
-    return PitchErrors(
-        float(np.sqrt(np.mean(error**2))) if both.any() else None, float(np.mean((spoken > 0) != (reference > 0)))
-    )
+    log_f0_error = float(np.sqrt(np.mean(error**2))) if both.any() else None
+    return log_f0_error, float(np.mean((spoken > 0) != (reference > 0)))
 
 
 def pause_seconds(mel: np.ndarray, profile: MelProfile) -> float:
