@@ -89,33 +89,33 @@ class Panel:
     buckets: size of the closed set of shapes, 0 if it is open.
     """
 
-    def __init__(self, console: Console, metrics: Metrics, *, total_steps: int, buckets: int) -> None:
-        self.metrics, self.total_steps, self.buckets = metrics, total_steps, buckets
+    def __init__(self, console: Console, metrics: Metrics, *, buckets: int) -> None:
+        self.metrics, self.buckets = metrics, buckets
         self._seconds: deque[float] = deque(maxlen=_WINDOW)
         self._utilisation = utilisation_reader()
         self._live = Live(console=console, refresh_per_second=4, transient=True)
         self._live.start()
 
-    def show(self, lines: list[dict[str, float]], *, epoch: int) -> None:
+    def show(self, lines: list[dict[str, float]], *, epoch: int, total_steps: int) -> None:
         """Show the last of these lines of metrics.jsonl."""
         self._seconds.extend(line["step_seconds"] for line in lines)
-        self._live.update(self._table(lines, epoch))
+        self._live.update(self._table(lines, epoch, total_steps))
 
     def stop(self) -> None:
         """Remove the panel from the terminal."""
         self._live.stop()
 
-    def _table(self, lines: list[dict[str, float]], epoch: int) -> Group:
+    def _table(self, lines: list[dict[str, float]], epoch: int, total_steps: int) -> Group:
         """Four lines that 80 columns hold."""
         mean = means(lines)
         step, seconds = int(lines[-1]["step"]), np.array(self._seconds)
         closed = f"/{self.buckets}" if self.buckets else " so far"
         half, most = 1000 * np.percentile(seconds, [50, 95])
-        left = timedelta(seconds=round((self.total_steps - step) * float(seconds.mean())))
+        left = timedelta(seconds=round((total_steps - step) * float(seconds.mean())))
         head = Table.grid(padding=(0, 2))
         head.add_row(
-            f"[bold]step {step:,} of {self.total_steps:,}[/]", f"epoch {epoch}",
-            ProgressBar(total=self.total_steps, completed=step, width=20), f"{left} left",
+            f"[bold]step {step:,} of {total_steps:,}[/]", f"epoch {epoch}",
+            ProgressBar(total=total_steps, completed=step, width=20), f"{left} left",
         )  # fmt: skip
         losses = "  ".join(f"{name} {mean[name]:.4f}" for name in ("loss", *self.metrics.losses) if mean[name])
         rates = (
@@ -140,13 +140,11 @@ class Reporter:
         self._tensorboard = tf.summary.create_file_writer(str(run.tensorboard))
         self._kept: list[Chunk] = []
         self._pending: list[dict[str, float]] = []
-        self._panel = Panel(console, metrics, total_steps=total_steps, buckets=buckets) if console.is_terminal else None
+        self._panel = Panel(console, metrics, buckets=buckets) if console.is_terminal else None
 
     def end_at(self, step: int) -> None:
         """Expect the run to end at another step."""
         self.total_steps = step
-        if self._panel:
-            self._panel.total_steps = step
 
     def keep(self, chunk: Chunk) -> None:
         """Keep the steps of a call until the next one runs: the device does not wait for the terminal."""
@@ -162,7 +160,7 @@ class Reporter:
         lines = chunk.rows()
         self._write([{"split": "train", **line} for line in lines])
         if self._panel:
-            self._panel.show(lines, epoch=chunk.epoch)
+            self._panel.show(lines, epoch=chunk.epoch, total_steps=self.total_steps)
         for line in lines:
             self._pending.append(line)
             if line["step"] % self.log_every == 0 or line["step"] == self.total_steps:

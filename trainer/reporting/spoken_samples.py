@@ -18,7 +18,7 @@ from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip, another_recording, shard_clips
-from xtts.trainer.evaluation.figures import Figures, Recordings
+from xtts.trainer.evaluation.figures import Recordings
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
@@ -85,10 +85,6 @@ class SpokenSamples:
         """Whether samples are off or the cache holds no validation clips."""
         return not self.clips
 
-    def symbols(self, clip: EvaluationClip) -> list[str]:
-        """The tokens of a sentence, one by one."""
-        return [self._tokenizer.symbols[i] for i in clip.ids]
-
     def text(self, clip: EvaluationClip) -> str:
         """The sentence, decoded from its tokens."""
         return self._tokenizer.decode(clip.ids)
@@ -118,23 +114,21 @@ class SpokenSamples:
         for sample in samples[: self.shown]:
             clip, profile, text = sample.clip, self.profile, self.text(sample.clip)
             yield f"mel/{clip.clip_id}", draw_pair(clip.mel, sample.mel, profile, text)
-            alignment = draw_alignment(sample.durations, clip.mel, profile, self.symbols(clip), text)
-            yield f"alignment/{clip.clip_id}", alignment
+            symbols = [self._tokenizer.symbols[i] for i in clip.ids]
+            yield f"alignment/{clip.clip_id}", draw_alignment(sample.durations, clip.mel, profile, symbols, text)
             yield f"speech/{clip.clip_id}", reconstruct(sample.mel, profile)
 
     def measure(self, samples: list[Sample]) -> tuple[dict[str, float], str]:
-        """(figures against the recordings by name, a line that lists them)."""
-        figures = self.figures(samples)
-        if figures is None:
+        """(figures of finite speech against the recordings by name, a line that lists them)."""
+        if len(self.clips) < 2:  # the figures need a wrong recording
             return {}, "audio and pictures are in TensorBoard"
-        return asdict(figures), in_words(figures, len(samples))
-
-    def figures(self, samples: list[Sample]) -> Figures | None:
-        """Figures against the recordings; None for a single sentence, or if the speech is not finite."""
-        if len(self.clips) < 2 or not self.finite(samples):
-            return None
         figures, _ = self._recordings.compare([sample.mel for sample in samples], [sample.frames for sample in samples])
-        return figures
+        return asdict(figures), (
+            f"{len(samples)} sentences: relative MCD {figures.relative_mcd:.3f}  "
+            f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
+            f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
+            f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
+        )
 
     @cached_property
     def _recordings(self) -> Recordings:
@@ -162,16 +156,6 @@ class SpokenSamples:
             conditioning=conditioning,
         )
         return mel, frames, durations
-
-
-def in_words(figures: Figures, sentences: int) -> str:
-    """Mean figures over some sentences, in one line."""
-    return (
-        f"{sentences} sentences: relative MCD {figures.relative_mcd:.3f}  "
-        f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
-        f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
-        f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
-    )
 
 
 def batch_of(clips: list[EvaluationClip], signature: Batch, silence: float) -> Batch:

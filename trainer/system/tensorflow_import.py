@@ -78,7 +78,12 @@ def tensorflow_import(*, compile_cache: bool = True, shares_gpu: bool = False) -
         enable_compile_cache()
     with _stderr_held_back():
         yield
-    _leave_optimisation_to_xla()
+    import tensorflow as tf
+
+    # XLA repeats the work of TensorFlow's own graph optimiser, and the loop around the steps is small. It processes
+    # every function that the loop calls: 11 s of the 57 s of CPU time of a warm start of `tiny` with four shapes. The
+    # steps take the same time without it.
+    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
 
 def end_at_once() -> None:
@@ -91,17 +96,6 @@ def end_at_once() -> None:
     atexit.register(gc.freeze)
 
 
-def _leave_optimisation_to_xla() -> None:
-    """Switch off TensorFlow's own graph optimiser: XLA repeats its work, and the loop around the steps is small.
-
-    It processes every function that the loop calls: 11 s of the 57 s of CPU time of a warm start of `tiny` with four
-    shapes. The steps take the same time without it.
-    """
-    import tensorflow as tf
-
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
-
-
 @contextmanager
 def _stderr_held_back() -> Iterator[None]:
     """Hold back output to stderr; show it if the block fails."""
@@ -109,13 +103,12 @@ def _stderr_held_back() -> Iterator[None]:
     kept = os.dup(2)
     with tempfile.TemporaryFile() as held:
         os.dup2(held.fileno(), 2)
-        loaded = False
         try:
             yield
-            loaded = True
+        except BaseException:
+            held.seek(0)
+            os.write(kept, held.read())
+            raise
         finally:
-            if not loaded:
-                held.seek(0)
-                os.write(kept, held.read())
             os.dup2(kept, 2)
             os.close(kept)
