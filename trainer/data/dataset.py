@@ -8,7 +8,7 @@ import tensorflow as tf
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.system.machine import usable_cores
 from xtts.trainer.data.audio_mel import clip_reader
-from xtts.trainer.data.batch import AnyBatch, Batch, CropBatch, blank_batch, is_locked
+from xtts.trainer.data.batch import AnyBatch, Batch, blank_batch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import BucketOrder, part_size
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 
@@ -25,49 +25,25 @@ def without_autograph(function: F) -> F:
 def parser(bucket: TrainingBucket, batch_size: int | None) -> Callable[[tf.Tensor], AnyBatch]:
     """Return a function from serialized clips, string[B], to a batch of the bucket's shape."""
     spec, signature = bucket.spec, bucket.signature_of(batch_size)
-    if isinstance(signature, CropBatch):
-        return _crop_parser(signature)
-    padded_length, integer = signature.tokens.shape[1], tf.io.FixedLenFeature([], tf.int64)
-    # Unpadded clips are padded with 0 to the longest of the batch.
-    unpadded = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
-    features = {
-        "tokens": tf.io.FixedLenFeature([padded_length], tf.int64) if padded_length else unpadded,
-        "mel": tf.io.FixedLenFeature([], tf.string),
-        "token_length": integer,
-        "mel_length": integer,
-        "speaker": integer,
-        "language": tf.io.FixedLenFeature([], tf.int64, default_value=0),  # a cache of one language does not store it
-    }
-
-    @without_autograph
-    def parse(serialized: tf.Tensor) -> Batch:
-        parsed = tf.io.parse_example(serialized, features)
-        if padded_length:
-            parsed["mel"] = tf.io.decode_raw(parsed["mel"], signature.mel.dtype)
-            parsed["mel"] = tf.reshape(parsed["mel"], signature.mel.shape)
-        else:
-            parsed["mel"] = padded_mels(parsed["mel"], parsed["mel_length"], spec)
-        return Batch(*(tf.ensure_shape(tf.cast(parsed[x.name], x.dtype), x.shape) for x in signature))
-
-    return parse
-
-
-def _crop_parser(signature: CropBatch) -> Callable[[tf.Tensor], CropBatch]:
     raw, integer = tf.io.FixedLenFeature([], tf.string), tf.io.FixedLenFeature([], tf.int64)
     features = {field.name: raw if field.shape.rank > 1 else integer for field in signature}
+    if isinstance(signature, Batch):
+        padded_length = signature.tokens.shape[1]
+        # Unpadded clips are padded with 0 to the longest of the batch.
+        unpadded = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
+        features["tokens"] = tf.io.FixedLenFeature([padded_length], tf.int64) if padded_length else unpadded
+        # A cache of one language does not store it.
+        features["language"] = tf.io.FixedLenFeature([], tf.int64, default_value=0)
 
     @without_autograph
-    def parse(serialized: tf.Tensor) -> CropBatch:
+    def parse(serialized: tf.Tensor) -> AnyBatch:
         parsed = tf.io.parse_example(serialized, features)
-        arrays = [
-            tf.io.decode_raw(parsed[field.name], field.dtype) if field.shape.rank > 1 else parsed[field.name]
-            for field in signature
-        ]
-        shapes = [tf.concat([tf.shape(serialized), field.shape[1:]], 0) for field in signature]
-        shaped = (tf.reshape(array, shape) for array, shape in zip(arrays, shapes, strict=True))
-        return CropBatch(
-            *(tf.ensure_shape(tf.cast(x, field.dtype), field.shape) for x, field in zip(shaped, signature, strict=True))
-        )
+        for field in signature:
+            if not is_locked(signature) and field.name == "mel":
+                parsed["mel"] = padded_mels(parsed["mel"], parsed["mel_length"], spec)
+            elif features[field.name] is raw:
+                parsed[field.name] = tf.reshape(tf.io.decode_raw(parsed[field.name], field.dtype), field.shape)
+        return with_tensors(signature, (tf.ensure_shape(tf.cast(parsed[x.name], x.dtype), x.shape) for x in signature))
 
     return parse
 

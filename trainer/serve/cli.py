@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
-from xtts.trainer.synth.cli import checkpoint_option, engine_option, synthesis_option, vocoder_option
+from xtts.trainer.synth.cli import checkpoint_option, engine_option, synthesis_options, vocoder_option
 
 _PATH = click.Path(path_type=Path)
 
@@ -19,9 +19,9 @@ _PATH = click.Path(path_type=Path)
               help="Port of the Wyoming protocol, for Home Assistant; it knows no token.")  # fmt: skip
 @click.option("--token", envvar="XTTS_TOKEN", show_envvar=True,
               help="Secret that clients send as Authorization: Bearer.")  # fmt: skip
-@synthesis_option("nfe", multiple=True, default=(10, 4, 20),
+@synthesis_options("nfe", multiple=True, default=(10, 4, 20),
                   help="Numbers of decoder evaluations that clients may ask for, the default first.")  # fmt: skip
-@synthesis_option("solver")
+@synthesis_options("solver")
 @engine_option
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",

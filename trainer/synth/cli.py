@@ -3,7 +3,6 @@
 import difflib
 from collections.abc import Callable
 from contextlib import suppress
-from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -100,16 +99,17 @@ def _value(given: object) -> object:
     return given
 
 
-def synthesis_option(field: str, **changes: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401 - of click.option
-    """The command's option for a field of `SynthesisOptions`, with its default, range and description."""
-    described = SynthesisOptions.model_fields[field]
-    told = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
-    return click.option(f"--{field}", field, type=_value, metavar="VALUE", **(told | changes))
+def synthesis_options(*fields: str, **changes: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401 - of click.option
+    """Adds options for fields of `SynthesisOptions`, in this order, with their defaults, ranges and descriptions."""
 
+    def add(command: _Command) -> _Command:
+        for field in reversed(fields):
+            described = SynthesisOptions.model_fields[field]
+            told = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
+            command = click.option(f"--{field}", field, type=_value, metavar="VALUE", **(told | changes))(command)
+        return command
 
-def _with_options(*fields: str) -> Callable[[_Command], _Command]:
-    """Adds options of synthesis in this order."""
-    return lambda command: reduce(lambda made, field: synthesis_option(field)(made), reversed(fields), command)
+    return add
 
 
 @click.group(cls=_Synth)
@@ -130,7 +130,7 @@ def main() -> None:
     type=_PATH,
     help="Sound file (.wav, .flac, .mp3, .ogg, .opus), or with --file a folder.  [default: out.wav]",
 )
-@_with_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
+@synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
 @click.option(
     "--mel-out",
     type=_PATH,
@@ -185,7 +185,7 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
 @click.option(
     "--json", "json_file", type=_PATH, metavar="FILE.json", help="File for the figures, also of every sentence."
 )
-@_with_options("nfe", "solver", "temperature", "seed")
+@synthesis_options("nfe", "solver", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
     """Print how good a voice is: held-out sentences, spoken, against their recordings."""
     with report_errors():
@@ -201,7 +201,7 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
 @click.argument("crops", type=_PATH)
 @click.argument("out", type=_PATH)
 @click.option("--cache", type=_PATH, required=True, metavar="DIR", help="Cache that the voice was trained on.")
-@_with_options("nfe", "solver", "temperature", "seed")
+@synthesis_options("nfe", "solver", "temperature", "seed")
 def mels(checkpoint: Path, crops: Path, out: Path, cache: Path, **given: object) -> None:
     """Write the cache CROPS again into OUT, with mels of a voice in time with its recordings, for its vocoder."""
     with report_errors():
@@ -241,7 +241,7 @@ _FORMAT_OPTIONS = {
     help="Format: saved-model for TensorFlow, safetensors to speak and train on with Lockstep, onnx for onnxruntime "
     "and sherpa-onnx, piper for Piper and Home Assistant. Repeat it for several in one folder, all but piper.",
 )  # fmt: skip
-@_with_options("nfe", "solver")
+@synthesis_options("nfe", "solver")
 @click.option(
     "--license", "license_name", metavar="ID", help="Licence of the voice, for the model card.  [default: not stated]"
 )

@@ -45,13 +45,16 @@ class Encoder:
 
     def add(self, samples: np.ndarray, *, last: bool) -> bytes:
         """Encode samples and return the bytes that can be sent now; `last` ends the file."""
-        integers = _to_int16(samples)
+        import soundfile
+
+        little_endian = io.BytesIO()  # as in a wav
+        soundfile.write(little_endian, samples, 1, format="RAW", subtype="PCM_16", endian="LITTLE")
+        integers = np.frombuffer(little_endian.getvalue(), "<i2")
         self._file.write(self._resample(integers, last) if self._resample else integers)
         if last:
             self._file.close()
-        return self._new_bytes() if self._streams or last else b""
-
-    def _new_bytes(self) -> bytes:
+        elif not self._streams:
+            return b""
         data = self._data.getvalue()[self._sent :]
         if self._unfinished_wav and not self._sent:
             data = data[:4] + _UNKNOWN_LENGTH + data[8:40] + _UNKNOWN_LENGTH + data[44:]
@@ -72,12 +75,3 @@ def _sound_file(data: io.BytesIO, name: str, sample_rate: int) -> "soundfile.Sou
     elif name == "pcm":
         kind = {"format": "RAW", "subtype": "PCM_16", "endian": "LITTLE"}
     return soundfile.SoundFile(data, "w", samplerate=sample_rate, channels=1, **kind)
-
-
-def _to_int16(samples: np.ndarray) -> np.ndarray:
-    """Convert samples as for a wav: float32[S] in -1 to 1 -> int16[S], little-endian."""
-    import soundfile
-
-    data = io.BytesIO()
-    soundfile.write(data, samples, 1, format="RAW", subtype="PCM_16", endian="LITTLE")
-    return np.frombuffer(data.getvalue(), "<i2")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from xtts.trainer.synth.export.model_card import CardOptions, Facts, collect_facts
+from xtts.trainer.synth.export.model_card import CardOptions, collect_facts
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.voice.model_folder import read_facts
 
@@ -14,18 +14,11 @@ _MOST_NAMED = 20
 def info(checkpoint: Path) -> None:
     """Print the description, one property a line; `LockstepError` for a checkpoint that cannot be read."""
     source = open_source(checkpoint)
-    click.echo(source.checkpoint)
-    for name, value in describe(source).items():
-        click.echo(f"  {name:<12} {value}")
-
-
-def describe(source: Source) -> dict[str, str]:
-    """Describe the known properties of a voice, by name."""
     voice, profile = source.voice, source.voice.mel_profile
-    facts = _facts(source)
+    facts = collect_facts(source, options=CardOptions()) if source.run else read_facts(source.checkpoint)
     model, corpus = facts.get("model", {}), facts.get("corpus")
     parameters = f", {model['parameters']:,} parameters" if "parameters" in model else ""
-    return {
+    described = {
         "speakers": _speakers(source),
         "languages": ", ".join(source.languages),
         "tokenizer": f"{voice.tokenizer.kind}, {len(voice.tokenizer.symbols)} symbols",
@@ -35,6 +28,9 @@ def describe(source: Source) -> dict[str, str]:
         "step": f"{model['steps']:,}" if "steps" in model else "not known",
         "corpus": f"{corpus['hours']:.2f} hours, {corpus['clips']:,} clips" if corpus else "not known",
     }
+    click.echo(source.checkpoint)
+    for name, value in described.items():
+        click.echo(f"  {name:<12} {value}")
 
 
 def _speakers(source: Source) -> str:
@@ -45,11 +41,3 @@ def _speakers(source: Source) -> str:
         return "one, without a name"
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{len(names)}: {', '.join(names[:_MOST_NAMED])}{more}"
-
-
-def _facts(source: Source) -> Facts:
-    """Return the facts of a model card: of a run, or as exported with weights; empty without."""
-    if source.run:
-        parameters = sum(values.size for values in source.averages().values())
-        return collect_facts(source, parameters=parameters, options=CardOptions())
-    return read_facts(source.checkpoint)

@@ -1,10 +1,11 @@
 """`xtts-synth info`: what is known of runs and exported folders, without TensorFlow."""
 
+import json
 import re
-from dataclasses import replace
 
-from xtts.trainer.synth.info import _speakers
+from xtts.shared.config_files import load_config
 from xtts.trainer.synth_cli import main
+from xtts.trainer.voice.model_folder import write_description
 
 
 def test_a_run_and_its_exports_say_what_they_are(finished_run, safetensors_folder, onnx_folder, call):
@@ -23,8 +24,9 @@ def test_a_run_and_its_exports_say_what_they_are(finished_run, safetensors_folde
     assert re.search(r"corpus +not known\n", graph)
 
 
-def test_speakers_are_named_and_many_are_counted(several):
-    _, source = several
-    assert _speakers(source) == "3: ann, bo, cy"
-    many = source.voice.model_copy(update={"speakers": [f"p{n}" for n in range(25)]})
-    assert _speakers(replace(source, voice=many)).endswith("p18, p19 and 5 more")
+def test_speakers_are_named_and_many_are_counted(several, call, micro, tmp_path):
+    voice, config = several[1].voice, load_config("tiny", assignments=micro)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(voice.tokenizer.to_json()))
+    for names, shown in ((voice.speakers, "3: ann, bo, cy\n"), ([f"p{n}" for n in range(25)], "p18, p19 and 5 more\n")):
+        write_description(tmp_path, config=config, voice=voice.model_copy(update={"speakers": names}))
+        assert shown in call(main, "info", "--ckpt", tmp_path)[1]

@@ -90,11 +90,7 @@ class CardOptions:
 
 
 def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardOptions) -> str:
-    """Write weights, configuration, card and facts into a folder that becomes `out`: return a description of it.
-
-    Raises:
-        LockstepError: The source is an exported folder already, or as in `collect_facts`.
-    """
+    """Write weights, configuration, card and facts into a folder that becomes `out`: return a description of it."""
     if source.run is None:
         raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
     dtype = np.dtype(np.float16 if options.float16 else np.float32)
@@ -105,13 +101,8 @@ def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardO
 
 
 def write_card(source: Source, folder: Path, name: str, *, options: CardOptions) -> None:
-    """Write card and facts of a run's checkpoint into its exported folder, which gets the name `name`.
-
-    Raises:
-        LockstepError: As in `collect_facts`.
-    """
-    parameters = sum(values.size for values in source.averages().values())
-    facts = collect_facts(source, parameters=parameters, options=options)
+    """Write card and facts of a run's checkpoint into its exported folder, which gets the name `name`."""
+    facts = collect_facts(source, options=options)
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
     card = model_card(
@@ -122,12 +113,8 @@ def write_card(source: Source, folder: Path, name: str, *, options: CardOptions)
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
 
-def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> Facts:
-    """Collect the facts of a checkpoint with `parameters` parameters, for JSON.
-
-    Raises:
-        LockstepError: The file of figures cannot be read, or is of another checkpoint.
-    """
+def collect_facts(source: Source, *, options: CardOptions) -> Facts:
+    """Collect the facts of a run's checkpoint, for JSON."""
     voice = source.voice
     return {
         "library": LIBRARY,
@@ -136,7 +123,7 @@ def collect_facts(source: Source, *, parameters: int, options: CardOptions) -> F
         "checkpoint": source.weights_digest(),
         "model": {
             "size": source.model.size,
-            "parameters": parameters,
+            "parameters": sum(values.size for values in source.averages().values()),
             "steps": read_meta(source.checkpoint)["step"],
             "tokenizer": voice.tokenizer.kind,
             "symbols": len(voice.tokenizer.symbols),
