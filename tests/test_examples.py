@@ -1,7 +1,10 @@
 """The examples do what they say, on the small corpus and its cache."""
 
+import json
+import os
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import MagicMock, create_autospec
@@ -10,6 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 import tensorflow  # noqa: F401 - here, so that no test is charged for it
+from test_docs import LINK, anchors
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.shard_reader import read_shard
@@ -18,6 +22,7 @@ from xtts.trainer.engine.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+NOTEBOOK = json.loads((EXAMPLES / "train_a_voice.ipynb").read_text(encoding="utf-8"))["cells"]
 MICRO = {
     "model.text_width": 16, "model.text_blocks": 1, "model.decoder_width": 16, "model.decoder_levels": [],
     "shapes.buckets": 1, "split.validation_fraction": 0.1, "training.steps": 2, "training.samples_every": None,
@@ -99,3 +104,35 @@ def test_train_and_speak_trains_and_speaks(capsys, tiny_corpus, tmp_path):
     samples, rate = soundfile.read(train_and_speak(tiny_corpus, tmp_path, "ab cd", MICRO))
     assert (rate, np.isfinite(samples).all()) == (22_050, True)
     assert "synthesised: relative MCD" in capsys.readouterr().out
+
+
+def test_the_notebook_shows_a_picture_and_sound_of_a_run_and_its_links_lead_somewhere():
+    outputs = [output for cell in NOTEBOOK for output in cell.get("outputs", ())]
+    assert not [output for output in outputs if output["output_type"] == "error"]
+    shown = "".join(json.dumps(output.get("data", {})) for output in outputs)
+    assert "image/png" in shown
+    assert "data:audio/mpeg" in shown
+    assert not re.search(r"/(home|root|tmp|Users|work)/", "".join(json.dumps(output) for output in outputs))
+    for link in LINK.findall("".join(map("".join, (cell["source"] for cell in NOTEBOOK)))):
+        name, _, anchor = link.partition("#")
+        assert not anchor or anchor in anchors(EXAMPLES / name), link
+        assert (EXAMPLES / name).exists(), link
+
+
+@pytest.mark.long
+def test_the_cells_of_the_notebook_train_a_voice_that_speaks(tmp_path):
+    pytest.importorskip("espeakng_loader")
+    (tmp_path / "voices").symlink_to(EXAMPLES.parent / "voices")
+    folder = tmp_path / "examples"
+    folder.mkdir()
+    program = "\n".join("".join(cell["source"]) for cell in NOTEBOOK if cell["cell_type"] == "code")
+    program = program.replace("from IPython.display import Audio", "Audio = open")  # of Jupyter, which is not installed
+    line, environment = [sys.executable, "-c", program], os.environ | {"MPLBACKEND": "agg"}
+    done = subprocess.run(line, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "60 clips" in done.stdout
+    assert "step 20: loss" in done.stdout
+    samples, rate = soundfile.read(folder / "my-voice" / "speech.mp3")
+    assert (rate, len(samples) > rate, np.abs(samples).max() > 0.05) == (22_050, True, True)
+    exported = {path.name for path in (folder / "my-voice" / "voice").iterdir()}
+    assert {"model.onnx", "model.safetensors"} <= exported
