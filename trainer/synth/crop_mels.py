@@ -5,11 +5,9 @@ mel, with the text aligned to the recording, so that the mel has the model's det
 """
 
 import hashlib
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import click
@@ -35,13 +33,13 @@ from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch import Batch, make_signature
-from xtts.trainer.evaluation.evaluation_clips import ShardClips, read_clips
+from xtts.trainer.evaluation.evaluation_clips import read_clips
 from xtts.trainer.model.acoustic_model import SIGMA_MIN, TimedTokens
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.layers import length_mask
 from xtts.trainer.model.random_numbers import random_normal
 from xtts.trainer.reporting.spoken_samples import batch_of
-from xtts.trainer.synth.output_files import check_folder
+from xtts.trainer.synth.output_files import new_folder
 from xtts.trainer.synth.tensorflow_synthesizer import load_model
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
@@ -55,18 +53,11 @@ def write_mels(checkpoint: Path, cache: Path, crops: Path, out: Path, options: S
     """Write a copy of `crops`, a cache of `audio.crop_frames`, whose mels are those of the voice.
 
     cache: of the voice, with the clips that were cut; a crop of another clip keeps its mel, and is counted.
-
-    Raises:
-        LockstepError: OUT is already there or cannot be written, the caches do not fit, or the voice is that of a
-            recording.
     """
-    check_folder(out, "OUT")
-    if out.exists():
-        raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
     source = open_source(checkpoint)
     if source.takes_recording:
         raise LockstepError(str(checkpoint), found="a voice from a recording", expected="one with a speaker table")
-    with ReadLock(crops), ReadLock(cache):
+    with ReadLock(crops), ReadLock(cache), new_folder(out) as unfinished:
         spec = load_spec(crops)
         if not spec.holds_crops or spec.mel_profile != source.voice.mel_profile:
             found = f"{'crops' if spec.holds_crops else 'whole clips'} of profile {spec.mel_profile.name}"
@@ -74,15 +65,8 @@ def write_mels(checkpoint: Path, cache: Path, crops: Path, out: Path, options: S
             raise LockstepError(str(crops), found=found, expected=expected, fix="build with --config vocoder")
         mels = voice_mels(source, cache, options)
         starts = {row.clip.id: row.clip.start or 0.0 for row in read_index(cache / load_spec(cache).index_file)}
-        unfinished = out.with_name(f".{out.name}.{os.getpid()}.partial")
         writer = _CropWriter(crops, spec, mels, starts, unfinished)
-        try:
-            writer.write()
-            unfinished.rename(out)
-        except OSError as error:
-            raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+        writer.write()
     click.echo(f"{out}: {writer.changed} crops with mels of {source.checkpoint}, {writer.kept} as they were")
 
 
@@ -110,17 +94,13 @@ def voice_mels(source: Source, cache: Path, options: SynthesisOptions) -> dict[s
         number = tf.TensorSpec([], tf.int32)
         compiled = tf.function(redraw, input_signature=[number, *signature], jit_compile=True, autograph=False)
         for shard in (*bucket.train, *bucket.validation):
-            clips = read_clips(cache, source.voice, partial(_only, bucket, shard))
+            clips = read_clips(cache, source.voice, lambda _: [(bucket, shard, None)])  # noqa: B023 - called at once
             for chunk in (clips[i : i + _BATCH] for i in range(0, len(clips), _BATCH)):
                 padded = [*chunk, *[chunk[-1]] * (_BATCH - len(chunk))]
                 drawn = compiled(tf.constant(len(mels)), *batch_of(padded, signature, spec.mel_profile.silence))
                 for clip, mel in zip(chunk, drawn.numpy(), strict=False):
                     mels[clip.clip_id] = mel[: len(clip.mel)].astype(np.float16)
     return mels
-
-
-def _only(bucket: Bucket, shard: Shard, _: CacheSpec) -> list[ShardClips]:
-    return [(bucket, shard, None)]
 
 
 class _CropWriter:
@@ -138,6 +118,8 @@ class _CropWriter:
 
     def write(self) -> None:
         """Write all files; `LockstepError` if no crop has another mel."""
+        import pyarrow.parquet as pq
+
         buckets = [
             bucket.model_copy(update={
                 split: [self._write_shard(bucket, shard) for shard in bucket.shards(split)] for split in SPLITS
@@ -148,7 +130,14 @@ class _CropWriter:
             fix = "build both caches from the same --data"
             raise LockstepError(str(self._crops), found="no crop of a clip of the voice's cache", fix=fix)
         shutil.copyfile(self._crops / self._spec.tokenizer_file, self._out / self._spec.tokenizer_file)
-        self._write_index(buckets)
+        index = self._out / INDEX_FILE
+        rows = [self._rows[row.clip.id] if row.is_kept else row for row in self._index]
+        pq.write_table(table_of(rows), index, compression="zstd")
+        digest = hashlib.sha256(index.read_bytes()).hexdigest()
+        file = with_digest(INDEX_FILE, digest)
+        index.rename(self._out / file)
+        spec = self._spec.model_copy(update={"buckets": buckets, "index_sha256": digest, "index_file": file})
+        (self._out / SPEC_FILE).write_bytes(spec_bytes(spec))
 
     def _write_shard(self, bucket: Bucket, shard: Shard) -> Shard:
         framed = list[bytes]()
@@ -180,16 +169,3 @@ class _CropWriter:
         padded = record.mel.copy()
         padded[: record.mel_length] = mel
         return replace(record, mel=padded)
-
-    def _write_index(self, buckets: list[Bucket]) -> None:
-        """Write the index and `cache.json`."""
-        import pyarrow.parquet as pq
-
-        index = self._out / INDEX_FILE
-        rows = [self._rows[row.clip.id] if row.is_kept else row for row in self._index]
-        pq.write_table(table_of(rows), index, compression="zstd")
-        digest = hashlib.sha256(index.read_bytes()).hexdigest()
-        file = with_digest(INDEX_FILE, digest)
-        index.rename(self._out / file)
-        spec = self._spec.model_copy(update={"buckets": buckets, "index_sha256": digest, "index_file": file})
-        (self._out / SPEC_FILE).write_bytes(spec_bytes(spec))

@@ -15,16 +15,15 @@ def make_synthesizer(
     """Make a synthesizer, by default of ONNX; TensorFlow speaks where a recording is imitated, or on request.
 
     tell: gets a line before work that takes long.
-
-    Raises:
-        LockstepError: The source cannot speak with this engine.
     """
-    if engine is None:
-        engine = "tensorflow" if source.takes_recording else "onnx"
-    return (_onnx if engine == "onnx" else _tensorflow)(source, options, tell)
+    if engine == "tensorflow" or (engine is None and source.takes_recording):
+        if not source.has_weights:
+            found = f"{source.checkpoint} has an ONNX graph and no weights"
+            raise LockstepError("--engine tensorflow", found=found, expected="--engine onnx")
+        with tensorflow_import(shares_gpu=True):
+            from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 
-
-def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
+        return TensorFlowSynthesizer(source, options, tell=tell)
     if source.takes_recording:
         found = "an ONNX graph takes no reference recording"
         raise LockstepError("--engine onnx", found=found, expected="--engine tensorflow")
@@ -38,15 +37,3 @@ def _onnx(source: Source, options: SynthesisOptions, tell: Callable[[str], None]
 
         location, graph = f"the ONNX graph of {source.checkpoint}", kept_graph(source, tell)
     return OnnxSynthesizer(source, options, graph=graph, location=location)
-
-
-def _tensorflow(source: Source, options: SynthesisOptions, tell: Callable[[str], None]) -> Synthesizer:
-    if not source.has_weights:
-        raise LockstepError(
-            "--engine tensorflow", found=f"{source.checkpoint} has an ONNX graph and no weights",
-            expected="--engine onnx",
-        )  # fmt: skip
-    with tensorflow_import(shares_gpu=True):
-        from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
-
-    return TensorFlowSynthesizer(source, options, tell=tell)

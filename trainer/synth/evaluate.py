@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -68,18 +67,24 @@ def evaluate(
         candidates[SECOND_READING] = test_set.second_reading() if second_reading else None
         candidates[OTHER_RECORDINGS] = test_set.other_recordings()
     systems = {name: system for name, system in candidates.items() if system is not None}
-    console.print(figures_table(systems, len(own), _KINDS[split]))
+    console.print(_figures_table(systems, len(own), _KINDS[split]))
     if json_file is not None:
         report = {
             "checkpoint": str(source.checkpoint), "cache": str(cache), "split": split, "options": options.model_dump(),
-            "spoken": len(own), "recordings": len(clips), "systems": _systems_json(systems),
+            "spoken": len(own), "recordings": len(clips), "systems": {
+                name: system.means | {
+                    "sentences": [asdict(sentence) for sentence in system.sentences],
+                    "verdicts": [asdict(verdict) for verdict in system.verdicts],
+                }
+                for name, system in systems.items()
+            },
         }  # fmt: skip
         write_bytes(json_file, (json.dumps(report, indent=1) + "\n").encode())
     console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
     return systems
 
 
-def figures_table(systems: Mapping[str, System], spoken: int, kind: str) -> Table:
+def _figures_table(systems: Mapping[str, System], spoken: int, kind: str) -> Table:
     """Make a table of the figures by system; spoken: number of sentences of that kind."""
     table = Table("of " + kind, title_justify="left")
     for name, system in systems.items():
@@ -90,13 +95,3 @@ def figures_table(systems: Mapping[str, System], spoken: int, kind: str) -> Tabl
         if any(key in means for means in columns):
             table.add_row(name, *(template.format(means[key]) if key in means else "" for means in columns))
     return table
-
-
-def _systems_json(systems: Mapping[str, System]) -> dict[str, Any]:
-    return {
-        name: system.means | {
-            "sentences": [asdict(sentence) for sentence in system.sentences],
-            "verdicts": [asdict(verdict) for verdict in system.verdicts],
-        }
-        for name, system in systems.items()
-    }  # fmt: skip

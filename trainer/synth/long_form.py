@@ -78,7 +78,6 @@ class Speech:
     first_seconds: float
     """Time of synthesis until the first piece could be heard."""
     pieces: int
-    """Number of pieces."""
     tokens: list[Token]
     """Its tokens with their times; pauses have none."""
     lines: list[list[Word]]

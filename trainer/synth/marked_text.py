@@ -58,15 +58,8 @@ class Passage:
 def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Passage], list[str]]:
     """Split a text into passages: (passages, warnings). A text without marks is one passage; `a < b` is no mark.
 
-    Entities such as `&amp;` are resolved in a text that has tags.
-
-    Args:
-        text: As a person has written it.
-        location: Origin of the text, for messages.
-        phonemes: Whether the voice can speak `[[ipa]]`; otherwise `<phoneme>` is an unknown tag.
-
-    Raises:
-        LockstepError: A pause has no usable length, or a tag of SSML does not end.
+    Entities such as `&amp;` are resolved in a text that has tags. location: origin of the text, for messages; phonemes:
+    whether the voice can speak `[[ipa]]`, otherwise `<phoneme>` is an unknown tag.
     """
     marks, passages, unknown, end = [*_MARK.finditer(text)], [Passage()], dict[str, None](), 0
     plain = html.unescape if any(mark["pause"] is None for mark in marks) else str

@@ -2,13 +2,16 @@
 
 import io
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
-from xtts.trainer.synth.encodings import Encoder, available_formats
+from xtts.trainer.synth.encodings import Encoder
 
 
 def check_file(path: Path, option: str, *suffixes: str) -> None:
@@ -28,16 +31,28 @@ def check_folder(path: Path, option: str) -> None:
     _check_writable(path if path.is_dir() else path.parent, option)
 
 
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Context that fills a folder, which becomes OUT at its end; `LockstepError` if OUT is there or not writable."""
+    check_folder(out, "OUT")
+    if out.exists():
+        raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir()
+        yield partial
+        partial.rename(out)
+    except OSError as error:
+        raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
 def _check_writable(folder: Path, option: str) -> None:
     if not folder.is_dir():
         raise LockstepError(option, found=f"no such folder: {folder}", fix=f"mkdir -p {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise LockstepError(option, found=f"{folder} cannot be written to")
-
-
-def check_sound_file(path: Path, option: str) -> None:
-    """Call `check_file` for the formats of `write_sound`."""
-    check_file(path, option, ".ogg", *(f".{name}" for name in available_formats() if name != "pcm"))
 
 
 def write_sound(path: Path, samples: np.ndarray, sample_rate: int) -> None:

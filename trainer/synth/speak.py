@@ -6,11 +6,13 @@ from pathlib import Path
 import click
 
 from xtts.shared.errors import LockstepError, warn
+from xtts.trainer.synth.encodings import available_formats
 from xtts.trainer.synth.library import choose_voice
 from xtts.trainer.synth.long_form import Speech, encode_text
-from xtts.trainer.synth.output_files import check_file, check_folder, check_sound_file, write_mel, write_sound
+from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_sound
 from xtts.trainer.synth.synthesizer import Engine
 from xtts.trainer.synth.word_times import SUFFIXES, write_times
+from xtts.trainer.system.onnx_file import read_file
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 
@@ -54,7 +56,7 @@ def _check_outputs(
     """Return the sound file, or the folder of `--file`; `LockstepError` for an output that cannot be written."""
     if file is None:
         out = out or Path("out.wav")
-        check_sound_file(out, "-o")
+        check_file(out, "-o", ".ogg", *(f".{name}" for name in available_formats() if name != "pcm"))
     elif text is not None:
         raise LockstepError("--file", found="a TEXT as well", expected="one of them")
     elif out is None:
@@ -72,29 +74,20 @@ def _check_outputs(
 def _read_texts(text: str | None, file: Path | None, out: Path) -> list[tuple[str, str, Path]]:
     """Read (text, its location, its sound file) of each text; `-` or no text means standard input."""
     if file is not None:
-        lines = enumerate(_read(file).splitlines(), 1)
+        lines = enumerate(_decode(read_file(file), str(file)).splitlines(), 1)
         return [(line, f"{file}:{i}", out / f"{i:04d}.wav") for i, line in lines if line.strip()]
     if text is None or text == "-":
-        return [(_read_stdin(), "standard input", out)]
+        if sys.stdin.isatty():
+            click.echo("type the text, then Ctrl-D", err=True)
+        return [(_decode(sys.stdin.buffer.read(), "standard input"), "standard input", out)]
     return [(text, "TEXT", out)]
 
 
-def _read(file: Path) -> str:
+def _decode(data: bytes, location: str) -> str:
     try:
-        return file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise LockstepError(str(file), found=f"cannot be read ({error.strerror})") from None
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise LockstepError(str(file), found="not UTF-8 text") from None
-
-
-def _read_stdin() -> str:
-    if sys.stdin.isatty():
-        click.echo("type the text, then Ctrl-D", err=True)
-    try:
-        return sys.stdin.buffer.read().decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise LockstepError("standard input", found="not UTF-8 text") from None
+        raise LockstepError(location, found="not UTF-8 text") from None
 
 
 def _summary(path: Path, speech: Speech, sample_rate: int) -> str:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -49,17 +48,6 @@ ROWS = {
 """Figures of a `System` in the order of the table: name and format of each."""
 
 
-class SpokenSentence(NamedTuple):
-    """The speech of a sentence."""
-
-    mel: np.ndarray
-    """float32[T, M], natural-log magnitude, cut off at the end of the largest shape."""
-    frames: int
-    """Sum of its durations."""
-    seconds: float
-    """Time of synthesis of the mel."""
-
-
 @dataclass(kw_only=True)
 class System:
     """Speech of one kind and its figures."""
@@ -90,12 +78,7 @@ class TestSet:
         self, cache: Path, source: Source, split: Split, limit: int, *, vocoder: Vocoder,
         judge: Judge | None = None, data: Path | None = None,
     ) -> None:  # fmt: skip
-        """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as of `evaluate`.
-
-        Raises:
-            LockstepError: There are fewer than two sentences, the voice does not fit the cache, or a recording of
-                `data` cannot be read.
-        """
+        """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as of `evaluate`."""
         self.cache, self.source, self.split, self.limit = cache, source, split, limit
         self.clips = read_clips(cache, source.voice, lambda spec: all_clips(spec, split))
         """All R clips of the split."""
@@ -112,7 +95,8 @@ class TestSet:
         self._recorded: list[np.ndarray] | None = None
         self._recordings = Recordings(self.clips, self.own, self._profile)
         if judge is not None:
-            indexed, rate = _indexed_clips(cache), self._profile.sample_rate
+            rows, rate = kept_rows(read_index(cache / load_spec(cache).index_file)), self._profile.sample_rate
+            indexed = {row.clip.id: row.clip for row in rows}
             spoken = [indexed[clip.clip_id] for clip in self._spoken]
             self._texts = [clip.text for clip in spoken]
             self._recorded = [recording_of(data, clip, rate) for clip in spoken] if data else None
@@ -135,12 +119,12 @@ class TestSet:
     def synthesised(self, synthesizer: Synthesizer) -> System:
         """Speak the sentences with the voice."""
         spoken = speak_clips(synthesizer, self.source, self.clips, self.own)
-        mels = [sentence.mel for sentence in spoken]
-        system = _system(self._recordings.compare(mels, [sentence.frames for sentence in spoken]))
+        mels, frames, times = zip(*spoken, strict=True)
+        system = _system(self._recordings.compare(mels, frames))
         if self._judge is not None:
             began = time.perf_counter()
             sounds = [self._vocoder(mel) for mel in mels]
-            seconds = time.perf_counter() - began + sum(sentence.seconds for sentence in spoken)
+            seconds = time.perf_counter() - began + sum(times)
             system.real_time_factor = seconds * self._profile.sample_rate / sum(map(len, sounds))
             self._judge_sounds(system, [self._without_edges(samples) for samples in sounds])
         return system
@@ -166,11 +150,7 @@ class TestSet:
         return System(frechet_distance=self._recordings.frechet_distance(others)) if others else None
 
     def second_reading(self) -> System:
-        """Compare second recordings of sentences of both splits with the first ones by the same speaker.
-
-        Raises:
-            LockstepError: Fewer than two sentences were recorded twice.
-        """
+        """Compare second recordings of sentences of both splits with the first ones by the same speaker."""
         clips = read_clips(self.cache, self.source.voice, lambda spec: all_clips(spec, "train", "validation"))
         pairs = read_twice(clips, self.limit)
         if len(pairs) < 2:
@@ -204,10 +184,11 @@ def _system(comparison: tuple[Figures, Sequence[SentenceFigures]]) -> System:
 
 def speak_clips(
     synthesizer: Synthesizer, source: Source, clips: Sequence[EvaluationClip], own: Sequence[int]
-) -> list[SpokenSentence]:
+) -> list[tuple[np.ndarray, int, float]]:
     """Speak the sentences of the clips at positions `own`, each from its own noise.
 
-    With voice latents the reference is another recording of the speaker.
+    With voice latents the reference is another recording of the speaker. -> (mel float32[T, M], natural-log magnitude,
+    cut off at the end of the largest shape; sum of the durations; seconds of synthesis) of each.
     """
     spoken = []
     for noise_key, position in enumerate(own):
@@ -217,7 +198,7 @@ def speak_clips(
         began, compiled = time.perf_counter(), synthesizer.compile_seconds
         mel, durations = synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, noise_key=noise_key)
         seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
-        spoken.append(SpokenSentence(mel, int(durations.sum()), seconds))
+        spoken.append((mel, int(durations.sum()), seconds))
         if not np.isfinite(mel).all():
             raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
     return spoken
@@ -232,11 +213,6 @@ def read_twice(clips: Iterable[EvaluationClip], limit: int) -> list[tuple[Evalua
     readings = [list(group) for _, group in groupby(sorted(clips, key=sentence), sentence)]
     pairs = [(group[0], group[1]) for group in readings if len(group) > 1]
     return [pairs[i] for i in spread(len(pairs), limit)] if pairs else []
-
-
-def _indexed_clips(cache: Path) -> dict[str, Clip]:
-    """The clips of a local cache by id."""
-    return {row.clip.id: row.clip for row in kept_rows(read_index(cache / load_spec(cache).index_file))}
 
 
 def recording_of(data: Path, clip: Clip, rate: int) -> np.ndarray:

@@ -7,12 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.errors import LockstepError
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
 from xtts.trainer.synth.synthesizer import Engine
-from xtts.trainer.synth.voice_source import Source, split_crops
+from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 Generated = dict[str, tf.Tensor]
@@ -86,12 +85,16 @@ def mean_latents(
 ) -> np.ndarray:
     """Encode the voice of recordings, float32[1, N, D]: the mean over them of the mean latents of their crops.
 
+    The rest of a recording becomes a crop if it is at least half of one.
+
     encode: function of `reference_signature`; mels: float32[T, M] each; frames: F of a crop; silence: natural log.
     """
     means = []
     for mel in mels:
-        latents = []
-        for crop in split_crops(mel, frames):
+        crops, latents = [mel[start : start + frames] for start in range(0, len(mel), frames)], []
+        if len(crops) > 1 and 2 * len(crops[-1]) < frames:
+            del crops[-1]
+        for crop in crops:
             padded = np.full([1, frames, mel.shape[1]], silence, np.float32)
             padded[0, : len(crop)] = crop
             latents.append(encode(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
@@ -115,14 +118,12 @@ class TensorFlowSynthesizer:
         self.compile_seconds = 0.0
         self._traced: dict[tuple[int, BucketShape], Callable[..., Generated]] = {}
         self._ready = set[tuple[int, BucketShape]]()
-        self._lacks_voice = bool(source.model.voice_latents)
         self._latents = tf.zeros([1, source.model.voice_latents, source.model.voice_width])
-        self._encode_reference: Callable[..., tf.Tensor] | None = None
         if source.model.voice_latents:  # traced first: XLA's cache identifies a function by its trace order
             encode = tf.function(
                 self.model.encode_reference, input_signature=reference_signature(source), jit_compile=True
             )
-            self._encode_reference = encode.get_concrete_function()
+            self._encode_reference: Callable[..., tf.Tensor] = encode.get_concrete_function()
 
     def trace(self, largest: BucketShape) -> None:
         """Trace the shapes up to `largest` for the evaluations of `options`, unless that has been done (0.3 s each).
@@ -130,15 +131,20 @@ class TensorFlowSynthesizer:
         XLA's cache identifies a function by its trace order, so smaller shapes are always traced.
         """
         for shape in self.voice.shapes[: self.voice.shapes.index(largest) + 1]:
-            if (program := self._program(shape)) not in self._traced:
-                self._traced[program] = self._trace(shape)
+            if (program := (self.options.nfe, shape)) not in self._traced:
+                schedule = tf.TensorSpec([self.options.nfe, 3], tf.float32, "schedule")
+                function = tf.function(
+                    generator(self.model, shape.frames, self.source.conditioning),
+                    input_signature=[schedule, *generate_signature(self.source, shape.tokens)], jit_compile=True,
+                )  # fmt: skip
+                self._traced[program] = function.get_concrete_function()
 
     def prepare(self, shape: BucketShape) -> None:
         """Compile or load the function of a shape for the evaluations of `options`, unless that has been done.
 
         It speaks an empty text once, so that no real text waits.
         """
-        if (program := self._program(shape)) in self._ready:
+        if (program := (self.options.nfe, shape)) in self._ready:
             return
         last = float(f"{self._last_seconds:.1g}")
         seconds = f"{last:g} s" if last else "10 s for size tiny, seconds if it was compiled before"
@@ -156,15 +162,11 @@ class TensorFlowSynthesizer:
 
     def encode_reference(self, *mels: np.ndarray) -> None:
         """Set the voice to the mean latents of one or more recordings; mels: float32[T, M]."""
-        if self._encode_reference is None:
-            raise LockstepError(str(self.source.checkpoint), found="a model without voice latents")
         frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
         self._latents = tf.constant(mean_latents(self._encode_reference, mels, frames, silence))
-        self._lacks_voice = False
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
         """Implement `Synthesizer.count_frames`; not compiled, so that no shape waits for it."""
-        self._check_voice()
         timed = self.model.time_tokens(
             tf.constant([[*ids]], tf.int32), tf.constant([len(ids)]), longest=self.voice.shapes[-1].frames,
             speed=tf.constant(1.0), conditioning=Conditioning(**self._conditioning(speaker, language)),
@@ -175,7 +177,6 @@ class TensorFlowSynthesizer:
         self, ids: Sequence[int], *, speaker: int, noise_key: int, language: int = 0, frames: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Implement `Synthesizer.speak`: try the smallest shape for the tokens, then the smallest for the frames."""
-        self._check_voice()
         fitting = [shape for shape in self.voice.shapes if shape.tokens >= len(ids)]
         shape = next((candidate for candidate in fitting if candidate.frames >= frames), fitting[-1])
         while True:
@@ -186,30 +187,10 @@ class TensorFlowSynthesizer:
                 return mel[:length], durations[: len(ids)]
             shape = next((larger for larger in longer if larger.frames >= length), longer[-1])
 
-    def _check_voice(self) -> None:
-        if self._lacks_voice:
-            raise LockstepError(str(self.source.checkpoint), found="no voice yet", expected="a reference recording")
-
     def _run(self, shape: BucketShape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
         self.prepare(shape)
-        spoken = self._traced[self._program(shape)](*arguments)
+        spoken = self._traced[self.options.nfe, shape](*arguments)
         return spoken["mel"][0].numpy(), spoken["durations"][0].numpy()
-
-    def _program(self, shape: BucketShape) -> tuple[int, BucketShape]:
-        """Key of a compiled function: the number of evaluations and the shape."""
-        return self.options.nfe, shape
-
-    def _trace(self, shape: BucketShape) -> Callable[..., Generated]:
-        function = tf.function(
-            generator(self.model, shape.frames, self.source.conditioning),
-            input_signature=[
-                tf.TensorSpec([self.options.nfe, 3], tf.float32, "schedule"),
-                *generate_signature(self.source, shape.tokens),
-            ],
-            jit_compile=True,
-        )
-        traced: Callable[..., Generated] = function.get_concrete_function()
-        return traced
 
     def _arguments(
         self, shape: BucketShape, ids: Sequence[int], speaker: int, language: int, noise_key: int, frames: int = 0

@@ -12,6 +12,7 @@ from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.errors import LockstepError
 from xtts.shared.model_config import ModelConfig
+from xtts.trainer.system.onnx_file import read_file
 from xtts.trainer.voice.stored_model import StoredModel, open_model
 
 _OPTION = "--speaker-wav"
@@ -60,11 +61,8 @@ class Source(StoredModel):
             own = self.speaker_languages
             return next((row for row, speaker in enumerate(speakers) if own.get(speaker) == language), 0)
         if self.takes_recording and not speakers:
-            raise LockstepError(
-                "--speaker",
-                found=f"{self.checkpoint} takes its voice from a recording",
-                fix="use --speaker-wav REF.wav",
-            )
+            found = f"{self.checkpoint} takes its voice from a recording"
+            raise LockstepError("--speaker", found=found, fix=f"use {_OPTION} REF.wav")
         if name not in speakers:
             matches = difflib.get_close_matches(name, speakers, n=3, cutoff=0.0)
             similar = f"one of {len(speakers)}, such as {', '.join(matches)}"
@@ -109,14 +107,7 @@ def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
             _OPTION, found="missing", expected=f"a recording of the voice that {source.checkpoint} is to speak with",
             fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
         )  # fmt: skip
-    return [read_recording(_read(path), f"{_OPTION} {path}", source) for path in paths]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise LockstepError(f"{_OPTION} {path}", found=f"cannot be read ({error.strerror})") from None
+    return [read_recording(read_file(path, _OPTION), f"{_OPTION} {path}", source) for path in paths]
 
 
 def read_recording(data: bytes, location: str, source: Source) -> np.ndarray:
@@ -142,12 +133,3 @@ def read_recording(data: bytes, location: str, source: Source) -> np.ndarray:
     if peak < _SILENT_PEAK:
         raise LockstepError(location, found=f"silence (a peak of {20 * np.log10(peak):.0f} dB)", expected="a voice")
     return log_mel(samples, profile)
-
-
-def split_crops(mel: np.ndarray, most_frames: int) -> list[np.ndarray]:
-    """Split a recording into consecutive crops: [T, M] to some [F, M], F at most `most_frames`.
-
-    A remainder becomes a crop if it is at least half a crop, or the whole recording.
-    """
-    crops = [mel[start : start + most_frames] for start in range(0, len(mel), most_frames)]
-    return crops[:-1] if len(crops) > 1 and 2 * len(crops[-1]) < most_frames else crops

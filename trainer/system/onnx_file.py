@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     import onnxruntime
 
 
-def read_file(path: Path) -> bytes:
-    """Read a file; `LockstepError` if it cannot be read."""
+def read_file(path: Path, option: str = "") -> bytes:
+    """Read a file, which an option of a command may have named; `LockstepError` if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
-        raise LockstepError(str(path), found=f"cannot be read ({error.strerror})") from None
+        raise LockstepError(f"{option} {path}".strip(), found=f"cannot be read ({error.strerror})") from None
 
 
 def open_session(data: bytes, location: str, *, threads: int = 0) -> "onnxruntime.InferenceSession":

@@ -35,16 +35,9 @@ def own_vocoder(voice: Path) -> Path | None:
 def make_vocoder(
     name: str | None, profile: MelProfile, warn: Callable[[str], None], *, voice: Path | None = None
 ) -> Vocoder:
-    """Load the vocoder named by `--vocoder`.
+    """Load the vocoder named by `--vocoder`; None is the one in the folder `voice`, or Griffin-Lim if it has none.
 
-    Args:
-        name: None for the one in the folder `voice`, or Griffin-Lim if it has none.
-        profile: Mel profile of the voice.
-        warn: Gets a line about a vocoder that may not fit.
-        voice: Folder of the voice.
-
-    Raises:
-        LockstepError: There is no such vocoder, or its model does not fit the profile.
+    warn: gets a line about a vocoder that may not fit.
     """
     check_vocoder(name)
     file = own_vocoder(voice) if name is None and voice is not None else None

@@ -12,7 +12,8 @@ from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.export.saved_model import MODEL_FOLDER, save_model
-from xtts.trainer.synth.voice_source import read_recordings, split_crops
+from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
+from xtts.trainer.synth.voice_source import read_recordings
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 OPTIONS = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
@@ -24,10 +25,8 @@ def run(imitator):
     return imitator[0]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def synthesizer(imitator):
-    """It has no voice yet."""
-    imitator[1]._lacks_voice = True
     return imitator[1]
 
 
@@ -37,9 +36,6 @@ def source(imitator):
 
 
 def test_the_recording_decides_the_voice(source, synthesizer, recordings):
-    for needs_a_voice, more in ((synthesizer.speak, {"noise_key": 0}), (synthesizer.count_frames, {})):
-        with pytest.raises(LockstepError, match="no voice yet, expected a reference recording"):
-            needs_a_voice([3, 4], speaker=0, **more)
     mels = read_recordings([recordings / f"{name}.wav" for name in ("low", "high")], source)
     assert [len(mel) for mel in mels] == [int(2.5 * 22_050) // 256] * 2
     spoken = []
@@ -50,38 +46,30 @@ def test_the_recording_decides_the_voice(source, synthesizer, recordings):
     assert np.abs(spoken[0][:frames] - spoken[1][:frames]).mean() > 1e-2
 
 
-def test_the_voice_is_the_mean_of_the_crops(synthesizer):
+def test_the_voice_is_the_mean_over_recordings_of_their_crops():
     mel = np.random.default_rng(0).normal(-5, 2, [2 * FRAMES + 40, 80]).astype(np.float32)
-    crops = split_crops(mel, FRAMES)
-    assert [len(crop) for crop in crops] == [FRAMES, FRAMES, 40]
-    assert [len(crop) for crop in split_crops(mel[: FRAMES + 20], FRAMES)] == [FRAMES]
-    assert [len(crop) for crop in split_crops(mel[:20], FRAMES)] == [20]
-    latents = []
-    for crop in crops:
-        synthesizer.encode_reference(crop)
-        latents.append(synthesizer._latents.numpy())
-    synthesizer.encode_reference(mel)
-    np.testing.assert_allclose(synthesizer._latents, np.mean(latents, axis=0), atol=1e-6)
-    assert latents[0].shape == (1, 4, 16)
+    crops = [mel[:FRAMES], mel[FRAMES:-40], mel[-40:]]
+
+    def encode(crop, length):
+        assert crop.shape == (1, FRAMES, 80)
+        assert (crop[0, int(length[0]) :].numpy() == -9).all()
+        return tf.reduce_mean(crop[:, : int(length[0])], axis=1)
+
+    for recordings, means in (
+        ([mel], [np.mean([crop.mean(axis=0) for crop in crops], axis=0)]),
+        ([mel[: FRAMES + 20], mel[:20]], [crops[0].mean(axis=0), mel[:20].mean(axis=0)]),  # a short rest does not count
+    ):
+        voice = mean_latents(encode, recordings, FRAMES, -9.0)
+        np.testing.assert_allclose(voice[0], np.mean(means, axis=0), atol=1e-5)
 
 
-def test_several_references_give_the_mean_of_their_latents(run, source, synthesizer, recordings, call, tmp_path):
+def test_the_command_takes_several_recordings(run, source, synthesizer, recordings, call, tmp_path):
     paths = [recordings / f"{name}.wav" for name in ("low", "high")]
-    latents = []
-    for mel in (mels := read_recordings(paths, source)):
-        synthesizer.encode_reference(mel[: FRAMES * len(latents) + FRAMES])  # of other crops: each weighs one
-        latents.append(synthesizer._latents.numpy())
-    synthesizer.encode_reference(mels[0][:FRAMES], mels[1][: 2 * FRAMES])
-    np.testing.assert_allclose(synthesizer._latents, np.mean(latents, axis=0), atol=1e-6)
-    assert np.abs(latents[0] - latents[1]).max() > 1e-3
-    synthesizer.encode_reference(*mels)
+    synthesizer.encode_reference(*read_recordings(paths, source))
     expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, noise_key=0)
-    out, given = (
-        ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy"),
-        [("--speaker-wav", path) for path in paths],
-    )
-    options = ("--nfe", 2, "--temperature", 0, "--speed", 4)
-    code, _, err = call(main, "--ckpt", run, *options, *out, *given[0], *given[1], "a word")
+    out = ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy")
+    given = [part for path in paths for part in ("--speaker-wav", path)]
+    code, _, err = call(main, "--ckpt", run, "--nfe", 2, "--temperature", 0, "--speed", 4, *out, *given, "a word")
     assert code == 0, err
     np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-4)
 
@@ -104,8 +92,6 @@ def test_stock_tensorflow_encodes_and_speaks_for_the_given_time(source, synthesi
     crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
     voice = signatures["encode_reference"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
     synthesizer.encode_reference(crop[0])
-    np.testing.assert_allclose(voice, synthesizer._latents, atol=1e-5)
-    shape = source.voice.shapes[-1]
 
     def speak(name, tokens, frames):
         return signatures[name](
@@ -115,12 +101,12 @@ def test_stock_tensorflow_encodes_and_speaks_for_the_given_time(source, synthesi
         )  # fmt: skip
 
     synthesizer.options = OPTIONS.replaced(speed=1.0)
-    expected, durations = synthesizer._run(shape, synthesizer._arguments(shape, [3, 4, 5], 0, 0, 1))
+    expected, durations = synthesizer.speak([3, 4, 5], speaker=0, noise_key=1)
     synthesizer.options = OPTIONS
-    spoken = speak("serving_default", shape.tokens, 0)
+    spoken = speak("serving_default", source.voice.shapes[-1].tokens, 0)
     frames = durations.sum()
     assert spoken["mel_length"][0] == frames
-    np.testing.assert_allclose(spoken["mel"][0], expected, atol=1e-3)
+    np.testing.assert_allclose(spoken["mel"][0, :frames], expected, atol=1e-3)
     assert int(speak("speak_4_24", 4, 17)["mel_length"][0]) == 17 != frames
 
 

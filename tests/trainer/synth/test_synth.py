@@ -62,16 +62,12 @@ def test_speech_repeats_and_a_silent_pause_follows_each_sentence(long_form):
     assert np.isfinite(speech.mel).all()
 
 
-def test_shapes_are_locked_and_compiled_once(long_form, tensorflow_synthesizer):
+def test_a_shape_is_compiled_once_for_all_texts(long_form, tensorflow_synthesizer):
     say(long_form, "a word")
-    assert tensorflow_synthesizer._ready == {(2, shape) for shape in tensorflow_synthesizer.voice.shapes}
     before = tensorflow_synthesizer.compile_seconds
     for words in ("a word or two", "another word"):
         say(long_form, words)
-    assert tensorflow_synthesizer.compile_seconds == before
-    for function in tensorflow_synthesizer._traced.values():
-        for tensor in function.inputs:
-            assert tensor.shape.is_fully_defined()
+    assert tensorflow_synthesizer.compile_seconds == before > 0
 
 
 @pytest.mark.parametrize(

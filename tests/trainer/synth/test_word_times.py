@@ -10,7 +10,6 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.trainer.synth import load_voice
 from xtts.trainer.synth.word_times import Token, Word, time_words, write_times
 from xtts.trainer.synth_cli import main
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 HIFIGAN = mel_profile("hifigan")
 HOP_SECONDS = HIFIGAN.hop_samples / HIFIGAN.sample_rate
@@ -78,11 +77,10 @@ def test_a_pause_is_silence_between_the_words_around_it(voice):
         assert np.sum(between < loudest / 100) > (seconds - 0.1) * rate
 
 
-def test_a_wanted_length_counts_the_pauses(voice):
-    text = "one two[pause:0.5s]three[pause:1s] -"
+def test_a_wanted_length_counts_the_pauses(onnx_folder):
+    text, voice = "one two[pause:0.5s]three[pause:1s] -", load_voice(onnx_folder, nfe=2, speed=2.0)
     wanted = (len(voice.speak(text).samples) / voice.sample_rate - 1.5) * 1.3 + 1.5
-    voice._synthesizer.synthesizer.options = SynthesisOptions(nfe=2, seconds=wanted)
-    speech = voice.speak(text)
+    speech = load_voice(onnx_folder, nfe=2, seconds=wanted).speak(text)
     assert len(speech.samples) / voice.sample_rate == pytest.approx(wanted, abs=HOP_SECONDS)
     assert speech.tokens[-2].end == pytest.approx(wanted - 1, abs=2 * HOP_SECONDS)
 

@@ -1,7 +1,6 @@
 """`xtts-synth export`: a SavedModel, weights to pass on, an ONNX graph, several in one folder, or a Piper voice."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -15,7 +14,7 @@ from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
 from xtts.trainer.synth.export.piper_voice import save_piper
 from xtts.trainer.synth.export.saved_model import save_model
-from xtts.trainer.synth.output_files import check_folder
+from xtts.trainer.synth.output_files import new_folder
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.vocoders.vocoder import VOCODER_FILE, make_vocoder, own_vocoder
 from xtts.trainer.voice.stored_model import StoredModel, open_model
@@ -35,38 +34,29 @@ def export(
 
     options: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; card: for
     safetensors, onnx: for ONNX and Piper; vocoder: an ONNX file, None for that of an exported folder.
-
-    Raises:
-        LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
     """
-    check_folder(out, "OUT")
     if PIPER in formats and len(set(formats)) > 1:
         found = f"together with {' and '.join(sorted({*formats} - {PIPER}))}"
         raise LockstepError(
             "--format piper", found=found, expected="alone: Home Assistant takes each graph for a voice"
         )
-    if out.exists():
-        raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
-    partial, stored = out.with_name(f".{out.name}.{os.getpid()}.partial"), open_model(checkpoint)
-    try:
-        partial.mkdir()
+    with new_folder(out) as partial:
+        stored = open_model(checkpoint)
         if stored.config().vocoder is not None:
             if vocoder is not None:
                 raise LockstepError("--vocoder", found=f"for {checkpoint}, a vocoder itself", expected="a voice")
             described = [save_vocoder(stored, partial / VOCODER_FILE)]
         else:
-            source = open_source(checkpoint)
+            source, name = open_source(checkpoint), out.resolve().name
+            file = vocoder or own_vocoder(source.checkpoint)
             if PIPER in formats:
-                file, name = vocoder or own_vocoder(source.checkpoint), out.resolve().name
                 described = [save_piper(source, partial, name, vocoder=file, synthesis=options, options=onnx)]
             else:
-                _copy_vocoder(source, vocoder, partial)
+                if vocoder is not None:
+                    make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)  # refuses another profile's
+                if file is not None:
+                    shutil.copyfile(file, partial / VOCODER_FILE)
                 described = _write_voice(source, partial, out, options, formats=formats, card=card, onnx=onnx)
-        partial.rename(out)
-    except OSError as error:
-        raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     for each in described:
         click.echo(f"{out}: {stored.checkpoint} as {each}")
 
@@ -87,14 +77,6 @@ def _write_voice(
     profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
     (partial / PROFILE_FILE).write_text(profile, encoding="utf-8")
     return described
-
-
-def _copy_vocoder(source: Source, vocoder: Path | None, partial: Path) -> None:
-    """Copy a vocoder, by default the voice's, beside it if there is one; `LockstepError` where it does not fit."""
-    if vocoder is not None:
-        make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)
-    if file := vocoder or own_vocoder(source.checkpoint):
-        shutil.copyfile(file, partial / VOCODER_FILE)
 
 
 def save_vocoder(stored: StoredModel, path: Path) -> str:

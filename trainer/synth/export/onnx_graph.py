@@ -48,15 +48,9 @@ def convert_model(
     Optional inputs are constants until `with_optional_inputs`. The input `noise`, standard normal, ends the speech at
     its F frames. Without it, noise is drawn inside, and the speech has all its frames.
 
-    Args:
-        model: The model with its weights.
-        source: Source of the model.
-        options: Their schedule is the default of that input.
-        language: The language to fix in a model of several, which then has no input for it.
-        references: Log-mels float32[F, M]; the voice of a model with voice latents is their mean, fixed in the graph.
-
-    Raises:
-        LockstepError: The graph cannot be converted.
+    options: their schedule is the default of that input; language: fixed in a model of several, which then has no
+    input for it; references: log-mels float32[F, M], whose mean is the voice of a model with voice latents, fixed in
+    the graph.
     """
     fixed: dict[str, np.ndarray] = {}
     if language is not None and "language" in source.conditioning:
@@ -68,7 +62,11 @@ def convert_model(
     for field in source.conditioning:
         if field not in fixed:
             signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
-    defaults = _defaults(model, options)
+    defaults = {  # an empty axis may have any size, and so may the schedule
+        SCHEDULE: options.schedule,
+        NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
+        WANTED_FRAMES: np.zeros([1], np.int64),
+    }
     for name, value in defaults.items():
         shape = [None, 3] if name == SCHEDULE else [size or None for size in value.shape]
         signature[name] = tf.TensorSpec(shape, tf.as_dtype(value.dtype), name)
@@ -98,15 +96,6 @@ def vocoder_graph(vocoder: Vocoder) -> onnx.ModelProto:
     return graph
 
 
-def _defaults(model: AcousticModel, options: SynthesisOptions) -> dict[str, np.ndarray]:
-    """Defaults of the optional inputs; an empty axis may have any size, and so may the schedule."""
-    return {
-        SCHEDULE: options.schedule,
-        NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
-        WANTED_FRAMES: np.zeros([1], np.int64),
-    }
-
-
 def _speak(
     model: AcousticModel, *, longest: int, fixed: dict[str, np.ndarray], names: list[str]
 ) -> Callable[..., dict[str, tf.Tensor]]:
@@ -125,17 +114,13 @@ def _speak(
             conditioning=conditioning, wanted_frames=tf.cast(inputs[WANTED_FRAMES], tf.int32),
         )  # fmt: skip
         mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
-        noise = _noise(inputs[NOISE], mel_length[0]) * inputs["noise_scale"][0]
+        given, frames = inputs[NOISE], mel_length[0]
+        drawn = tf.random.normal([1, tf.where(tf.shape(given)[1] > 0, 0, frames), given.shape[2]])
+        noise = tf.concat([given[:, :frames], drawn], axis=1) * inputs["noise_scale"][0]
         mel = model.speak_tokens(timed, mel_length, noise, schedule=inputs[SCHEDULE], conditioning=conditioning)
         return {MEL: tf.transpose(mel, [0, 2, 1]), DURATIONS: timed.durations}  # in the order of their names
 
     return speak
-
-
-def _noise(noise: tf.Tensor, frames: tf.Tensor) -> tf.Tensor:
-    """Cut the input noise float32[1, F, M] to at most `frames` frames; draw `frames` frames if F is 0."""
-    drawn = tf.random.normal([1, tf.where(tf.shape(noise)[1] > 0, 0, frames), noise.shape[2]])
-    return tf.concat([noise[:, :frames], drawn], axis=1)
 
 
 def convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
@@ -21,9 +20,6 @@ from xtts.trainer.vocoders.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.voice.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 from xtts.trainer.voice.voice_description import Voice
-
-if TYPE_CHECKING:
-    import onnx
 
 TOKENS_FILE = "tokens.txt"
 SPACE_IN_PIECE = "\u2581"
@@ -49,30 +45,18 @@ class OnnxOptions:
 
 
 def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: OnnxOptions) -> str:
-    """Write `model.onnx`, `tokens.txt` and the voice's description into a folder: return a description of the graph.
-
-    Raises:
-        LockstepError: As in `make_graph`.
-    """
-    graph = make_graph(source, synthesis=synthesis, options=options)
-    (folder / GRAPH_FILE).write_bytes(graph.data)
+    """Write `model.onnx`, `tokens.txt` and the voice's description into a folder: return a description of the graph."""
+    graph, description = make_graph(source, synthesis=synthesis, options=options)
+    (folder / GRAPH_FILE).write_bytes(graph)
     (folder / TOKENS_FILE).write_text(tokens_file(source.voice.tokenizer), encoding="utf-8")
     write_description(folder, config=source.config(), voice=source.voice, language=options.language)
-    return graph.description
+    return description
 
 
-class Graph(NamedTuple):
-    """An ONNX model that has been tried."""
+def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOptions) -> tuple[bytes, str]:
+    """Make a graph of the model, with its metadata, and try it: (the graph, a description of it).
 
-    data: bytes
-    description: str
-
-
-def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOptions) -> Graph:
-    """Make a graph of the model, with its metadata; synthesis: defaults of the optional inputs.
-
-    Raises:
-        LockstepError: The graph gets too large.
+    synthesis: defaults of the optional inputs.
     """
     references = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)
@@ -90,17 +74,12 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     inputs = ", ".join(entry.name for entry in graph.graph.input)
     outputs = " and ".join(entry.name for entry in graph.graph.output)
     description = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
-    return Graph(_try_graph(graph, source, synthesis), description)
-
-
-def _try_graph(graph: "onnx.ModelProto", source: Source, synthesis: SynthesisOptions) -> bytes:
-    """Serialize a graph and have it speak a token."""
     location = "--format onnx"
     if (size := graph.ByteSize()) > _MOST_BYTES:
         raise LockstepError(location, found=f"a graph of {size:,} bytes", expected=f"at most {_MOST_BYTES:,}")
     data: bytes = graph.SerializeToString()
-    OnnxSynthesizer(source, synthesis, graph=data, location=location)
-    return data
+    OnnxSynthesizer(source, synthesis, graph=data, location=location)  # speaks a token
+    return data, description
 
 
 def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
@@ -116,7 +95,7 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
             path.touch()
             return data[_DIGEST_BYTES:]
     tell(f"{source.checkpoint}: exporting an ONNX graph, once: about half a minute for the smallest model")
-    graph = make_graph(source, synthesis=SynthesisOptions(), options=OnnxOptions()).data
+    graph, _ = make_graph(source, synthesis=SynthesisOptions(), options=OnnxOptions())
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write(path, hashlib.sha256(graph).digest() + graph)

@@ -32,18 +32,13 @@ _TAPS = {f"{stop}r": f"{stop}ɾ" for stop in "bdɡkpt"}
 def save_piper(
     source: Source, folder: Path, name: str, *, vocoder: Path | None, synthesis: SynthesisOptions, options: OnnxOptions
 ) -> str:
-    """Write `NAME.onnx`, `NAME.onnx.json` and `tokens.txt` into a folder: return a description of the voice.
-
-    Raises:
-        LockstepError: The voice reads no phonemes, or speaks several languages or one with tones, the vocoder is
-            missing or gives no samples, or as in `make_graph`.
-    """
+    """Write `NAME.onnx`, `NAME.onnx.json` and `tokens.txt` into a folder: return a description of the voice."""
     language = _language(source, options.language)
     if vocoder is None:
         found, fix = f"no vocoder in {source.checkpoint}", "add --vocoder FILE.onnx, which becomes part of the voice"
         raise LockstepError(_LOCATION, found=found, fix=fix)
     mel_input = OnnxVocoder(vocoder, source.voice.mel_profile, warn).mel_input
-    model = make_graph(source, synthesis=synthesis, options=options).data
+    model, _ = make_graph(source, synthesis=synthesis, options=options)
     import onnx
 
     from xtts.trainer.synth.export.onnx_graph import store_as_float16

@@ -18,13 +18,13 @@ NOISE = RANDOM.standard_normal((1, 200, 80)).astype(np.float32)
 REFERENCE = RANDOM.normal(-5.0, 2.0, (100, 80)).astype(np.float32)
 
 
-def expected(model, schedule=None, *, voice=None, frames=0, **numbers):
+def expected(model, schedule=None, *, voice=None, **numbers):
     """TensorFlow's mel [M, T]; numbers: of the speaker and the language."""
     rows = {name: tf.constant([number]) for name, number in numbers.items()}
     mel, length, _ = model.generate(
         tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), temperature=0.5, speed=1.0,
         schedule=tf.constant(OPTIONS.schedule if schedule is None else schedule),
-        conditioning=Conditioning(voice=voice, **rows), wanted_frames=tf.constant([frames]),
+        conditioning=Conditioning(voice=voice, **rows),
     )  # fmt: skip
     return mel[0, : int(length[0])].numpy().T
 
@@ -63,12 +63,6 @@ def test_the_schedule_is_an_input(several, session, solver):
     mel = spoken(session, sid=[2], language=[1], schedule=schedule)
     np.testing.assert_allclose(mel, expected(several[0], schedule, speaker=2, language=1), atol=1e-3)
     assert mel.shape != (default := spoken(session, sid=[2], language=[1])).shape or np.abs(mel - default).max() > 0.01
-
-
-def test_frames_are_asked_for(several, session):
-    mel = spoken(session, sid=[2], language=[1], wanted_frames=[61])
-    assert mel.shape[1] == 61 != spoken(session, sid=[2], language=[1]).shape[1]
-    np.testing.assert_allclose(mel, expected(several[0], frames=61, speaker=2, language=1), atol=1e-3)
 
 
 @pytest.fixture(scope="session")

@@ -122,12 +122,6 @@ def test_schedule_and_noise_may_be_left_out(onnx_folder):
     assert np.abs(drawn - without).max() > 1e-3
 
 
-def test_the_speech_ends_with_the_noise(onnx_folder):
-    graph, ids = full_session(onnx_folder), [5, 9, 20, 14, 8]
-    noise = np.random.default_rng(2).standard_normal((1, 7, 80)).astype(np.float32)
-    assert graph.run(None, inputs(ids, length_scale=9.0, noise=noise))[0].shape == (1, 80, 7)
-
-
 def test_the_noise_is_drawn_inside_by_the_seed_of_onnxruntime(onnx_folder):
     def speak(seed):
         onnxruntime.set_seed(seed)

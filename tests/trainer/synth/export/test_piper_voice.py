@@ -21,7 +21,7 @@ from xtts.trainer.synth import cli
 from xtts.trainer.synth.export import piper_voice
 from xtts.trainer.synth.export.export_command import export
 from xtts.trainer.synth.export.model_card import CardOptions
-from xtts.trainer.synth.export.onnx_model import Graph, OnnxOptions
+from xtts.trainer.synth.export.onnx_model import OnnxOptions
 from xtts.trainer.synth.export.piper_graph import join_graphs, token_graph
 from xtts.trainer.synth.export.piper_voice import piper_phonemes, piper_speakers, read_vocoder, save_piper
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
@@ -66,7 +66,7 @@ def saved(folder, name, *, vocoder, **options):
     """A Piper voice of her graph, which is not exported again."""
     with pytest.MonkeyPatch.context() as patch:
         source, graph = kerstin()
-        patch.setattr(piper_voice, "make_graph", lambda *_, **__: Graph(graph, ""))
+        patch.setattr(piper_voice, "make_graph", lambda *_, **__: (graph, ""))
         said = save_piper(
             source, folder, name, vocoder=vocoder, synthesis=SynthesisOptions(),
             options=OnnxOptions(language="de", **options),

@@ -55,11 +55,10 @@ def test_stock_tensorflow_speaks_as_the_command_does(
     assert mel.shape == (1, shape.frames, 80)
     # Without noise, since XLA draws other numbers from a seed than plain TensorFlow.
     monkeypatch.setattr(tensorflow_synthesizer, "options", SynthesisOptions(nfe=2, temperature=0.0))
-    given = tensorflow_synthesizer._arguments(shape, ids.tolist(), 0, 0, 0)
-    expected, frames_of_tokens = tensorflow_synthesizer._run(shape, given)
+    expected, frames_of_tokens = tensorflow_synthesizer.speak(ids.tolist(), speaker=0, noise_key=0)
     assert mel_length[0] == durations.sum()
-    np.testing.assert_array_equal(durations[0], frames_of_tokens)
-    np.testing.assert_allclose(mel[0], expected, atol=1e-3)
+    np.testing.assert_array_equal(durations[0, : len(ids)], frames_of_tokens)
+    np.testing.assert_allclose(mel[0, : mel_length[0]], expected, atol=1e-3)
 
 
 def test_nothing_is_overwritten(saved_model_folder, finished_run):
