@@ -38,8 +38,8 @@ SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 
 help:
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
-	@echo "                from nothing, or from where it stopped, to a checkpoint; a cache that is there is"
-	@echo "                taken as it is, with DATA it is brought up to date first"
+	@echo "                from nothing, or from where it stopped, to a voice; an existing cache is"
+	@echo "                used as it is, and with DATA brought up to date first"
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
 	@echo "                DATA=corpora.yaml: several corpora in one cache, see docs/corpus.md"
 	@echo "                LANGUAGE=fa (de, ru, ...): for a corpus in that language, in features-fa/"
@@ -84,8 +84,8 @@ features: $(READY) $(if $(DATA),,$(SAMPLE_READY))
 	$(BIN)/xtts-precompute build --data '$(CORPUS)' --cache '$(CACHE)' --config $(CONFIG) \
 		$(if $(LANGUAGE),--set text.language=$(LANGUAGE)) $(BUILD_ARGS)
 
-# What comes before training and the doctor: a cache that is there is taken as it is, unless DATA is named. A build that
-# was interrupted where no sample corpus is was of another corpus.
+# What comes before training and the doctor: an existing cache is used as it is, unless DATA is named. An interrupted
+# build without a sample corpus beside it belongs to another corpus.
 cache: $(READY)
 	@$(if $(DATA),,[ -e '$(SAMPLE_READY)' ] || [ -e '$(CACHE)/cache.json' ] || [ ! -e '$(CACHE)/.building' ] || \
 		{ echo 'error: $(CACHE) is half built; fix: the same command with DATA=its corpus, or make clean'; exit 2; })

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
 ITERATIONS = 60
-"""docs/speaking.md has figures for other values."""
 _MOMENTUM = 0.99
 """Perraudin, Balazs and Sondergaard, "A fast Griffin-Lim algorithm", WASPAA 2013; 1.1 and more sound worse."""
 
