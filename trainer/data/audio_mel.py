@@ -72,19 +72,7 @@ def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batc
 
     signature: of the bucket, any batch size; its field `samples` holds reflected int16 samples.
     """
-    clip_signature = Batch(*(tf.TensorSpec(field.shape[1:], field.dtype, field.name) for field in signature))
-    padding, read = blank_batch(clip_signature), _reader(spec, clip_signature)
-
-    def read_or_pad(serialized: tf.Tensor) -> Batch:
-        # An error inside this data set is dropped, and the padding row follows: no other op outlives a failing one.
-        clip = tf.data.Dataset.from_tensors(serialized).map(tf.autograph.experimental.do_not_convert(read))
-        either = clip.ignore_errors().concatenate(tf.data.Dataset.from_tensors(padding)).take(1)
-        return Batch(*either.get_single_element())
-
-    return read_or_pad
-
-
-def _reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
+    signature = Batch(*(tf.TensorSpec(field.shape[1:], field.dtype, field.name) for field in signature))
     integer, string = tf.io.FixedLenFeature([], tf.int64), tf.io.FixedLenFeature([], tf.string)
     features = {
         "tokens": tf.io.FixedLenFeature(signature.tokens.shape, tf.int64),
@@ -101,11 +89,19 @@ def _reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
         parsed = tf.io.parse_single_example(serialized, features)
         length = tf.cast(parsed["mel_length"], tf.int32)
         stored = _samples(_path(parsed, spec), parsed["samples"], spec.mel_profile.sample_rate)
-        samples = _reflected(stored, length, spec)
+        pad = spec.mel_profile.padding_samples
+        reflected = tf.pad(stored, [[pad, pad]], mode="REFLECT")
+        samples = reflected[: reflected_samples(spec.mel_profile, length)]
         parsed["samples"] = tf.pad(samples, [[0, signature.mel.shape[0] - tf.size(samples)]])
         return Batch(*(tf.ensure_shape(tf.cast(parsed[x.name], x.dtype), x.shape) for x in signature))
 
-    return read
+    def read_or_pad(serialized: tf.Tensor) -> Batch:
+        # An error inside this data set is dropped, and the padding row follows: no other op outlives a failing one.
+        clip = tf.data.Dataset.from_tensors(serialized).map(tf.autograph.experimental.do_not_convert(read))
+        padding = tf.data.Dataset.from_tensors(blank_batch(signature))
+        return Batch(*clip.ignore_errors().concatenate(padding).take(1).get_single_element())
+
+    return read_or_pad
 
 
 def _path(parsed: dict[str, tf.Tensor], spec: CacheSpec) -> tf.Tensor:
@@ -123,10 +119,3 @@ def _samples(path: tf.Tensor, count: tf.Tensor, rate: int) -> tf.Tensor:
     checks = [tf.debugging.assert_equal(shape, tf.stack([count, 1])), tf.debugging.assert_equal(wav.sample_rate, rate)]
     with tf.control_dependencies(checks):
         return tf.cast(wav.audio[:, 0] * 32768.0, tf.int16)
-
-
-def _reflected(samples: tf.Tensor, frames: tf.Tensor, spec: CacheSpec) -> tf.Tensor:
-    """The samples, reflected at both ends, that the `frames` of the clip cover: int16[S]."""
-    profile, pad = spec.mel_profile, spec.mel_profile.padding_samples
-    padded = tf.pad(samples, [[pad, pad]], mode="REFLECT")
-    return padded[: reflected_samples(profile, frames)]

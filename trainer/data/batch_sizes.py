@@ -30,11 +30,8 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
     most_frames = max(spec.buckets[number].frames for number in trained_buckets(spec))
     sizes, validated = {}, validation_records(spec, training.validation_clips)
     for number, bucket in enumerate(spec.buckets):
-        size = (
-            training.batch_size * most_frames // bucket.frames
-            if training.constant_frames_per_batch
-            else training.batch_size
-        )
+        frames = most_frames if training.constant_frames_per_batch else bucket.frames
+        size = training.batch_size * frames // bucket.frames
         trained, validation_clips = spec.epoch_clips(bucket), sum(validated[number])
         if 0 < trained < micro:
             raise LockstepError(

@@ -21,6 +21,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 import tensorflow as tf
 
+Epoch = tuple[list[tuple[tuple[int, ...], tuple[int, ...]]], list[int]]
+"""(shards in reading order and the first record read in each, of each group; clips of the epoch before each group, and
+at the end of all)."""
 _BUCKET_DRAW, _SHARDS, _RECORDS = 0, 1, 2
 """First value folded into a key, so that each use has its own random numbers."""
 
@@ -89,7 +92,7 @@ class BucketOrder:
         return sum(self.shard_records)
 
     @cached_property
-    def _drawn(self) -> dict[int, "_Epoch"]:
+    def _drawn(self) -> dict[int, Epoch]:
         """The latest epochs by number, kept because drawing one takes milliseconds."""
         return {}
 
@@ -127,10 +130,10 @@ class BucketOrder:
     def find(self, consumed: int) -> BlockPosition:
         """Find the block of the stream's position `consumed`."""
         epoch, rest = divmod(consumed, self.clips)
-        drawn = self._epoch(epoch)
-        index = bisect_right(drawn.starts, rest) - 1
-        shards, first_records = drawn.groups[index]
-        records, rest = drawn.starts[index + 1] - drawn.starts[index], rest - drawn.starts[index]
+        groups, starts = self._epoch(epoch)
+        index = bisect_right(starts, rest) - 1
+        shards, first_records = groups[index]
+        records, rest = starts[index + 1] - starts[index], rest - starts[index]
         block, in_block = divmod(rest, part_size(records, self.block_records))
         return BlockPosition(
             group=epoch * self.groups + index, shards=shards, first_records=first_records, block=block,
@@ -152,14 +155,16 @@ class BucketOrder:
         records: list[tuple[int, int]] = []
         while len(records) < count:
             position = self.find(consumed + len(records))
-            group = self._group_records(position)
+            counts = [self.shard_records[shard] for shard in position.shards]
+            reads = zip(*round_robin(counts), strict=True)
+            group = [(position.shards[i], (position.first_records[i] + int(n)) % counts[i]) for i, n in reads]
             block = group[position.start :][: part_size(len(group), self.block_records)]
             order = self.shuffled(tf.data.Dataset.range(len(block)), len(block), position.group, position.block)
             records += [block[i] for i in list(order.as_numpy_iterator())[position.consumed :]]
         return records[:count]
 
-    def _epoch(self, epoch: int) -> "_Epoch":
-        """Return an epoch's shards, cached with those of one other epoch."""
+    def _epoch(self, epoch: int) -> Epoch:
+        """Return an epoch's groups, cached with those of one other epoch."""
         if epoch not in self._drawn:
             shards, first_records = (column.numpy() for column in self.epoch_shards(epoch))
             starts = np.arange(0, len(shards), self.group_size)
@@ -170,24 +175,8 @@ class BucketOrder:
             while len(self._drawn) > 1:
                 del self._drawn[min(self._drawn)]
             groups = list(zip(*columns, strict=True))
-            self._drawn[epoch] = _Epoch(groups=groups, starts=[0, *np.cumsum(counts).tolist()])
+            self._drawn[epoch] = groups, [0, *np.cumsum(counts).tolist()]
         return self._drawn[epoch]
-
-    def _group_records(self, position: BlockPosition) -> list[tuple[int, int]]:
-        """(shard, record) of all records of a group in reading order."""
-        counts = [self.shard_records[shard] for shard in position.shards]
-        order = zip(*round_robin(counts), strict=True)
-        return [(position.shards[i], (position.first_records[i] + int(n)) % counts[i]) for i, n in order]
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Epoch:
-    """The shards of one epoch."""
-
-    groups: list[tuple[tuple[int, ...], tuple[int, ...]]]
-    """(shards in reading order, first record read in each) of each group."""
-    starts: list[int]
-    """Clips of the epoch before each group; the last entry counts all clips."""
 
 
 @dataclass(frozen=True, kw_only=True)

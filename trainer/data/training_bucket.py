@@ -143,7 +143,8 @@ def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> 
     for name, positions in corpora.items():
         corpus_clips = spec.epoch_clips(bucket, positions)
         order = BucketOrder(
-            seed=_corpus_seed(seed, name),
+            # Every corpus with a name has a seed of its own, below 2**63.
+            seed=int.from_bytes(hashlib.sha256(f"{seed}:{name}".encode()).digest()[:8], "big") >> 1 if name else seed,
             bucket=number,
             shard_records=tuple(bucket.train[i].records for i in positions),
             open_shards=max(1, min(_MOST_TURNS, _MOST_OPEN_FILES // (buckets * len(corpora)))),
@@ -151,9 +152,3 @@ def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> 
         )
         mixed.append(BucketCorpus(order=order, shards=tuple(positions), clips=corpus_clips))
     return CorpusMixture(seed=seed, corpora=tuple(mixed))
-
-
-def _corpus_seed(seed: int, name: str) -> int:
-    """A seed of its own for every corpus with a name, below 2**63."""
-    digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1 if name else seed

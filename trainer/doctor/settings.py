@@ -76,12 +76,14 @@ def load_setup(
 
 def check_settings(setup: Setup, free_memory: int) -> list[Result]:
     """Run all checks of the settings; free_memory: bytes of this machine before a step took its share."""
-    config, spec = setup.config, setup.spec
+    config, spec, sizes = setup.config, setup.spec, setup.sizes
+    text = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
+    batches = {str(n): size for n, size in sizes.items()}
     return [
         disagreements(config, spec, setup.cache),
         caps(setup.lengths, config),
         padding(setup.lengths, spec),
-        batches(spec, setup.sizes),
+        ([Fact(name="batches", value=batches, text=f"clips x frames: {text}")], []),
         reading(config, spec, free_memory),
     ]
 
@@ -157,13 +159,6 @@ def padding(clips: "pa.Table", spec: CacheSpec) -> Result:
         f"{stats.padding_efficiency[enough]:.1%}; {enough} steps to compile instead of {used}",
     )
     return [fact], [problem]
-
-
-def batches(spec: CacheSpec, sizes: dict[int, int]) -> Result:
-    """List the batch sizes of the buckets."""
-    text = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
-    fact = Fact(name="batches", value={str(n): size for n, size in sizes.items()}, text=f"clips x frames: {text}")
-    return [fact], []
 
 
 def reading(config: Config, spec: CacheSpec, free_memory: int) -> Result:

@@ -185,15 +185,6 @@ class StepTimes:
         """Mean seconds of a step without its wait: loading must not take longer."""
         return float((self.total - self.seconds[:, 1]).mean())
 
-    @property
-    def unevenness(self) -> float:
-        """Standard deviation / mean within a bucket, averaged over the steps."""
-        spreads = np.zeros(len(self.buckets))
-        for bucket in np.unique(self.buckets):
-            seconds = self.total[self.buckets == bucket]
-            spreads[self.buckets == bucket] = seconds.std() / seconds.mean()
-        return float(spreads.mean())
-
 
 def run_steps(workload: Workload, count: int) -> StepTimes:
     """Compile every bucket's step and run `count` steps, in host calls of `training.steps_per_call`."""
@@ -224,7 +215,8 @@ def steps(workload: Workload, times: StepTimes) -> Result:
     """Report the step times. A trace beyond the locked set ends the checks, so it is not a problem here."""
     seconds, count = times.total, len(times.seconds)
     p50, p95 = np.percentile(seconds, [50, 95])
-    spread = times.unevenness
+    of_buckets = [seconds[times.buckets == bucket] for bucket in np.unique(times.buckets)]
+    spread = float(sum(len(own) * own.std() / own.mean() for own in of_buckets) / count)
     verdict = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
     load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     rate = times.useful_frames / seconds.sum()

@@ -68,11 +68,7 @@ class Judge:
     """The models that judge; loading them takes seconds."""
 
     def __init__(self, asr: str) -> None:
-        """Load the models; asr: a size of Whisper that faster-whisper downloads, or a folder with one.
-
-        Raises:
-            LockstepError: A package of the extra is missing, or Whisper cannot be loaded.
-        """
+        """Load the models; asr: a size of Whisper that faster-whisper downloads, or a folder with one."""
         mos, whisper, self._jiwer, resemblyzer, self._dnsmos, self._torch = _modules()
         with redirect_stdout(StringIO()):  # it prints the path of its weights
             self._mos = mos.ConvTransformerSQAModel().eval()
@@ -117,13 +113,12 @@ class Judge:
             samples, language=utterance.language, beam_size=5, temperature=0.0, condition_on_previous_text=False
         )
         heard = " ".join(segment.text.strip() for segment in segments)
-        similarity = None if speaker is None else float(self._encoder.embed_utterance(samples) @ speaker)
         return Verdict(
             heard=heard,
             character_error_rate=float(self._jiwer.cer(_letters(utterance.text), _letters(heard))),
             distillmos=opinion,
             dnsmos=float(self._dnsmos.run(samples, sr=_RATE)["ovrl_mos"]),
-            similarity=similarity,
+            similarity=None if speaker is None else float(self._encoder.embed_utterance(samples) @ speaker),
         )
 
 

@@ -9,11 +9,8 @@ from xtts.shared.audio.mel_pictures import LOUDEST, can_draw, draw_mel, has_glyp
 from xtts.shared.audio.mel_profiles import MelProfile
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_INCHES_WIDE, _DOTS_PER_INCH = 9.0, 100
-_TITLE_CHARACTERS, _TITLE_LINES = 100, 2
 _LABELLED_TOKENS = 60
 """Largest number of symbols that is readable on an axis."""
 
@@ -49,27 +46,23 @@ def draw_alignment(
         grid, origin="lower", aspect="auto", interpolation="nearest", cmap="Blues", vmin=0, vmax=1,
         extent=(0.0, seconds, 0.0, len(durations)),
     )  # fmt: skip
-    _label_tokens(axes, symbols)
     axes.set_xlabel("seconds")
-    return figure
-
-
-def _label_tokens(axes: "Axes", symbols: list[str]) -> None:
     if len(symbols) > _LABELLED_TOKENS:
         axes.set_ylabel("token")
-        return
-    labels = [symbol if has_glyphs(symbol) else f"U+{ord(symbol[0]):04X}" for symbol in symbols]
-    labels = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in labels]
-    axes.set_yticks(np.arange(len(symbols)) + 0.5, labels, fontsize=6, parse_math=False)
+    else:
+        labels = [symbol if has_glyphs(symbol) else f"U+{ord(symbol[0]):04X}" for symbol in symbols]
+        labels = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in labels]
+        axes.set_yticks(np.arange(len(symbols)) + 0.5, labels, fontsize=6, parse_math=False)
+    return figure
 
 
 def _figure(inches_high: float, text: str) -> "Figure":
     from matplotlib.figure import Figure  # takes a quarter of a second; not pyplot, which would look for a display
 
-    figure = Figure(figsize=(_INCHES_WIDE, inches_high), dpi=_DOTS_PER_INCH, layout="constrained")
+    figure = Figure(figsize=(9.0, inches_high), dpi=100, layout="constrained")
     if not can_draw(text):
         return figure
-    lines = textwrap.wrap(text, _TITLE_CHARACTERS, max_lines=_TITLE_LINES, placeholder=" ...")
+    lines = textwrap.wrap(text, 100, max_lines=2, placeholder=" ...")
     # Corpus text is not TeX: a single dollar sign would be an error.
     figure.suptitle("\n".join(lines), parse_math=False, fontsize=11)
     return figure

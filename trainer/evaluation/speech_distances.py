@@ -55,8 +55,7 @@ def warping_path(query: np.ndarray, reference: np.ndarray) -> np.ndarray:
 
     It runs from the start to the end of both in steps of (1, 1), (1, 0) and (0, 1), and minimises the summed distance.
     """
-    path: np.ndarray = _compiled_warp()(query, np.ascontiguousarray(reference.T))[1]
-    return path
+    return _compiled_warp()(query, np.ascontiguousarray(reference.T))[1]
 
 
 @cache

@@ -18,7 +18,7 @@ from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import Block, apply_mask, axis_size, glorot, length_mask
-from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder
+from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder, solve
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import (
     ReferenceEncoder,
@@ -294,7 +294,12 @@ class AcousticModel(Block):
         frames = axis_size(noise, 1)
         frame_mask = length_mask(mel_length, frames)
         _, text = self.decoder.regulate_length(timed.encodings, timed.mean, timed.durations, frames)
-        mel = self.decoder.solve(apply_mask(noise, frame_mask), text, frame_mask, conditioning, schedule)
+
+        def field(mel: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
+            condition = self.decoder.condition(tf.fill([axis_size(text, 0)], time), conditioning)
+            return self.decoder(mel, text, frame_mask, condition)
+
+        mel = solve(field, apply_mask(noise, frame_mask), schedule)
         return tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)
 
 

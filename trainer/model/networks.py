@@ -187,21 +187,6 @@ class FlowDecoder(Block):
         # which depends on the time, is added past them (c_skip of Karras et al., 2206.00364, section 5).
         return field + self.noisy_skip(condition)[:, tf.newaxis] * tf.cast(noisy, tf.float32)
 
-    def solve(
-        self, start: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, conditioning: Conditioning, schedule: tf.Tensor
-    ) -> tf.Tensor:
-        """Follow the vector field from noise at time 0 to a normalised mel at time 1: float32[B, T, M].
-
-        start: float32[B, T, M], noise, zero outside the clip; valid: bool[B, T, 1]; schedule: float32[N, 3], see
-        `sampling_schedule`; text and conditioning as in `call` and `condition`.
-        """
-        batch = axis_size(text, 0)
-
-        def field(mel: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
-            return self(mel, text, valid, self.condition(tf.fill([batch], time), conditioning))
-
-        return solve(field, start, schedule)
-
 
 def solve(field: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], start: tf.Tensor, schedule: tf.Tensor) -> tf.Tensor:
     """Solve dx/dt = field(x, t) from x = `start` at time 0: return x at time 1.

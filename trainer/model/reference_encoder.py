@@ -111,13 +111,12 @@ class ReferenceEncoder(Block):
     def encode_crops(
         self, mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, seed: tf.Tensor | None
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Encode a reference for each clip: (voices [B, N, D], leaked frames bool[B, T, 1] as in `References`).
+        """Encode a reference for each clip: (voices [B, N, D], leaked frames bool[B, T, 1]).
 
         mel: float32[B, T, M], normalised; the other arguments as in `choose_references`.
         """
-        references = choose_references(mel, mel_length, speaker, self.most_frames, fold_seed(seed, 0))
-        voices = self(references.mel, length_mask(references.length, references.mel.shape[1]), fold_seed(seed, 1))
-        return voices, references.leaked
+        crops, length, leaked = choose_references(mel, mel_length, speaker, self.most_frames, fold_seed(seed, 0))
+        return self(crops, length_mask(length, crops.shape[1]), fold_seed(seed, 1)), leaked
 
 
 class Crop(NamedTuple):
@@ -129,17 +128,6 @@ class Crop(NamedTuple):
     """int32[B], first frame of the crop in its clip."""
     length: tf.Tensor
     """int32[B]."""
-
-
-class References(NamedTuple):
-    """The crop that each clip of a batch takes its voice from."""
-
-    mel: tf.Tensor
-    """[B, F, M], a crop of this or another clip, zero after the end of the crop."""
-    length: tf.Tensor
-    """int32[B]."""
-    leaked: tf.Tensor
-    """bool[B, T, 1], true inside the crop of a clip that is its own reference: the latents leak these frames."""
 
 
 def crop_length(mel_length: tf.Tensor, most_frames: int) -> tf.Tensor:
@@ -165,9 +153,11 @@ def crop_reference(mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed
 
 def choose_references(
     mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, seed: tf.Tensor | None
-) -> References:
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Choose a crop of another clip of the same speaker, drawn from `seed`; of the clip itself if there is no other.
 
+    -> (crops [B, F, M], zero after their ends, their lengths int32[B], leaked bool[B, T, 1], true inside the crop of a
+    clip that is its own reference: the latents leak these frames).
     mel: [B, T, M], mel_length: int32[B], speaker: int32[B], None for a single speaker, seed: int32[2] | None.
     Without a seed it is the middle of the speaker's next clip, so that validation is the same every time.
     """
@@ -184,7 +174,7 @@ def choose_references(
     alone = ~tf.reduce_any(others, axis=1)
     row = tf.where(alone, tf.range(alone.shape[0]), drawn)
     leaked = (inside & alone[:, tf.newaxis])[..., tf.newaxis]
-    return References(tf.gather(crop.mel, row), tf.gather(crop.length, row), leaked)
+    return tf.gather(crop.mel, row), tf.gather(crop.length, row), leaked
 
 
 def other_clips(mel_length: tf.Tensor, speaker: tf.Tensor | None) -> tf.Tensor:

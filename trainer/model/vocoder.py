@@ -111,7 +111,7 @@ class Vocoder(Block):
         """mean, deviation: of the corpus' mels."""
         super().__init__(dtype=keras.DTypePolicy("float32"), name="vocoder")
         seeds = itertools.count(seed * 100_003)
-        self.config, self.profile, self.mel_mean, self.mel_deviation = config, profile, mean, deviation
+        self.profile, self.mel_mean, self.mel_deviation = profile, mean, deviation
         self.bins, self.padding = profile.fft_size // 2 + 1, (profile.fft_size - profile.hop_samples) // 2
         width, channels = config.width, profile.mel_channels
 

@@ -264,9 +264,6 @@ def _announce(settings: ServerSettings, port: int, seconds: float) -> None:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
     address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
     click.echo(f"ready after {seconds:.1f} s: {address} (Ctrl-C stops)")
-    if settings.open_page and _has_display():
+    displays = (os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    if settings.open_page and (sys.platform in ("darwin", "win32") or any(displays)):
         threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
-
-
-def _has_display() -> bool:
-    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

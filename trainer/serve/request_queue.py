@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,13 +20,8 @@ from xtts.trainer.serve.speech_requests import RequestError
 _T = TypeVar("_T")
 
 
-class AudioChunk(NamedTuple):
-    """The sound of a piece of a text."""
-
-    samples: np.ndarray
-    """float32[S] in -1 to 1."""
-    last: bool
-    """Whether the text ends with it."""
+AudioChunk = tuple[np.ndarray, bool]
+"""Samples of a piece of a text, float32[S] in -1 to 1, and whether the text ends with it."""
 
 
 class RequestQueue:
@@ -48,11 +43,7 @@ class RequestQueue:
         return len(self._tasks)
 
     def begin(self, job: Job, send: Callable[[AudioChunk | RequestError], None]) -> asyncio.Task[None]:
-        """Run a job; `send` gets its audio, or the error that ends it.
-
-        Raises:
-            RequestError: 429 if there are too many requests, 503 if the queue is closed.
-        """
+        """Run a job; `send` gets its audio, or the error that ends it."""
         if self.closed:
             raise RequestError(503, "the server is stopping")
         if len(self) >= self._most_requests:
@@ -89,7 +80,7 @@ class RequestQueue:
                 last = piece.last
                 ahead.append(self.step(piece.vocode))
                 while ahead and (last or ahead[0].done() or len(ahead) * len(self) >= self._cores):
-                    send(AudioChunk(await ahead.popleft(), last and not ahead))
+                    send((await ahead.popleft(), last and not ahead))
         except RequestError as error:
             send(error)
         finally:

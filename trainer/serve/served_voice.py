@@ -54,11 +54,7 @@ Job = Iterator[Piece | None]
 
 
 class ServedVoice:
-    """Speaks requests, several at once: each has a copy of the synthesizer, which shares what is compiled or loaded.
-
-    Raises:
-        LockstepError: The checkpoint cannot be read, or vocoder or recordings do not fit it.
-    """
+    """Speaks requests, several at once: each has a copy of the synthesizer, which shares what is compiled or loaded."""
 
     def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
         """Load the voice; `warn` gets what may be wrong with it, `tell` a line before long work."""
@@ -155,17 +151,14 @@ class ServedVoice:
         """Add the voice of a sound file; `LockstepError` if it cannot be imitated."""
         if not self.source.takes_recording:
             raise LockstepError("recording", found=f"{self.capabilities.model} imitates none")
-        if (
-            voice in self.capabilities.voices
-            or len(voice) > _LONGEST_NAME
-            or len(self.capabilities.voices) >= _MOST_VOICES
-        ):
+        voices = self.capabilities.voices
+        if voice in voices or len(voice) > _LONGEST_NAME or len(voices) >= _MOST_VOICES:
             expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
             raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
         synthesizer = copy(self.synthesizer)
         synthesizer.encode_reference(read_recording(recording, "recording", self.source))
         self._synthesizers[voice] = synthesizer
-        self.capabilities.voices.append(voice)
+        voices.append(voice)
 
 
 def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:

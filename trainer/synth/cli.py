@@ -13,9 +13,6 @@ from xtts.trainer.voice.synthesis_options import SynthesisOptions, accepted
 
 _PATH = click.Path(path_type=Path)
 _Command = TypeVar("_Command", bound=Callable[..., object])
-
-
-_OWN = ("--help", "--version")
 _NEAR = 0.81
 """Likeness of a word and the command that it may be meant as: "exprot" has 0.83, "seven" and `serve` have 0.8."""
 
@@ -25,7 +22,7 @@ class _Synth(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Prepend `speak` if the arguments do not begin with a command or an option of the group."""
-        if not args or args[0] not in (*self.commands, *_OWN):
+        if not args or args[0] not in (*self.commands, "--help", "--version"):
             with report_errors():
                 self._refuse_command(ctx, args)
             args = ["speak", *args]

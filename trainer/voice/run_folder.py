@@ -36,11 +36,8 @@ class RunFolder:
         """The run that a checkpoint belongs to: RUN/checkpoints/step-N."""
         resolved = checkpoint.resolve()
         if resolved.parent.name != "checkpoints" or not (resolved.parents[1] / "config.yaml").is_file():
-            raise LockstepError(
-                str(checkpoint),
-                found="a checkpoint outside a run folder",
-                expected="RUN/checkpoints/step-N beside RUN/config.yaml",
-            )
+            expected = "RUN/checkpoints/step-N beside RUN/config.yaml"
+            raise LockstepError(str(checkpoint), found="a checkpoint outside a run folder", expected=expected)
         run = resolved.parents[1]
         return cls(run.relative_to(Path.cwd()) if run.is_relative_to(Path.cwd()) else run)
 

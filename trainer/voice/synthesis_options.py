@@ -39,8 +39,9 @@ class SynthesisOptions(BaseModel):
 
     def __init__(self, /, **options: object) -> None:
         """Check every value; numpy's numbers are accepted."""
+        plain = {name: value.item() if hasattr(value, "item") else value for name, value in options.items()}
         try:
-            super().__init__(**{name: _plain(value) for name, value in options.items()})
+            super().__init__(**plain)
         except ValidationError as error:
             raise _refusal(error) from None
         if self.nfe % (evaluations := evaluations_per_step(self.solver)):
@@ -59,11 +60,6 @@ class SynthesisOptions(BaseModel):
     def schedule(self) -> "np.ndarray":
         """The evaluations in order: float32[nfe, 3], see `sampling_schedule`."""
         return sampling_schedule(self.nfe, self.solver)
-
-
-def _plain(value: object) -> object:
-    """Convert a numpy number to Python's own."""
-    return value.item() if hasattr(value, "item") else value
 
 
 def accepted(name: str) -> str:

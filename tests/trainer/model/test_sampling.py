@@ -1,4 +1,4 @@
-"""Solvers, and the options that name them."""
+"""Solvers."""
 
 import math
 
@@ -9,8 +9,6 @@ from scipy.integrate import solve_ivp
 
 from xtts.trainer.model.networks import solve
 from xtts.trainer.model.sampling_schedule import evaluations_per_step, sampling_schedule
-from xtts.trainer.synth_cli import main
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 
 def error(solver, steps):
@@ -35,12 +33,3 @@ def test_a_schedule_counts_evaluations_and_goes_from_0_to_1(solver):
     assert schedule[0, 0] == 0.0
     assert schedule[-1, 2] == 0.0, "nothing is evaluated after the last"
     assert ((schedule[:, 0] >= 0) & (schedule[:, 0] <= 1)).all()
-
-
-@pytest.mark.parametrize("name", ["speak", "evaluate", "export", "serve"])
-def test_the_commands_have_the_defaults_of_the_options(name):
-    fields = vars(SynthesisOptions())
-    for option in main.commands[name].params:
-        if option.name in fields:
-            default = option.default[0] if option.multiple else option.default
-            assert default == fields[option.name], option.name
