@@ -90,18 +90,16 @@ def _train(plan, left, logical_cpus, steps_on):
 
 def _placed(loop, state):
     """Devices of the variables, and by device the ops of a turn of the loop."""
-    from tensorflow.python.ops.while_v2 import _get_graph
-
-    (turn,) = (op for op in loop._run.graph.get_operations() if op.type in ("While", "StatelessWhile"))
-    body = _get_graph(turn, "body", "_body_graph").get_operations()
+    graph = loop._run.graph.as_graph_def()
+    (turn,) = (node.attr["body"].func.name for node in graph.node if node.op in ("While", "StatelessWhile"))
+    (body,) = (function.node_def for function in graph.library.function if function.signature.name == turn)
     variables = [state.optimizer.first, state.step, *(weight.value for weight in state.optimizer.weights)]
     return {
         "state": sorted({variable.device[-5:] for variable in variables}),
         "ops": {
-            device: sorted({op.type for op in body if op.device.endswith(device) and op.type != "Placeholder"})
-            for device in ("CPU:0", "CPU:1")
+            device: sorted({node.op for node in body if node.device.endswith(device)}) for device in ("CPU:0", "CPU:1")
         },
-        "nowhere": [op.name for op in body if not op.device and op.type != "Placeholder"],
+        "nowhere": [node.name for node in body if not node.device],
     }
 
 

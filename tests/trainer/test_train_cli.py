@@ -38,19 +38,8 @@ def cache(tmp_path, tiny_cache):
     return Path(shutil.copytree(tiny_cache, tmp_path / "features"))
 
 
-def rewritten(**changes):
-    def rewrite(cache):
-        (cache / "cache.json").write_text(json.dumps(json.loads((cache / "cache.json").read_text()) | changes))
-
-    return rewrite
-
-
 def shard_of(cache):
     return min((cache / "train").rglob("*.tfrecord"))
-
-
-def unfinished(cache):
-    (cache / "cache.json").unlink()
 
 
 def truncated(cache):
@@ -84,9 +73,6 @@ REPAIR = "run xtts-precompute verify --cache {cache} --against <its corpus> --re
 @pytest.mark.parametrize(
     ("damage", "more", "code", "messages"),
     [
-        (unfinished, (), 2, ["no finished cache here"]),
-        (rewritten(format_version=99), (), 1, ["format version 99, expected 8; run xtts-precompute build --fresh"]),
-        (rewritten(vocabulary=3), (), 1, ["edited after it was written"]),
         (truncated, (), 1, ["shard-00000-of-", "truncated to"]),
         (flipped, FULLY, 1, [".tfrecord: damaged (digest differs); " + REPAIR]),
         (
@@ -95,7 +81,7 @@ REPAIR = "run xtts-precompute verify --cache {cache} --against <its corpus> --re
              "--config <this configuration>, or train with --set shapes.buckets=2"],
         ),
     ],
-    ids=["unfinished", "another version", "edited", "truncated", "a flipped bit", "other settings"],
+    ids=["truncated", "a flipped bit", "other settings"],
 )  # fmt: skip
 def test_a_cache_that_cannot_be_trained_on(refused, cache, damage, more, code, messages):
     damage(cache)
@@ -119,16 +105,7 @@ def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refu
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            ("--set", "training.lerning_rate=1"),
-            "unknown key training.lerning_rate; did you mean training.learning_rate?",
-        ),
-        (
-            ("--config", "tinny"),
-            "tinny: cannot be read (No such file or directory), expected a YAML file or one of big,",
-        ),
-        (("--model-size", "huge"), "model.size 'huge', expected one of tiny, small, normal, big"),
-        (("--set", "training.gradient_accumulation_steps=3"), "batch_size 4 is not divisible by"),
+        (("--set", "training.lerning_rate=1"), "did you mean training.learning_rate?"),
         (("--resume", "nowhere"), "nowhere: no such folder, expected a run folder or one checkpoint"),
     ],
 )

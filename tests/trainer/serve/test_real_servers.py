@@ -85,15 +85,3 @@ def test_the_official_client_speaks(listening, tmp_path, spoken_by_command):
     with pytest.raises(openai.BadRequestError, match="'aac' is not one of mp3") as refused:
         client.audio.speech.create(model="small-voice", voice="alloy", input=HELLO, response_format="aac")
     assert refused.value.param == "response_format"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("stream", [{}, {"stream_format": "audio"}])
-def test_what_is_accepted_is_spoken_to_the_end_also_for_four(onnx_folder, stream):
-    text = (LONG * 19)[:4096]
-    with running_server(onnx_folder, "--timeout", "20") as (client, _), ThreadPoolExecutor(4) as threads:
-        answers = list(threads.map(partial(speak, client), [FAST | stream | {"input": text}] * 4))
-    assert [answer.status_code for answer in answers] == [200] * 4
-    sounds = [samples_of(answer.content) for answer in answers]
-    assert all(np.array_equal(sound, sounds[0]) for sound in sounds)
-    assert len(sounds[0]) / 22_050 > 20
