@@ -172,7 +172,11 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
     help="Sentences to speak: held out, or trained on.",
 )
 @click.option("--limit", type=click.IntRange(1), default=100, metavar="N", help="Largest number of sentences to speak.")
-@click.option("--judge", is_flag=True, help="Add character errors, predicted opinions and similarity to the speaker (extra judge).")
+@click.option(
+    "--judge",
+    is_flag=True,
+    help="Add character errors, predicted opinions and similarity to the speaker (extra judge).",
+)
 @click.option("--asr", default="base", metavar="SIZE|DIR",
               help="Whisper for the character errors: a size to download, or a folder.")  # fmt: skip
 @click.option("--data", type=_PATH, metavar="DIR", help="Corpus of the cache, to judge its recordings, too.")
