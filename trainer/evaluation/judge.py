@@ -68,7 +68,11 @@ class Judge:
     """The models that judge; loading them takes seconds."""
 
     def __init__(self, asr: str) -> None:
-        """Load the models; asr: a size of Whisper that faster-whisper downloads, or a folder with one."""
+        """Load the models; asr: a size of Whisper that faster-whisper downloads, or a folder with one.
+
+        Raises:
+            LockstepError: A package of the extra is missing, or Whisper cannot be loaded.
+        """
         mos, whisper, self._jiwer, resemblyzer, self._dnsmos, self._torch = _modules()
         with redirect_stdout(StringIO()):  # it prints the path of its weights
             self._mos = mos.ConvTransformerSQAModel().eval()

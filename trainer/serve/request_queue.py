@@ -43,7 +43,11 @@ class RequestQueue:
         return len(self._tasks)
 
     def begin(self, job: Job, send: Callable[[AudioChunk | RequestError], None]) -> asyncio.Task[None]:
-        """Run a job; `send` gets its audio, or the error that ends it."""
+        """Run a job; `send` gets its audio, or the error that ends it.
+
+        Raises:
+            RequestError: 429 if there are too many requests, 503 if the queue is closed.
+        """
         if self.closed:
             raise RequestError(503, "the server is stopping")
         if len(self) >= self._most_requests:

@@ -54,7 +54,11 @@ Job = Iterator[Piece | None]
 
 
 class ServedVoice:
-    """Speaks requests, several at once: each has a copy of the synthesizer, which shares what is compiled or loaded."""
+    """Speaks requests, several at once: each has a copy of the synthesizer, which shares what is compiled or loaded.
+
+    Raises:
+        LockstepError: The checkpoint cannot be read, or vocoder or recordings do not fit it.
+    """
 
     def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
         """Load the voice; `warn` gets what may be wrong with it, `tell` a line before long work."""

@@ -53,6 +53,10 @@ def write_mels(checkpoint: Path, cache: Path, crops: Path, out: Path, options: S
     """Write a copy of `crops`, a cache of `audio.crop_frames`, whose mels are those of the voice.
 
     cache: of the voice, with the clips that were cut; a crop of another clip keeps its mel, and is counted.
+
+    Raises:
+        LockstepError: OUT is already there or cannot be written, the caches do not fit, or the voice is that of a
+            recording.
     """
     source = open_source(checkpoint)
     if source.takes_recording:

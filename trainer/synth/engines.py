@@ -15,6 +15,9 @@ def make_synthesizer(
     """Make a synthesizer, by default of ONNX; TensorFlow speaks where a recording is imitated, or on request.
 
     tell: gets a line before work that takes long.
+
+    Raises:
+        LockstepError: The source cannot speak with this engine.
     """
     if engine == "tensorflow" or (engine is None and source.takes_recording):
         if not source.has_weights:

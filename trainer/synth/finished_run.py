@@ -23,6 +23,9 @@ def finish_run(path: Path, console: Console) -> None:
 
     Weights, ONNX graph, and a card with figures of held-out sentences, which are also in RUN/evaluation.json. A model
     that imitates recordings has no graph, a run of a vocoder only `vocoder.onnx`.
+
+    Raises:
+        LockstepError: The folder is no run, or cannot be written.
     """
     stored = open_model(path)
     if stored.run is None:

@@ -60,6 +60,9 @@ def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Pas
 
     Entities such as `&amp;` are resolved in a text that has tags. location: origin of the text, for messages; phonemes:
     whether the voice can speak `[[ipa]]`, otherwise `<phoneme>` is an unknown tag.
+
+    Raises:
+        LockstepError: A pause has no usable length, or a tag of SSML does not end.
     """
     marks, passages, unknown, end = [*_MARK.finditer(text)], [Passage()], dict[str, None](), 0
     plain = html.unescape if any(mark["pause"] is None for mark in marks) else str

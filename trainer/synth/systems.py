@@ -78,7 +78,12 @@ class TestSet:
         self, cache: Path, source: Source, split: Split, limit: int, *, vocoder: Vocoder,
         judge: Judge | None = None, data: Path | None = None,
     ) -> None:  # fmt: skip
-        """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as of `evaluate`."""
+        """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as of `evaluate`.
+
+        Raises:
+            LockstepError: There are fewer than two sentences, the voice does not fit the cache, or a recording of
+                `data` cannot be read.
+        """
         self.cache, self.source, self.split, self.limit = cache, source, split, limit
         self.clips = read_clips(cache, source.voice, lambda spec: all_clips(spec, split))
         """All R clips of the split."""
@@ -150,7 +155,11 @@ class TestSet:
         return System(frechet_distance=self._recordings.frechet_distance(others)) if others else None
 
     def second_reading(self) -> System:
-        """Compare second recordings of sentences of both splits with the first ones by the same speaker."""
+        """Compare second recordings of sentences of both splits with the first ones by the same speaker.
+
+        Raises:
+            LockstepError: Fewer than two sentences were recorded twice.
+        """
         clips = read_clips(self.cache, self.source.voice, lambda spec: all_clips(spec, "train", "validation"))
         pairs = read_twice(clips, self.limit)
         if len(pairs) < 2:

@@ -38,6 +38,9 @@ def make_vocoder(
     """Load the vocoder named by `--vocoder`; None is the one in the folder `voice`, or Griffin-Lim if it has none.
 
     warn: gets a line about a vocoder that may not fit.
+
+    Raises:
+        LockstepError: There is no such vocoder, or its model does not fit the profile.
     """
     check_vocoder(name)
     file = own_vocoder(voice) if name is None and voice is not None else None

@@ -34,6 +34,9 @@ def export(
 
     options: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; card: for
     safetensors, onnx: for ONNX and Piper; vocoder: an ONNX file, None for that of an exported folder.
+
+    Raises:
+        LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
     """
     if PIPER in formats and len(set(formats)) > 1:
         found = f"together with {' and '.join(sorted({*formats} - {PIPER}))}"

@@ -90,7 +90,11 @@ class CardOptions:
 
 
 def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardOptions) -> str:
-    """Write weights, configuration, card and facts into a folder that becomes `out`: return a description of it."""
+    """Write weights, configuration, card and facts into a folder that becomes `out`: return a description of it.
+
+    Raises:
+        LockstepError: The source is an exported folder already, or as in `collect_facts`.
+    """
     if source.run is None:
         raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
     dtype = np.dtype(np.float16 if options.float16 else np.float32)
@@ -101,7 +105,11 @@ def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardO
 
 
 def write_card(source: Source, folder: Path, name: str, *, options: CardOptions) -> None:
-    """Write card and facts of a run's checkpoint into its exported folder, which gets the name `name`."""
+    """Write card and facts of a run's checkpoint into its exported folder, which gets the name `name`.
+
+    Raises:
+        LockstepError: As in `collect_facts`.
+    """
     facts = collect_facts(source, options=options)
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
@@ -114,7 +122,11 @@ def write_card(source: Source, folder: Path, name: str, *, options: CardOptions)
 
 
 def collect_facts(source: Source, *, options: CardOptions) -> Facts:
-    """Collect the facts of a run's checkpoint, for JSON."""
+    """Collect the facts of a run's checkpoint, for JSON.
+
+    Raises:
+        LockstepError: The file of figures cannot be read, or is of another checkpoint.
+    """
     voice = source.voice
     return {
         "library": LIBRARY,

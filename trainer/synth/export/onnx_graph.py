@@ -51,6 +51,9 @@ def convert_model(
     options: their schedule is the default of that input; language: fixed in a model of several, which then has no
     input for it; references: log-mels float32[F, M], whose mean is the voice of a model with voice latents, fixed in
     the graph.
+
+    Raises:
+        LockstepError: The graph cannot be converted.
     """
     fixed: dict[str, np.ndarray] = {}
     if language is not None and "language" in source.conditioning:

@@ -45,7 +45,11 @@ class OnnxOptions:
 
 
 def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: OnnxOptions) -> str:
-    """Write `model.onnx`, `tokens.txt` and the voice's description into a folder: return a description of the graph."""
+    """Write `model.onnx`, `tokens.txt` and the voice's description into a folder: return a description of the graph.
+
+    Raises:
+        LockstepError: As in `make_graph`.
+    """
     graph, description = make_graph(source, synthesis=synthesis, options=options)
     (folder / GRAPH_FILE).write_bytes(graph)
     (folder / TOKENS_FILE).write_text(tokens_file(source.voice.tokenizer), encoding="utf-8")
@@ -57,6 +61,9 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     """Make a graph of the model, with its metadata, and try it: (the graph, a description of it).
 
     synthesis: defaults of the optional inputs.
+
+    Raises:
+        LockstepError: The graph gets too large.
     """
     references = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)

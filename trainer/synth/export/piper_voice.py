@@ -32,7 +32,12 @@ _TAPS = {f"{stop}r": f"{stop}ɾ" for stop in "bdɡkpt"}
 def save_piper(
     source: Source, folder: Path, name: str, *, vocoder: Path | None, synthesis: SynthesisOptions, options: OnnxOptions
 ) -> str:
-    """Write `NAME.onnx`, `NAME.onnx.json` and `tokens.txt` into a folder: return a description of the voice."""
+    """Write `NAME.onnx`, `NAME.onnx.json` and `tokens.txt` into a folder: return a description of the voice.
+
+    Raises:
+        LockstepError: The voice reads no phonemes, or speaks several languages or one with tones, the vocoder is
+            missing or gives no samples, or as in `make_graph`.
+    """
     language = _language(source, options.language)
     if vocoder is None:
         found, fix = f"no vocoder in {source.checkpoint}", "add --vocoder FILE.onnx, which becomes part of the voice"
