@@ -16,7 +16,7 @@ import tensorflow as tf
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.engine.failures import explained
-from xtts.trainer.engine.rendezvous import VARIABLE, Cluster, wait_for_workers
+from xtts.trainer.engine.rendezvous import VARIABLE, Cluster, find_cluster, wait_for_workers
 from xtts.trainer.system.device import step_device
 
 T = TypeVar("T")
@@ -126,12 +126,13 @@ def _digest(text: str) -> list[int]:
     return [int(number) for number in np.frombuffer(data, np.uint16)]
 
 
-def join_group(training: TrainingConfig, cluster: Cluster | None) -> ProcessGroup:
-    """The replicas of `training.strategy`, once all workers of the cluster are there.
+def join_group(training: TrainingConfig) -> ProcessGroup:
+    """The replicas of `training.strategy`, once all workers are there.
 
     Call it before TensorFlow does anything else. Raises `LockstepError` for a strategy that this machine or the
     settings do not allow.
     """
+    cluster = find_cluster(training.strategy)
     if cluster is None:
         names = _mirrored_devices(training)
         group = ProcessGroup(strategy=tf.distribute.MirroredStrategy(names)) if names else ALONE

@@ -1,7 +1,8 @@
 """The plan of a run, resolved from the command line and checked before TensorFlow is imported."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,17 @@ class RunPlan:
     """Keeps the files of the cache until the run ends, even if another build replaces it."""
     asked_steps: int | None = None
     """Steps that were asked for; patience may end the run earlier."""
+
+    @property
+    def held(self) -> AbstractContextManager[None]:
+        """The context that locks the cache's files and, in rank 0, the run folder; errors name a cache by its URL."""
+        return self._hold()
+
+    @contextmanager
+    def _hold(self) -> Iterator[None]:
+        folder = self.folder.exclusive() if self.cluster is None or self.cluster.is_rank_0 else nullcontext()
+        with self.lock, folder, self.copy.url_in_errors() if self.copy else nullcontext():
+            yield
 
     @property
     def steps_done(self) -> int:

@@ -1,7 +1,6 @@
 """The life of a training run: join the other workers, compile, then call the hooks after every call of the loop."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -21,12 +20,10 @@ def train(plan: RunPlan, console: Console, hooks: Sequence[Hook] = ()) -> bool:
 
     hooks: called in rank 0, after the run's own.
     """
-    group = join_group(plan.config.training, plan.cluster)
+    group = join_group(plan.config.training)
     config = suited_to(weakest_card(), plan.config, partial(console.print, highlight=False, soft_wrap=True))
     plan = replace(plan, config=config)  # which the run folder records: a run goes on as it began
-    folder = plan.folder.exclusive() if group.is_rank_0 else nullcontext()
-    named = plan.copy.url_in_errors() if plan.copy else nullcontext()
-    with plan.lock, folder, named, Compiler() as compiler, TrainingRun(plan, console, compiler, group) as run:
+    with plan.held, Compiler() as compiler, TrainingRun(plan, console, compiler, group) as run:
         unread = UnreadClips()
         validate = Validate(run, unread)
         own: list[Hook] = [end, record, SkippedUpdates(), unread, validate, save, speak]

@@ -43,9 +43,10 @@ def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices,
     ],
 )
 def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
-    assert join_group(training(), None) is ALONE
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+    assert join_group(training()) is ALONE
     with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
-        join_group(training("training.strategy=mirrored"), None)
+        join_group(training("training.strategy=mirrored"))
     named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
     taken = []
@@ -54,7 +55,7 @@ def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsy
         lambda names: taken.extend(names) or SimpleNamespace(num_replicas_in_sync=len(names)),
     )  # fmt: skip
     chosen = training(f"training.strategy={strategy}", f"training.gradient_accumulation_steps={parts}")
-    assert join_group(chosen, None).size == max(found, 1)
+    assert join_group(chosen).size == max(found, 1)
     assert taken == visible[:found]
     advice = "to use all: --set training.gradient_accumulation_steps=2\n"
     assert capsys.readouterr().out.endswith(advice) == (parts == 1)
