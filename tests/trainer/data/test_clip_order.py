@@ -103,8 +103,3 @@ def test_schedule_depends_on_the_position_alone():
         consumed[bucket] += 4
     rest, _ = draw_all(schedule, 2, consumed)
     assert rest == whole[7:]
-
-
-def test_another_batch_size_continues_at_the_same_clips():
-    _, consumed = draw_all(Schedule(seed=0, clips=(40, 24), batches=(2, 2)), 1, [16, 8])
-    assert consumed == [40, 24]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from four_clips import CHANNELS, EULER, KEYS, VOCABULARY, clips, evaluate, losses, moved, sizes, small_model
+from four_clips import CHANNELS, EULER, KEYS, clips, evaluate, losses, moved, sizes, small_model
 from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
 from xtts.trainer.engine.train_state import decays
-from xtts.trainer.model.acoustic_model import NO_CONDITIONING, AcousticModel, MelScale, duration_deviance
+from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, duration_deviance
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 
 
@@ -103,19 +103,3 @@ def test_bfloat16_is_close_to_float32():
     assert loss.dtype == np.float32
     assert all(np.isfinite(gradient).all() for gradient in gradients)
     np.testing.assert_allclose(loss, losses(small_model(), *clips())[1], rtol=0.05)
-
-
-def test_only_clips_with_wanted_frames_change_their_length():
-    model = moved(small_model(seed=21))
-    tokens = tf.constant(np.random.default_rng(2).integers(1, VOCABULARY, [2, 8]), tf.int32)
-
-    def durations(wanted_frames=None):
-        timed = model.time_tokens(
-            tokens, tf.constant([8, 5]), longest=99, speed=tf.constant(1.0), conditioning=NO_CONDITIONING,
-            wanted_frames=wanted_frames,
-        )  # fmt: skip
-        return timed.durations.numpy()
-
-    found, own = durations(tf.constant([30, 0])), durations()
-    assert found[0].sum() == 30 != own[0].sum()
-    np.testing.assert_array_equal(found[1], own[1])

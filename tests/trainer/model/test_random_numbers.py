@@ -9,7 +9,6 @@ from xtts.trainer.model.random_numbers import (
     fold_seed,
     random_bits,
     random_normal,
-    random_uniform,
     spread_times,
 )
 
@@ -61,13 +60,6 @@ def test_dropout_drops_its_share_and_keeps_the_mean():
     assert dropped.mean() == pytest.approx(1.0, abs=0.01)
     assert dropout(x, 0.1, None) is x
     assert dropout(x, 0.0, SEED) is x
-
-
-def test_uniform_numbers_fill_the_unit_interval():
-    drawn = random_uniform(SEED, tf.range(10_000)).numpy()
-    assert (drawn > 0).all()
-    assert (drawn < 1).all()
-    assert np.histogram(drawn, 10, (0, 1))[0] == pytest.approx(1000, abs=150)
 
 
 def test_times_of_neighbouring_clips_cover_the_interval():
