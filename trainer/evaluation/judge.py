@@ -94,8 +94,7 @@ class Judge:
 
     def embed(self, samples: np.ndarray, rate: int) -> np.ndarray:
         """Embed the speaker of a recording float32[S]: float32[256], of norm 1."""
-        embedding: np.ndarray = self._encoder.embed_utterance(_at_16_khz(samples, rate))
-        return embedding
+        return np.asarray(self._encoder.embed_utterance(_at_16_khz(samples, rate)))
 
     def summarise(self, spoken: Sequence[Utterance], verdicts: Sequence[Verdict]) -> Opinion:
         """Summarise the verdicts on at least one utterance."""
@@ -145,8 +144,7 @@ def _modules() -> list[Any]:
 
 def _at_16_khz(samples: np.ndarray, rate: int) -> np.ndarray:
     resampled = soxr.resample(samples, rate, _RATE).astype(np.float32)
-    levelled: np.ndarray = resampled / np.float32(max(1.0, float(np.abs(resampled).max(initial=0.0))))
-    return levelled
+    return np.asarray(resampled / np.float32(max(1.0, float(np.abs(resampled).max(initial=0.0)))))
 
 
 def _other_texts_mean(spoken: Sequence[Utterance], recorded: Sequence[np.ndarray], i: int) -> np.ndarray | None:

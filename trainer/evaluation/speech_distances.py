@@ -37,8 +37,7 @@ def cepstra(mel: np.ndarray) -> np.ndarray:
     channels = mel.shape[1]
     order, channel = np.arange(1, CEPSTRA + 1)[:, None], np.arange(channels)[None]
     basis = 2.0 / channels * np.cos(np.pi * order * (channel + 0.5) / channels)
-    coefficients: np.ndarray = mel.astype(np.float32) @ basis.T.astype(np.float32)
-    return coefficients
+    return np.asarray(mel.astype(np.float32) @ basis.T.astype(np.float32))
 
 
 def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:

@@ -215,8 +215,7 @@ def warping_matrices(hertz: np.ndarray, most: float) -> np.ndarray:
     fraction = (sources - left)[..., None]
     weights = _cubic(fraction - np.arange(-1, 3))
     taps = np.clip(left[..., None] + np.arange(-1, 3), 0, channels - 1)
-    matrices: np.ndarray = np.einsum("kit,kitj->kij", weights, np.eye(channels)[taps])
-    return matrices.astype(np.float32)
+    return np.asarray(np.einsum("kit,kitj->kij", weights, np.eye(channels)[taps]), np.float32)
 
 
 def _cubic(distance: np.ndarray) -> np.ndarray:

@@ -233,10 +233,9 @@ def recording_of(data: Path, clip: Clip, rate: int) -> np.ndarray:
     path = data / clip.source
     segment = None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)
     try:
-        samples: np.ndarray = read_recording(path, segment).at(rate)
+        return read_recording(path, segment).at(rate)
     except (AudioProblem, OSError) as error:
         raise LockstepError(
             "--data", found=f"{path} cannot be read ({error})", expected=f"the recording of clip {clip.id}, as a file",
             fix="give the folder of the cache's corpus, unpacked",
         ) from None  # fmt: skip
-    return samples

@@ -99,8 +99,7 @@ def mean_latents(
             padded[0, : len(crop)] = crop
             latents.append(encode(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
         means.append(np.mean(latents, axis=0))
-    mean: np.ndarray = np.mean(means, axis=0)
-    return mean
+    return np.asarray(np.mean(means, axis=0))
 
 
 class TensorFlowSynthesizer:
