@@ -62,9 +62,12 @@ def test_weights_that_are_not_finite_are_refused(folder, config):
         open_model(folder).averages()
 
 
-def test_a_configuration_that_cannot_be_read_is_refused(folder):
-    (folder / "config.yaml").write_text("model: {text_width: wide}")
-    with pytest.raises(LockstepError, match=r"model\.text_width"):
+@pytest.mark.parametrize(
+    ("text", "message"), [("model: {size: tiny", r"config\.yaml"), ("model: {text_width: wide}", r"model\.text_width")]
+)
+def test_a_configuration_that_cannot_be_read_is_refused(folder, text, message):
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(LockstepError, match=message):
         open_model(folder).config()
 
 
