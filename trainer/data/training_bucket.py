@@ -70,6 +70,11 @@ class TrainingBucket:
         return f"{self.batch_size} clips of {self.stored.tokens} tokens, {self.stored.frames} frames"
 
     @property
+    def extent(self) -> tuple[int, int]:
+        """(frames of a batch, frames of a clip), padded: the step with the largest extent takes the most memory."""
+        return self.batch_size * self.stored.frames, self.stored.frames
+
+    @property
     def trains(self) -> bool:
         """Whether it holds training clips."""
         return bool(self.stored.clips("train"))

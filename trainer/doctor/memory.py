@@ -8,7 +8,6 @@ from pathlib import Path
 import tensorflow as tf
 
 from xtts.trainer.data.batch import AnyBatch
-from xtts.trainer.data.batch_sizes import trained_buckets
 from xtts.trainer.doctor.environment import driver
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.speed import Workload
@@ -80,10 +79,9 @@ def memory(workload: Workload, free: int | None) -> Result:
     It need not be that of the longest bucket, which may hold only a few outliers, fewer than a batch.
     """
     setup = workload.setup
-    frames = {bucket: setup.spec.buckets[bucket].frames for bucket in trained_buckets(setup.spec)}
-    bucket = max(frames, key=lambda number: (setup.sizes[number] * frames[number], frames[number]))
-    needed = step_bytes(workload.steps, bucket, workload.buckets[bucket].signature)
-    shape = f"{setup.sizes[bucket]} clips x {frames[bucket]} frames"
+    bucket = max((bucket for bucket in workload.buckets.values() if bucket.trains), key=lambda bucket: bucket.extent)
+    needed = step_bytes(workload.steps, bucket.number, bucket.signature)
+    shape = f"{bucket.batch_size} clips x {bucket.stored.frames} frames"
     available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"
     facts = [Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},

@@ -148,7 +148,7 @@ def _replica(
         typical=_typical(buckets), replica=replica, replicas=group.size,
     )  # fmt: skip
     steps.with_mel = mel_in_step(buckets[0].spec)
-    largest_first = sorted(buckets, key=lambda bucket: bucket.batch_size * bucket.stored.frames, reverse=True)
+    largest_first = sorted(buckets, key=lambda bucket: bucket.extent, reverse=True)
     shares = [replace(bucket, batch_size=bucket.batch_size // group.size) for bucket in largest_first]
     steps.trace(
         {bucket.number: bucket.signature for bucket in shares if bucket.trains},

@@ -26,6 +26,7 @@ def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number
     buckets = len(training_run.loop.buckets)
     assert buckets == 2
     assert training_run.steps.guard.count("training") == buckets
+    assert [*training_run.steps.gradient_steps] == [1, 0], "the largest is compiled first"
     for count in (1, 7, 30):
         result = training_run.loop.run(count)
     assert training_run.steps.guard.count("training") == buckets
