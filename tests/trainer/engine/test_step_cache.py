@@ -1,5 +1,7 @@
 """Compiled steps that a run leaves to the next one of the same process."""
 
+from dataclasses import replace
+
 import tensorflow as tf
 from graph_walk import walk
 
@@ -47,10 +49,12 @@ def test_another_run_takes_the_steps_and_leaves_them(make_plan, run_settings, ru
     STEP_CACHE.keep(after, buckets, plan.config)
 
 
-def test_the_oldest_steps_are_dropped(make_plan, tmp_path):
+def test_the_oldest_steps_are_dropped_and_another_cache_has_its_own(make_plan, tmp_path):
     plans = [make_plan(tmp_path / "run", f"training.clip_norm={norm}") for norm in (1, 2)]
     cache, buckets = StepCache(most=1), training_buckets(plans[0].cache, plans[0].spec, plans[0].config)
     for plan in plans:
         cache.keep(STEPS, buckets, plan.config)
     assert cache.take(buckets, plans[0].config) is None
+    other = replace(buckets[0], spec=buckets[0].spec.model_copy(update={"fingerprint": "another cache"}))
+    assert cache.take([other], plans[1].config) is None
     assert cache.take(buckets, plans[1].config) is not None

@@ -215,6 +215,17 @@ def test_a_card_without_bfloat16_trains_in_float32_and_the_run_says_so(
     assert "  mixed_precision: float32\n" in (tmp_path / "run" / "config.yaml").read_text(encoding="utf-8")
 
 
+def test_a_resumed_run_makes_up_for_the_validation_it_missed(run_train, read_steps, tmp_path):
+    often = ("training.steps=4", "training.validate_every=2", "training.checkpoint_every=2")
+    folder, metrics = tmp_path / "run", tmp_path / "run" / "metrics.jsonl"
+    run_train(folder, *often)
+    whole, lines = read_steps(folder, "validation"), metrics.read_text().splitlines(keepends=True)
+    metrics.write_text("".join(line for line in lines if '"validation"' not in line))  # as after a signal at step 2
+    run_train(folder, *often, more=["--resume", folder / "checkpoints" / "step-2"])
+    assert [line["step"] for line in whole] == [2, 4]
+    assert read_steps(folder, "validation") == whole
+
+
 PATIENT = (
     "training.learning_rate=1e-12", "training.patience=2", "training.validate_every=2",
     "training.keep_checkpoints=1", "training.decay_fraction=0.5", "training.warmup_fraction=0",
