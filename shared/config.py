@@ -67,11 +67,16 @@ class AudioConfig(ConfigSection):
     crop_frames: Annotated[int, Field(ge=32, le=1024)] | None = None
     """Cut every clip into crops of this many frames, whose records also hold samples and pitch, to train a vocoder.
     null: whole clips."""
+    crop_pitch: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    """Play half of the clips faster or slower before they are cut into crops: their pitch and formants are multiplied by a
+    factor between 1 / (1 + crop_pitch) and 1 + crop_pitch, so that a vocoder hears other voices. 0: none."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.crop_frames and (self.trim_silence_db is not None or self.loudness_lufs is not None):
             raise ValueError("crop_frames cuts recordings as they are: trim_silence_db and loudness_lufs must be null")
+        if self.crop_pitch and not self.crop_frames:
+            raise ValueError("crop_pitch is for a vocoder's crops: set crop_frames, too")
         return self
 
 

@@ -159,7 +159,7 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
         audio = read_audio(recipe.audio(row.clip), row.clip)
         if row.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
-        mel = extract_mel(recipe.samples(audio), row.mel_length, recipe)
+        mel = extract_mel(recipe.samples(audio, recipe.rate(row.clip)), row.mel_length, recipe)
         stored = mels.read_record(path, row.position, row.clip.id)
     except (OSError, AudioProblem, LockstepError) as error:
         yield CacheFinding(**about, found=f"cannot be compared: {error}")

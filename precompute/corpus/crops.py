@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from xtts.precompute.corpus.clip_audio import audio_header
-from xtts.precompute.corpus.record_recipe import AudioFiles
+from xtts.precompute.corpus.record_recipe import AudioFiles, resampling_rate
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.clip_index import Clip, clip_table, clips_of
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 def cut_clips(clips: "pa.Table", roots: Mapping[str, Path], config: Config) -> "pa.Table":
     """Cut the clips into crops of `audio.crop_frames` frames, called ID/0, ID/1, ...
 
-    They lie side by side, but for the last, which ends with its clip. A clip of one crop or less keeps its id, and so
-    does one whose audio cannot be read: the scan says why. A `LockstepError` where the settings allow no crops.
+    They lie side by side, but for the last, which ends with its clip. A clip whose audio cannot be read keeps its id:
+    the scan says why. A `LockstepError` where the settings allow no crops.
     """
-    profile, frames = mel_profile(config.audio.profile), config.audio.crop_frames
-    assert frames is not None
-    filters = config.data.filters
+    profile, filters = mel_profile(config.audio.profile), config.data.filters
     if not config.shapes.pad_to_fixed_length:
         raise LockstepError("shapes.pad_to_fixed_length", found="false with audio.crop_frames", expected="true")
     if filters.min_letters_per_second or filters.max_letters_per_second:
@@ -39,20 +37,26 @@ def cut_clips(clips: "pa.Table", roots: Mapping[str, Path], config: Config) -> "
         )  # fmt: skip
     with TemporaryDirectory() as unpacked:
         files = AudioFiles(roots=roots, unpacked=Path(unpacked))
-        return clip_table([crop for clip in clips_of(clips) for crop in _crops(clip, files, profile, frames)])
+        return clip_table([crop for clip in clips_of(clips) for crop in _crops(clip, files, profile, config)])
 
 
-def _crops(clip: Clip, files: AudioFiles, profile: MelProfile, frames: int) -> list[Clip]:
+def _crops(clip: Clip, files: AudioFiles, profile: MelProfile, config: Config) -> list[Clip]:
+    frames, first = config.audio.crop_frames, replace(clip, id=f"{clip.id}/0")
+    assert frames is not None
+    rate = resampling_rate(first, config)
     try:
         header = audio_header(files.audio(clip), clip)
     except (AudioProblem, OSError):
         return [clip]
-    length = profile.frames(header.samples_at(profile.sample_rate))
-    if clip.duplicate or length <= frames:
+    if clip.duplicate:
         return [clip]
-    duration = profile.seconds(frames) + 0.5 * profile.seconds(1)  # no frame is lost to rounding
+    length = profile.frames(header.samples_at(rate))
+    if length <= frames:
+        return [first]
+    seconds = profile.hop_samples / rate  # of a frame, in the recording
+    duration = (frames + 0.5) * seconds  # no frame is lost to rounding
     starts = [*range(0, length - frames, frames), length - frames]
     return [
-        replace(clip, id=f"{clip.id}/{i}", start=(clip.start or 0.0) + profile.seconds(start), duration=duration)
+        replace(clip, id=f"{clip.id}/{i}", start=(clip.start or 0.0) + start * seconds, duration=duration)
         for i, start in enumerate(starts)
     ]

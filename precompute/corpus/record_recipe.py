@@ -1,5 +1,6 @@
 """How a clip becomes a record: its audio, samples and tokens; light enough to go with every task."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,9 +77,26 @@ class RecordRecipe(AudioFiles):
         crop = self.config.audio.crop_frames
         return min(self.profile.frames(samples), crop) if crop else self.profile.clip_frames(samples)
 
-    def samples(self, recording: Recording) -> np.ndarray:
-        """The samples of the mel, float32[S]: mono, resampled, trimmed and scaled as configured."""
-        rate, audio = self.profile.sample_rate, self.config.audio
+    def rate(self, clip: Clip) -> int:
+        """The rate in Hz to which a clip is resampled."""
+        return resampling_rate(clip, self.config)
+
+    def samples(self, recording: Recording, rate: int) -> np.ndarray:
+        """The samples of a mel, float32[S]: mono, resampled to `rate` Hz, trimmed and scaled as configured."""
+        audio = self.config.audio
         return condition(
             recording.at(rate), rate=rate, trim_silence_db=audio.trim_silence_db, loudness_lufs=audio.loudness_lufs
         )
+
+
+def resampling_rate(clip: Clip, config: Config) -> int:
+    """Return the rate in Hz to which a clip is resampled: the profile's, or another to move the pitch of a crop.
+
+    Crops of a clip share the factor, which is drawn from what stands before the last `/` of their ids.
+    """
+    rate, largest = mel_profile(config.audio.profile).sample_rate, config.audio.crop_pitch
+    digest = hashlib.sha256(f"{clip.corpus}\n{clip.id.rpartition('/')[0]}".encode()).digest()
+    if not largest or digest[0] % 2:
+        return rate
+    exponent = 2.0 * int.from_bytes(digest[1:5]) / 2**32 - 1.0
+    return round(rate * (1.0 + largest) ** exponent)

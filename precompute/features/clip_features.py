@@ -23,7 +23,7 @@ Sums = tuple[str, float, float]
 def read_mel(row: IndexRow, recipe: RecordRecipe) -> tuple[np.ndarray, np.ndarray, Recording]:
     """Return (mel in the stored type, samples float32[S], recording) of a clip; raises `AudioProblem`."""
     audio = _read_source(row, recipe)
-    samples = recipe.samples(audio)
+    samples = recipe.samples(audio, recipe.rate(row.clip))
     return extract_mel(samples, row.mel_length, recipe), samples, audio
 
 

@@ -128,9 +128,9 @@ def _with_header(row: IndexRow, recipe: RecordRecipe) -> IndexRow:
     try:
         source = recipe.audio(row.clip)
         header = audio_header(source, row.clip)
-        samples, notes = header.samples_at(profile.sample_rate), [header.notes(profile.sample_rate)]
+        samples, notes = header.samples_at(recipe.rate(row.clip)), [header.notes(profile.sample_rate)]
         if recipe.config.audio.trim_silence_db is not None:  # only decoding shows what is left
-            untrimmed, samples = samples, len(recipe.samples(read_audio(source, row.clip)))
+            untrimmed, samples = samples, len(recipe.samples(read_audio(source, row.clip), recipe.rate(row.clip)))
             notes.append(f"trimmed {(untrimmed - samples) / profile.sample_rate:.2f} s" if samples < untrimmed else "")
     except (AudioProblem, OSError) as problem:
         check_unchanged(row, recipe)

@@ -1,5 +1,7 @@
 """Caches of crops: what a vocoder is trained on."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import soundfile
@@ -31,7 +33,7 @@ def test_crops_lie_side_by_side_and_the_last_ends_with_its_clip(corpus, tmp_path
     assert report.rejected == {"unreadable audio": 1}
     assert report.spec.holds_crops
     stored, rows = {name: kept for name, (kept, *_) in records(tmp_path / "cache").items()}, rows_of(tmp_path / "cache")
-    assert sorted(stored) == ["short", "tone/0", "tone/1", "tone/2", "tone/3"]
+    assert sorted(stored) == ["short/0", "tone/0", "tone/1", "tone/2", "tone/3"]
     samples, _ = soundfile.read(corpus / "wavs" / "tone.wav", dtype="int16")
     for name, first in (("tone/0", 0), ("tone/1", 32), ("tone/2", 64), ("tone/3", 68)):
         crop = stored[name].crop
@@ -40,10 +42,32 @@ def test_crops_lie_side_by_side_and_the_last_ends_with_its_clip(corpus, tmp_path
         assert crop.voiced[3:-3].all()
         assert stored[name].mel.shape == (32, 80)
         assert rows[name].clip.text.startswith("a tone")
-    short = stored["short"]
+    short = stored["short/0"]
     assert (short.mel_length, len(short.mel), len(short.crop.waveform)) == (20, 32, 32 * HOP)
     assert not short.crop.waveform[21 * HOP :].any()
     assert not problems(tmp_path / "cache", corpus, deep=10)
+
+
+def test_half_of_the_clips_are_played_at_another_pitch(corpus, tmp_path):
+    lines = "".join(f"tone{i}|the tone number {i}\n" for i in range(16))
+    write_files(corpus, {"metadata.csv": lines})
+    for i in range(16):
+        soundfile.write(corpus / "wavs" / f"tone{i}.wav", tone(100.2 * HOP / RATE), RATE, subtype="PCM_16")
+    build(corpus, tmp_path / "cache", *CROPS, "audio.crop_pitch=0.5")
+    factors = dict[str, set[float]]()
+    for name, (record, *_) in records(tmp_path / "cache").items():
+        hertz = np.exp(record.crop.log_hertz[3:-3])
+        np.testing.assert_allclose(hertz, np.median(hertz), rtol=0.01)
+        assert record.mel_length == 32
+        factors.setdefault(name.split("/")[0], set()).add(round(float(np.median(hertz)) / 220.0, 2))
+    assert all(len(own) == 1 for own in factors.values())
+    drawn = sorted(own.pop() for own in factors.values())
+    assert 4 <= drawn.count(1.0) <= 12
+    assert len(set(drawn)) > 4
+    assert 0.66 <= drawn[0] < 0.9 and 1.1 < drawn[-1] <= 1.5
+    crops = Counter(name.split("/")[0] for name in records(tmp_path / "cache"))
+    assert len(set(crops.values())) > 1, "slower clips have more crops"
+    assert not problems(tmp_path / "cache", corpus, deep=20)
 
 
 def test_a_rebuild_of_crops_reads_only_what_is_new(corpus, tmp_path):
@@ -64,10 +88,11 @@ def test_a_rebuild_of_crops_reads_only_what_is_new(corpus, tmp_path):
 
 @pytest.mark.parametrize(("setting", "message"), [
     ("audio.profile=vocos24", "expected audio.profile hifigan or bigvgan24"),
+    ("audio.crop_frames=null audio.crop_pitch=0.5", "set crop_frames, too"),
     ("audio.loudness_lufs=-23", "trim_silence_db and loudness_lufs must be null"),
     ("data.filters.max_letters_per_second=9", "data.filters, letters per second: set with audio.crop_frames"),
     ("shapes.pad_to_fixed_length=false", "shapes.pad_to_fixed_length: false with audio.crop_frames"),
 ])  # fmt: skip
 def test_crops_of_other_settings_are_refused(corpus, tmp_path, setting, message):
     with pytest.raises(LockstepError, match=message):
-        build(corpus, tmp_path / "cache", *CROPS, setting)
+        build(corpus, tmp_path / "cache", *CROPS, *setting.split())
