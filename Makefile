@@ -2,7 +2,7 @@
 
 CONFIG ?= tiny
 GPU ?=
-CLIPS ?= 400
+CLIPS ?= 160
 LANGUAGE ?=
 CACHE ?= features$(if $(LANGUAGE),-$(LANGUAGE))
 PYTHON ?= python3
@@ -24,7 +24,14 @@ READY_DEV := .venv/.ready-dev
 SAMPLE_READY := $(SAMPLE)/metadata.csv
 # What training, every corpus and the voice need; Ray, linters and the servers of the tests come with READY_DEV.
 EXTRAS := bpe,demo,mandarin,serve
-CORPUS := $(or $(DATA),$(SAMPLE))
+# Without DATA and without a cache, the sample: generated recordings in a cache of their own, with two shapes, from our
+# voice. Everything once, in minutes.
+IS_SAMPLE := $(if $(DATA)$(wildcard $(CACHE)/cache.json $(CACHE)/.building),,yes)
+ifdef IS_SAMPLE
+CACHE := $(SAMPLE)-features
+SAMPLE_SETTINGS := --set shapes.buckets=2
+SAMPLE_START := $(if $(filter tiny,$(CONFIG)),--init-from voices/base)
+endif
 # Editors and type checkers do not run the finder of an editable install: they read folders. A .pth in the environment
 # names one whose xtts/ holds links to the tree. Python itself still asks the finder first, so that a module has one
 # path, the one in the tree, in tracebacks and for breakpoints.
@@ -38,8 +45,8 @@ SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 
 help:
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
-	@echo "                from nothing, or from where it stopped, to a voice; an existing cache is"
-	@echo "                used as it is, and with DATA brought up to date first"
+	@echo "                to a voice, from where it stopped; an existing cache is used as it is, and with"
+	@echo "                DATA brought up to date first; without both, a sample: five minutes"
 	@echo "make features [DATA=LJSpeech-1.1] [CONFIG=tiny]     build or update the cache in $(CACHE)/"
 	@echo "                DATA=corpora.yaml: several corpora in one cache, see docs/corpus.md"
 	@echo "                LANGUAGE=fa (de, ru, ...): for a corpus in that language, in features-fa/"
@@ -79,20 +86,18 @@ $(SAMPLE_READY): $(READY)
 	$(BIN)/xtts-precompute sample-corpus $(SAMPLE) --clips $(CLIPS) --seed 0 $(if $(LANGUAGE),--language $(LANGUAGE))
 	@touch $@
 
-# With DATA the cache of that corpus; without it the generated sample corpus.
-features: $(READY) $(if $(DATA),,$(SAMPLE_READY))
-	$(BIN)/xtts-precompute build --data '$(CORPUS)' --cache '$(CACHE)' --config $(CONFIG) \
-		$(if $(LANGUAGE),--set text.language=$(LANGUAGE)) $(BUILD_ARGS)
+features: $(READY) $(if $(IS_SAMPLE),$(SAMPLE_READY))
+	@$(if $(DATA)$(IS_SAMPLE),,echo 'error: $(CACHE) is the cache of a corpus; fix: the same command with DATA=that corpus'; exit 2)
+	$(BIN)/xtts-precompute build --data '$(or $(DATA),$(SAMPLE))' --cache '$(CACHE)' --config $(CONFIG) \
+		$(SAMPLE_SETTINGS) $(if $(LANGUAGE),--set text.language=$(LANGUAGE)) $(BUILD_ARGS)
 
-# What comes before training and the doctor: an existing cache is used as it is, unless DATA is named. An interrupted
-# build without a sample corpus beside it belongs to another corpus.
+# What comes before training and the doctor: an existing cache is used as it is, unless DATA is named.
 cache: $(READY)
-	@$(if $(DATA),,[ -e '$(SAMPLE_READY)' ] || [ -e '$(CACHE)/cache.json' ] || [ ! -e '$(CACHE)/.building' ] || \
-		{ echo 'error: $(CACHE) is half built; fix: the same command with DATA=its corpus, or make clean'; exit 2; })
 	@$(if $(DATA),,[ -e '$(CACHE)/cache.json' ] ||) $(MAKE) --no-print-directory features
 
 train: cache
-	$(BIN)/xtts-train --config $(CONFIG) $(if $(GPU),--config gpu/$(GPU)) --cache '$(CACHE)' --resume $(TRAIN_ARGS)
+	$(BIN)/xtts-train --config $(CONFIG) $(if $(GPU),--config gpu/$(GPU)) $(SAMPLE_SETTINGS) --cache '$(CACHE)' \
+		--resume $(SAMPLE_START) $(TRAIN_ARGS)
 
 verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
@@ -137,7 +142,7 @@ bench: $(READY_DEV)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
 doctor: cache
-	$(BIN)/xtts-doctor --cache '$(CACHE)' --config $(CONFIG) $(DOCTOR_ARGS)
+	$(BIN)/xtts-doctor --cache '$(CACHE)' --config $(CONFIG) $(SAMPLE_SETTINGS) $(DOCTOR_ARGS)
 
 clean:
-	rm -rf .venv build $(SAMPLE) .$(SAMPLE).partial '$(CACHE)'
+	rm -rf .venv build $(SAMPLE) .$(SAMPLE).partial $(SAMPLE)-features '$(CACHE)'

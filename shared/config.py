@@ -68,7 +68,7 @@ class AudioConfig(ConfigSection):
     """Cut every clip into crops of this many frames, whose records also hold samples and pitch, to train a vocoder.
     null: whole clips."""
     crop_pitch: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
-    """Play half of the clips faster or slower before they are cut into crops: their pitch and formants are multiplied by a
+    """Play half of the clips faster or slower before they are cut into crops: pitch and formants are multiplied by a
     factor between 1 / (1 + crop_pitch) and 1 + crop_pitch, so that a vocoder hears other voices. 0: none."""
 
     @model_validator(mode="after")
@@ -162,7 +162,8 @@ class TrainingConfig(ConfigSection):
     """Updates in the whole run, also those before it was resumed; the schedule ends here."""
     epochs: PositiveInt | Literal["auto"] | None = None
     """Passes over the training clips; when set, it decides `steps`. `auto`: 500 passes, but at least 20,000 steps and
-    at most 500,000; of size tiny 40 passes, at least 1,500 steps and at most 20,000."""
+    at most 500,000; of size tiny 40 passes, at least 1,500 steps and at most 20,000, and where `--init-from` began the
+    run 12 passes, at least 300 steps."""
     patience: PositiveInt | None = 10
     """Validations in a row without a new best flow loss (of a vocoder: a new best loss) after which the final decay
     begins, and the run ends with it; null: never."""

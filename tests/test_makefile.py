@@ -14,10 +14,15 @@ STAND_IN = """#!/bin/sh
 echo "$(basename "$0") $*" >> calls
 case "$*" in
   sample-corpus*) mkdir -p sample-corpus && touch sample-corpus/metadata.csv;;
-  build*) mkdir -p features && echo "$*" > features/cache.json;;
+  build*) for word; do [ "$last" = --cache ] && mkdir -p "$word" && touch "$word/cache.json"; last=$word; done;;
 esac
 """
-SAMPLE = "xtts-precompute build --data sample-corpus --cache features --config tiny"
+MAKE_SAMPLE = "xtts-precompute sample-corpus sample-corpus --clips 160 --seed 0"
+SAMPLE = "xtts-precompute build --data sample-corpus --cache sample-corpus-features --config tiny --set shapes.buckets=2"
+TRAIN_SAMPLE = (
+    "xtts-train --config tiny --set shapes.buckets=2 --cache sample-corpus-features --resume --init-from voices/base"
+)
+BUILD = "xtts-precompute build --data {} --cache features --config tiny"
 TRAIN = "xtts-train --config tiny --cache features --resume"
 
 
@@ -43,16 +48,25 @@ def make(tmp_path):
     return run
 
 
-def test_from_nothing_train_speaks_a_corpus_builds_and_trains_and_takes_a_cache_that_is_there(make):
-    assert make("train")[0] == ["xtts-precompute sample-corpus sample-corpus --clips 400 --seed 0", SAMPLE, TRAIN]
-    assert make("train")[0] == [TRAIN]
+def test_from_nothing_train_speaks_a_corpus_builds_and_trains(make):
+    assert make("train")[0] == [MAKE_SAMPLE, SAMPLE, TRAIN_SAMPLE]
+    assert make("train")[0] == [TRAIN_SAMPLE]
     assert make("features")[0] == [SAMPLE]
+
+
+def test_train_takes_the_cache_of_a_corpus_if_there_is_one(make):
+    assert make("features", "DATA=.")[0] == [BUILD.format(".")]
+    assert make("train")[0] == [TRAIN]
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        make("features")
+    message = "error: features is the cache of a corpus; fix: the same command with DATA=that corpus"
+    assert message in caught.value.stdout
 
 
 def test_with_data_train_brings_the_cache_up_to_date_first(make, tmp_path):
     corpus = "my recordings"
     (tmp_path / corpus).mkdir()
-    own = SAMPLE.replace("sample-corpus", corpus)
+    own = BUILD.format(corpus)
     assert make("train", f"DATA={corpus}")[0] == [own, TRAIN]
     assert make("train", f"DATA={corpus}")[0] == [own, TRAIN]
     train = "xtts-train --config normal --config gpu/rtx4090 --cache features --resume --steps 9"
@@ -66,12 +80,12 @@ def test_our_voice_speaks_until_there_is_a_run(make, tmp_path):
     assert make("synth", "CKPT=other", "TEXT=Hello.")[0] == ["xtts-synth --ckpt other -o out.wav -- Hello."]
 
 
-def test_a_half_built_cache_of_another_corpus_is_not_filled_with_the_sample_corpus(make, tmp_path):
+def test_a_half_built_cache_is_not_filled_with_the_sample_corpus(make, tmp_path):
     (tmp_path / "features" / ".building").mkdir(parents=True)
     with pytest.raises(subprocess.CalledProcessError) as caught:
         make("train")
-    assert "error: features is half built; fix: the same command with DATA=its corpus" in caught.value.stdout
-    assert make("train", "DATA=.")[0] == [SAMPLE.replace("sample-corpus", "."), TRAIN]
+    assert "error: features is the cache of a corpus; fix: the same command with DATA=" in caught.value.stdout
+    assert make("train", "DATA=.")[0] == [BUILD.format("."), TRAIN]
 
 
 def test_the_two_suites_differ_in_their_marker_alone_and_are_all_tests(make, request):

@@ -8,6 +8,7 @@ from xtts.shared.errors import LockstepError
 
 _AUTO = 500, 20_000, 500_000
 _AUTO_TINY = 40, 1_500, 20_000
+_AUTO_TINY_FROM_A_MODEL = 12, 300, 20_000
 """`training.epochs: auto` as epochs, fewest and most steps; for size tiny an hour or less on two cores."""
 
 
@@ -56,16 +57,17 @@ def typical_update(spec: CacheSpec, sizes: Mapping[int, int]) -> tuple[float, fl
     return share * statistics.frames, share * statistics.tokens
 
 
-def for_corpus(config: Config, spec: CacheSpec) -> Config:
+def for_corpus(config: Config, spec: CacheSpec, *, from_a_model: bool = False) -> Config:
     """The configuration with the `training.batch_size` and the `training.steps` that suit the corpus.
 
     The batch is limited to the corpus' training clips and to `training.max_batch_share`; `training.epochs`, if set,
-    decides the steps.
+    decides the steps; with `from_a_model` they are those of a run that `--init-from` began.
     """
     training = config.training
     training = training.model_copy(update={"batch_size": _largest_batch(spec, training)})
     if training.epochs is not None:
-        auto, fewest, most = _AUTO_TINY if config.model.size == "tiny" else _AUTO
+        tiny = _AUTO_TINY_FROM_A_MODEL if from_a_model else _AUTO_TINY
+        auto, fewest, most = tiny if config.model.size == "tiny" else _AUTO
         epochs = auto if training.epochs == "auto" else training.epochs
         sizes = batch_sizes(spec, training)
         steps = sum(epochs * spec.epoch_clips(spec.buckets[number]) // size for number, size in sizes.items())

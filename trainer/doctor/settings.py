@@ -63,7 +63,8 @@ def load_setup(
     copy, local, lock, spec = open_cache(given, resolved.data)
     if copy:
         copy.fetch(spec.shards(*SPLITS))
-    resolved = for_corpus(follow_text(resolved, spec.features), spec)
+    from_a_model = folder is not None and folder.init_from() is not None
+    resolved = for_corpus(follow_text(resolved, spec.features), spec, from_a_model=from_a_model)
     if not spec.fixed_length:
         raise LockstepError(
             str(local), found="unpadded clips: every new shape is traced and compiled, nothing is locked",

@@ -51,7 +51,7 @@ class RunPlan:
     resume: Path | None
     """Checkpoint to continue."""
     init_from: Path | None
-    """Checkpoint or exported folder whose averaged weights to start from."""
+    """Checkpoint or exported folder whose averaged weights the run starts, or a resumed run started, from."""
     lock: ReadLock
     """Keeps the files of the cache until the run ends, even if another build replaces it."""
     asked_steps: int | None = None
@@ -126,13 +126,15 @@ def make_plan(
             str(folder.path), found="already holds a run", fix="continue it with --resume, or give another --out"
         )
     find_cluster(resolved.training.strategy)  # a malformed one is refused here
-    resolved = _suited(resolved, spec)
+    init_from = RunFolder.of_checkpoint(checkpoint).init_from() if checkpoint else init_from
+    resolved = _suited(resolved, spec, from_a_model=init_from is not None)
     asked = resolved.training.steps
-    weights = open_model(init_from) if init_from else None
     if checkpoint:
         check_resumable(checkpoint, identity_of(resolved, spec))
         resolved, asked = _as_it_ends(checkpoint, resolved)
-    elif weights:
+    elif init_from:
+        weights = open_model(init_from)
+        init_from = weights.checkpoint
         check_weights(weights.checkpoint, weights.settings(), identity_of(resolved, spec))
     if checkpoint and not named:
         checkpoint = longer_run(checkpoint, resolved.training)
@@ -143,7 +145,7 @@ def make_plan(
         (full_check if resolved.data.verify == "full" else quick_check)(cache, spec)
     return RunPlan(
         config=resolved, cache=cache, copy=copy, spec=spec, folder=folder, resume=checkpoint,
-        init_from=weights.checkpoint if weights else None, lock=lock, asked_steps=asked,
+        init_from=init_from, lock=lock, asked_steps=asked,
     )  # fmt: skip
 
 
@@ -159,9 +161,9 @@ def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
     return config.model_copy(update={"training": training}), progress["asked_steps"]
 
 
-def _suited(config: Config, spec: CacheSpec) -> Config:
+def _suited(config: Config, spec: CacheSpec, *, from_a_model: bool) -> Config:
     """Apply `for_corpus`; say what it changed, and whether the corpus is too small for the model."""
-    suited, hours = for_corpus(config, spec), spec.statistics.seconds / 3600
+    suited, hours = for_corpus(config, spec, from_a_model=from_a_model), spec.statistics.seconds / 3600
     batch_sizes(spec, suited.training)  # raises an error if no batch can be made
     if suited.training.batch_size < config.training.batch_size:
         share, few = config.training.max_batch_share, "the cache has no more training clips"

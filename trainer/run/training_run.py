@@ -125,13 +125,15 @@ class TrainingRun:
         if not self.group.is_rank_0:
             return SilentReporter()
         plan, training = self.plan, self.training
-        plan.folder.write_run_files(plan.config, plan.cache, plan.spec, recorded=plan.recorded_cache)
+        plan.folder.write_run_files(
+            plan.config, plan.cache, plan.spec, recorded=plan.recorded_cache, init_from=plan.init_from
+        )
         plan.folder.forget_after(self.step if plan.resume else -1)
         reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
             buckets=len(self.loop.closed_set),
         )  # fmt: skip
-        if plan.init_from and plan.config.vocoder is None:
+        if plan.init_from and not plan.resume and plan.config.vocoder is None:
             shared = shared_names(open_model(plan.init_from).voice, voice_of(plan.cache, plan.spec))
             if shared:
                 reporter.say(f"{plan.init_from}: reused embeddings of {shared}")

@@ -69,7 +69,8 @@ def write_mels(checkpoint: Path, cache: Path, crops: Path, out: Path, options: S
             raise LockstepError(str(crops), found=found, expected=expected, fix="build with --config vocoder")
         if spec.features["audio"]["crop_pitch"]:
             found = "crops with another pitch than the voice's"
-            raise LockstepError(f"{crops}: audio.crop_pitch", found=found, expected="0", fix="build with --set audio.crop_pitch=0")
+            fix = "build with --set audio.crop_pitch=0"
+            raise LockstepError(f"{crops}: audio.crop_pitch", found=found, expected="0", fix=fix)
         mels = voice_mels(source, cache, options)
         starts = {row.clip.id: row.clip.start or 0.0 for row in read_index(cache / load_spec(cache).index_file)}
         writer = _CropWriter(crops, spec, mels, starts, unfinished)

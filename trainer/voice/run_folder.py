@@ -53,10 +53,20 @@ class RunFolder:
 
     def cache(self) -> PathOrUrl | None:
         """The cache of this run, if recorded."""
+        cache = self._recorded("cache")
+        return path_or_url(cache) if cache else None
+
+    def init_from(self) -> Path | None:
+        """The model whose weights began this run, if recorded."""
+        model = self._recorded("init_from")
+        return Path(model) if model else None
+
+    def _recorded(self, key: str) -> str | None:
         try:
-            return path_or_url(str(json.loads(self.run_file.read_text(encoding="utf-8"))["cache"]))
+            value = json.loads(self.run_file.read_text(encoding="utf-8"))[key]
         except (OSError, ValueError, KeyError, TypeError):
             return None
+        return value if isinstance(value, str) else None
 
     def cache_now(self) -> PathOrUrl | None:
         """The cache of this run, if recorded; `LockstepError` for a folder that is gone."""
@@ -77,11 +87,18 @@ class RunFolder:
             raise LockstepError(str(self.run_file), found="no `synthesis` entry", expected="a run of xtts-train")
         return check_voice(entry, f"{self.run_file} synthesis")
 
-    def write_run_files(self, config: Config, cache: Path, spec: CacheSpec, *, recorded: str | None = None) -> None:
-        """Write `config.yaml` and `run.json`; recorded: the location of the cache that `run.json` gets."""
+    def write_run_files(
+        self, config: Config, cache: Path, spec: CacheSpec, *, recorded: str | None = None,
+        init_from: Path | None = None,
+    ) -> None:  # fmt: skip
+        """Write `config.yaml` and `run.json`.
+
+        recorded: the location of the cache that `run.json` gets; init_from: the model whose weights began the run.
+        """
         versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
         fields: dict[str, Any] = {
             "cache": recorded or str(cache.resolve()),
+            "init_from": str(init_from) if init_from else None,
             "cache_identity": spec.identity,
             "cache_fingerprint": spec.fingerprint,
             "versions": {"python": platform.python_version(), **versions},

@@ -106,3 +106,12 @@ def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
         sizes = batch_sizes(spec, config.training)
         assert sizes == {0: 8}
         assert for_corpus(config, spec).training.steps == 4 * clips // 8
+
+
+def test_a_run_from_a_model_is_shorter_than_one_from_nothing(made):
+    spec, config = made({"a": (400,), "b": (400,)}), load_config("tiny", flags={"training.batch_size": 8})
+    assert for_corpus(config, spec).training.steps == 40 * 800 // 8
+    assert for_corpus(config, spec, from_a_model=True).training.steps == 12 * 800 // 8
+    small = made({"a": (16,), "b": (16,)})
+    assert for_corpus(config, small).training.steps == 1500
+    assert for_corpus(config, small, from_a_model=True).training.steps == 300

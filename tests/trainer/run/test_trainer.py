@@ -26,6 +26,7 @@ from xtts.trainer.engine.failures import explained
 from xtts.trainer.engine.train_step import UPDATE
 from xtts.trainer.engine.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
+from xtts.trainer.run.run_plan import make_plan as make_run_plan
 from xtts.trainer.run.trainer import train
 from xtts.trainer.system.device import Card
 from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
@@ -113,6 +114,16 @@ def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_
     code, _, err = run_train(tmp_path / "other", "model.decoder_width=18", more=["--init-from", source])
     assert code == 2
     assert "weights of model.decoder_width = 16, expected 18" in err
+
+
+def test_a_resumed_run_knows_the_model_that_it_began_with(finished_run, run_train, micro, one_shape_cache, tmp_path):
+    run_train(tmp_path / "run", "training.steps=4", more=["--init-from", finished_run[0]])
+    settings = [*micro, "training.batch_size=4", "training.gradient_accumulation_steps=2", "training.epochs=auto"]
+    shapes = ["shapes.buckets=1", "split.validation_fraction=0.1"]
+    about = {"cache": one_shape_cache, "out": None, "init_from": None}
+    resumed = make_run_plan(["tiny"], [*settings, *shapes], {}, resume=str(tmp_path / "run"), **about)
+    assert resumed.init_from == finished_run[0] / "checkpoints" / "step-12"
+    assert resumed.config.training.steps == 300
 
 
 def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_samples(
