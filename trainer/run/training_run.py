@@ -11,6 +11,7 @@ from typing import Self
 
 from rich.console import Console
 
+from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, build_command
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.engine.compiler import Compiler
@@ -125,9 +126,7 @@ class TrainingRun:
         if not self.group.is_rank_0:
             return SilentReporter()
         plan, training = self.plan, self.training
-        plan.folder.write_run_files(
-            plan.config, plan.cache, plan.spec, recorded=plan.recorded_cache, init_from=plan.init_from
-        )
+        self._write_run_files(plan.config)
         plan.folder.forget_after(self.step if plan.resume else -1)
         reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
@@ -140,6 +139,12 @@ class TrainingRun:
         for path in set_aside_newer(plan.folder.checkpoints, self.step) if plan.resume else []:
             reporter.say(f"set aside {path.name}: the run continues from step {self.step}")
         return reporter
+
+    def _write_run_files(self, config: Config) -> None:
+        plan = self.plan
+        plan.folder.write_run_files(
+            config, plan.cache, plan.spec, recorded=plan.recorded_cache, init_from=plan.init_from
+        )
 
     def __enter__(self) -> Self:
         self._stack.callback(self.reporter.close)
@@ -245,7 +250,7 @@ class TrainingRun:
             f"learning rate decays from here, and the run ends at step {self.training.steps}"
         )
         if self.group.is_rank_0:
-            self.plan.folder.write_run_files(config, self.plan.cache, self.plan.spec, recorded=self.plan.recorded_cache)
+            self._write_run_files(config)
         self.reporter.end_at(self.training.steps)
         self.graph.run(self.loop.follow, self.training)
         self.save()

@@ -30,6 +30,7 @@ from xtts.trainer.run.run_plan import make_plan as make_run_plan
 from xtts.trainer.run.trainer import train
 from xtts.trainer.system.device import Card
 from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
+from xtts.trainer.voice.run_folder import RunFolder
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -243,9 +244,9 @@ PATIENT = (
 )  # fmt: skip
 
 
-def test_a_run_that_no_longer_improves_decays_early_and_keeps_its_best(run_train, read_steps, tmp_path):
+def test_a_run_that_no_longer_improves_decays_early(finished_run, run_train, read_steps, tmp_path):
     folder = tmp_path / "run"
-    code, out, _ = run_train(folder, *PATIENT, "training.steps=100")
+    code, out, _ = run_train(folder, *PATIENT, "training.steps=100", more=["--init-from", finished_run[0]])
     assert code == 0
     losses = {line["step"]: line["flow"] for line in read_steps(folder, "validation")}
     last = max(losses)
@@ -262,6 +263,7 @@ def test_a_run_that_no_longer_improves_decays_early_and_keeps_its_best(run_train
     kept = {path.name for path in list_checkpoints(folder / "checkpoints")}
     assert f"step-{last}" in kept
     assert f"  steps: {last}\n" in (folder / "config.yaml").read_text(encoding="utf-8")
+    assert RunFolder(folder).init_from() == finished_run[0] / "checkpoints" / "step-12"
 
 
 @pytest.mark.long
