@@ -91,12 +91,12 @@ def build(
     The cache is what xtts-train reads. Run it again after a change or a crash: it does what is left to do.
     """
     with report_errors():
-        from xtts.precompute.workers.open_engine import open_engine, ray_address_of
+        from xtts.precompute.workers.open_pool import open_pool, ray_address_of
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import path_or_url
 
         address, at = ray_address_of(engine, ray_address), path_or_url(cache)
-        with stoppable(cache), open_engine(workers, address) as pool:
+        with stoppable(cache), open_pool(workers, address) as pool:
             if not dry_run and (fresh or (isinstance(at, Path) and not (at / "cache.json").exists())):
                 pool.start()  # there is work for them; they load what they need while this process loads the rest
             from xtts.precompute.corpus.corpus_entries import parse_data
@@ -147,7 +147,7 @@ def verify(
         from xtts.precompute.check.verify_command import find_problems, run_verify
         from xtts.precompute.corpus.corpus_entries import parse_data
         from xtts.precompute.view.terminal import Display
-        from xtts.precompute.workers.open_engine import ray_address_of
+        from xtts.precompute.workers.open_pool import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import path_or_url
 

@@ -8,8 +8,8 @@ from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.workers.engine import Progress
-from xtts.precompute.workers.open_engine import open_engine, ray_address_of
+from xtts.precompute.workers.open_pool import open_pool, ray_address_of
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.config_flags import config_names, resolve
 from xtts.shared.storage.urls import path_or_url
 from xtts.shared.system.machine import usable_cores
@@ -49,7 +49,7 @@ def build_cache(
     Raises:
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
-    pool = open_engine(usable_cores() if workers is None else workers, ray_address_of(engine, ray_address))
+    pool = open_pool(usable_cores() if workers is None else workers, ray_address_of(engine, ray_address))
     request = make_request(
         parse_data(data, layout=layout, columns=columns), path_or_url(cache),
         resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh, index_only=index_only,

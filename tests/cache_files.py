@@ -9,19 +9,19 @@ from pathlib import Path
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.pipeline.index import write_tables
-from xtts.precompute.workers.engine import Progress, TaskEngine
-from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.open_pool import open_pool
+from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes, with_digest
 from xtts.shared.cache.clip_index import IndexRow, table_of
 from xtts.shared.config import Config
 
 
 def build_cache(
-    data: object, cache: object, config: Config, progress: Progress | None = None, pool: TaskEngine | None = None,
+    data: object, cache: object, config: Config, progress: Progress | None = None, pool: WorkerPool | None = None,
     *, workers: int = 0, ray_address: str | None = None, **options: object,
 ) -> BuildReport:  # fmt: skip
     """Build a cache without processes, silently."""
-    pool = pool or open_engine(workers, ray_address)
+    pool = pool or open_pool(workers, ray_address)
     request = make_request(data, cache, config, spans_machines=pool.spans_machines, **options)
     return run_build(request, pool, progress or Progress())
 

@@ -14,8 +14,8 @@ import soundfile
 
 from xtts.precompute.pipeline.build_cache import run_build
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.workers.engine import Progress
-from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.open_pool import open_pool
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
@@ -56,5 +56,5 @@ def configure(size: str, assignments: list[str], flags: Mapping[str, object]) ->
 
 def build(corpus: Path, cache: Path, config: Config, *, workers: int = 2) -> Path:
     """The cache of the corpus, built or updated."""
-    run_build(make_request(corpus, cache, config), open_engine(workers), Progress())
+    run_build(make_request(corpus, cache, config), open_pool(workers), Progress())
     return cache

@@ -19,9 +19,9 @@ from xtts.precompute.features.clip_features import extract_mel
 from xtts.precompute.features.index_only import audio_name
 from xtts.precompute.pipeline.build_cache import run_build
 from xtts.precompute.pipeline.build_request import BuildRequest, make_request
-from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.shared_folders import beside, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_files
@@ -47,7 +47,7 @@ def cache_request(cache: Path, data: Data, *, limit: int | None = None, exclude:
 
 
 def repair_cache(
-    cache: Path, data: Data, findings: Iterable[CacheFinding], pool: TaskEngine, progress: Progress
+    cache: Path, data: Data, findings: Iterable[CacheFinding], pool: WorkerPool, progress: Progress
 ) -> None:
     """Write the files of the findings again, to the bytes of `cache.json`; without an index all files.
 
@@ -131,7 +131,7 @@ _Job = tuple[IndexRow, Path]
 """(clip to compute again, its shard)."""
 
 
-def compare_features(cache: Path, request: BuildRequest, pool: TaskEngine, *, clips: int | None) -> list[CacheFinding]:
+def compare_features(cache: Path, request: BuildRequest, pool: WorkerPool, *, clips: int | None) -> list[CacheFinding]:
     """Compute features again and compare: of so many clips, chosen by the digests of their records; None for all."""
     spec = load_spec(cache)
     files = shard_files(spec)

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.shared_folders import check_visible
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import (
@@ -53,7 +53,7 @@ class CacheFinding:
 def verify_cache(cache: PathOrUrl, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
     """Find all problems of a cache, in the order of its files; raises `LockstepError` if there is no cache.
 
-    Shards are read by `threads` threads of this process, or on the Ray cluster at `ray_address` (see `open_engine`).
+    Shards are read by `threads` threads of this process, or on the Ray cluster at `ray_address` (see `open_pool`).
 
     Hashing takes most of the time. Records are hashed only if their shard or the index differs from what was written:
     else the two agree on the digest of every record.
@@ -88,11 +88,11 @@ def _check_all(
     pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
     tasks = [(i, *pair, rows_of_shard.get(pair[1].file, [])) for i, pair in enumerate(pairs)]
     if ray_address is None:  # threads are enough: hashing lets them all run
-        with ThreadPoolExecutor(max(1, threads)) as pool:
-            results = list(pool.map(check, tasks))
+        with ThreadPoolExecutor(max(1, threads)) as executor:
+            results = list(executor.map(check, tasks))
     else:
-        with open_engine(threads, ray_address) as engine:
-            results = sorted(engine.run(check, tasks), key=lambda result: result[0])
+        with open_pool(threads, ray_address) as pool:
+            results = sorted(pool.run(check, tasks), key=lambda result: result[0])
     return findings + [finding for _, own in results for finding in own]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from xtts.precompute.check.verify import CacheFinding, verify_cache
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.workers.engine import Progress
-from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.open_pool import open_pool
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
@@ -43,7 +43,7 @@ def find_problems(
 ) -> list[CacheFinding]:  # fmt: skip
     """Check the cache, repair it if requested, and return the problems that remain.
 
-    deep: count of clips to compute again; 0 for all, None to skip that check. ray_address: see `open_engine`.
+    deep: count of clips to compute again; 0 for all, None to skip that check. ray_address: see `open_pool`.
 
     Raises a `LockstepError` if a check is impossible with a remote cache or without a corpus.
     """
@@ -64,7 +64,7 @@ def find_problems(
     if repair and findings:
         for finding in findings:
             progress.say(str(finding))
-        repair_cache(cache, against, findings, open_engine(workers, ray_address), progress)
+        repair_cache(cache, against, findings, open_pool(workers, ray_address), progress)
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
         findings = check()
     if not findings:
@@ -72,5 +72,5 @@ def find_problems(
             request = cache_request(cache, against)
             findings = check_corpus(cache, request)
             if deep is not None:
-                findings += compare_features(cache, request, open_engine(workers, ray_address), clips=deep or None)
+                findings += compare_features(cache, request, open_pool(workers, ray_address), clips=deep or None)
     return findings

@@ -23,9 +23,9 @@ from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.scan import scan_clips
 from xtts.precompute.pipeline.staging import StagingArea
 from xtts.precompute.pipeline.write import ShardWork, find_missing, write_missing
-from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
 from xtts.shared.storage.failures import rename_in_errors
@@ -66,7 +66,7 @@ class BuildReport:
     worker; 0 if workers were on other machines."""
 
 
-def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> BuildReport:
+def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> BuildReport:
     """Build or update a cache; the processes of `pool` end with it."""
     started, cache = time.monotonic(), request.cache
     with disk_errors_explained(cache), ExitStack() as stack:
@@ -109,7 +109,7 @@ def run_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> Bu
     )  # fmt: skip
 
 
-def explain_build(request: BuildRequest, pool: TaskEngine, progress: Progress) -> None:
+def explain_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> None:
     """Say what `run_build` would do, and write nothing."""
     with ExitStack() as stack:
         stack.enter_context(disk_errors_explained(request.cache))
@@ -132,7 +132,7 @@ def _fetch(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
 
 
 def _scan_and_plan(
-    request: BuildRequest, staging: StagingArea, pool: TaskEngine, progress: Progress
+    request: BuildRequest, staging: StagingArea, pool: WorkerPool, progress: Progress
 ) -> "tuple[RecordRecipe, PreviousCache, pa.Table, list[LetterCounts], Plan, ShardWork]":
     """Find out what there is to do, and say it; nothing is written but the audio that has to be unpacked.
 

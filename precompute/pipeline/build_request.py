@@ -54,7 +54,7 @@ def make_request(
 ) -> BuildRequest:  # fmt: skip
     """Check what was asked for, before anything is created; of a remote cache the small files are fetched.
 
-    keep_lexicon: that of the cache, instead of the file that `config` names. spans_machines: as of the `TaskEngine`.
+    keep_lexicon: that of the cache, instead of the file that `config` names. spans_machines: as of the `WorkerPool`.
     """
     url, cache = (None, given) if isinstance(given, Path) else (given, given.local_folder("builds"))
     if url is not None and spans_machines:

@@ -13,7 +13,7 @@ from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.clip_features import Sums, sums_of_clips
 from xtts.precompute.features.tables import pack
 from xtts.precompute.pipeline.plan import Plan, ShardPlan
-from xtts.precompute.workers.engine import Progress, TaskEngine
+from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import Statistics
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema, strings, with_column
@@ -102,7 +102,7 @@ def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> 
 
 
 def measure_sample(
-    plan: Plan, rows_of: Callable[[ShardPlan], Any], recipe: RecordRecipe, pool: TaskEngine, progress: Progress,
+    plan: Plan, rows_of: Callable[[ShardPlan], Any], recipe: RecordRecipe, pool: WorkerPool, progress: Progress,
 ) -> dict[str, Sums]:  # fmt: skip
     """Compute the mels of a sample of the kept training clips, chosen by digest; return clip id to sums.
 

@@ -31,8 +31,8 @@ from xtts.precompute.pipeline.previous import (
     SAME_TEXT,
     PreviousCache,
 )
-from xtts.precompute.workers.engine import Progress, TaskEngine, ThisProcess
 from xtts.precompute.workers.shared_folders import check_visible
+from xtts.precompute.workers.worker_pool import Progress, ThisProcess, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
@@ -166,7 +166,7 @@ def _unchanged(row: IndexRow, previous: IndexRow) -> int:
 
 
 def scan_clips(
-    clips: "pa.Table", recipe: RecordRecipe, previous: PreviousCache, pool: TaskEngine, progress: Progress
+    clips: "pa.Table", recipe: RecordRecipe, previous: PreviousCache, pool: WorkerPool, progress: Progress
 ) -> tuple["pa.Table", list[LetterCounts]]:
     """All clips with the columns of an index, and the letters of each language in the order of their codes.
 
@@ -180,10 +180,10 @@ def scan_clips(
     # A small rerun is over before workers have started. Decoding needs workers: they sum in one thread.
     decodes = config.audio.trim_silence_db is not None or needs_samples(config.data.filters)
     is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
-    engine = ThisProcess() if is_small else pool
+    pool = ThisProcess() if is_small else pool
     columns, counts = dict[int, "pa.Table"](), dict[str, LetterCounts]()
     check = partial(scan, recipe, same_audio, same_text)
-    for start, packed, rows, unchanged, own_counts in engine.run(check, _tasks(clips, previous)):
+    for start, packed, rows, unchanged, own_counts in pool.run(check, _tasks(clips, previous)):
         columns[start] = unpack(packed)
         previous.unchanged[rows] = unchanged
         for letters in own_counts:

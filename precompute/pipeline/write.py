@@ -19,9 +19,9 @@ from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.pipeline.plan import Plan, ShardPlan, stored_bytes
 from xtts.precompute.pipeline.previous import PreviousCache
 from xtts.precompute.pipeline.staging import Finished, StagingArea, rows_beside, shard_settings, write_rows
-from xtts.precompute.workers.engine import Progress, TaskEngine
 from xtts.precompute.workers.shared_folders import attempt_path
 from xtts.precompute.workers.stopping import check_free_space
+from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.audio.signal_quality import SignalQuality
@@ -179,7 +179,7 @@ def find_missing(
 
 def write_missing(
     missing: list[MissingShard], plan: Plan, clips: "pa.Table", recipe: RecordRecipe, staging: StagingArea,
-    pool: TaskEngine, progress: Progress,
+    pool: WorkerPool, progress: Progress,
 ) -> dict[str, Shard]:  # fmt: skip
     """Write the shards, the largest first so that no worker is left alone at the end.
 

@@ -20,9 +20,9 @@ import soundfile
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, WORDS_PER_MINUTE, speak
 from xtts.precompute.sample.sentences import ENGLISH, SampleSentence, load_grammar, sentences
-from xtts.precompute.workers.engine import Progress
-from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
@@ -104,7 +104,7 @@ def _make(
         missing = [line for line in lines if not (wavs / f"{line[0]}.wav").exists()]
         tasks = [missing[i : i + _CLIPS_PER_TASK] for i in range(0, len(missing), _CLIPS_PER_TASK)]
         progress.start("speech", len(missing), 0.0)
-        with open_engine(min(workers, len(tasks))) as pool:
+        with open_pool(min(workers, len(tasks))) as pool:
             for seconds in pool.run(partial(_speak_clips, voice, wavs), tasks):
                 progress.advance(len(seconds), sum(seconds))
         atomic_files.write(folder / METADATA_FILE, _metadata_text(lines))

@@ -8,7 +8,7 @@ from rich import progress as bars
 from rich.console import Console
 
 from xtts.precompute.view.cached_clips import plain
-from xtts.precompute.workers.engine import Progress
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats

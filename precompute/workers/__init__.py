@@ -1,1 +1,1 @@
-"""Worker processes: engines that run tasks, progress reports, and stopping a build."""
+"""Worker processes: pools that run tasks, progress reports, and stopping a build."""

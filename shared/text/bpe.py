@@ -30,13 +30,13 @@ def train_merges(texts: Iterable[str], letters: tuple[str, ...], *, symbols: int
 
     texts: of `letters` only; how often their words occur matters, not their order. symbols: the total to reach.
     """
-    engine = _engine()
+    tokenizer = _tokenizer()
     trainer = _library().trainers.BpeTrainer(
         vocab_size=symbols, initial_alphabet=list(letters), limit_alphabet=len(letters),
         min_frequency=_LEAST_PAIR_COUNT, special_tokens=[], show_progress=False,
     )  # fmt: skip
-    engine.train_from_iterator(texts, trainer)
-    model = json.loads(engine.to_str())["model"]
+    tokenizer.train_from_iterator(texts, trainer)
+    model = json.loads(tokenizer.to_str())["model"]
     learned = sorted(model["vocab"].keys() - set(letters), key=model["vocab"].__getitem__)
     return tuple(learned), tuple((left, right) for left, right in model["merges"])
 
@@ -56,14 +56,14 @@ def check_merges(symbols: tuple[str, ...], merges: Merges) -> None:
 
 @lru_cache(maxsize=4)
 def _loaded(symbols: tuple[str, ...], merges: Merges) -> "Tokenizer":
-    return _engine(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=list(merges))
+    return _tokenizer(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=list(merges))
 
 
-def _engine(**model: object) -> "Tokenizer":
+def _tokenizer(**model: object) -> "Tokenizer":
     library = _library()
-    engine: Tokenizer = library.Tokenizer(library.models.BPE(**model))
-    engine.pre_tokenizer = library.pre_tokenizers.Split(library.Regex(_WORDS), "isolated")
-    return engine
+    tokenizer: Tokenizer = library.Tokenizer(library.models.BPE(**model))
+    tokenizer.pre_tokenizer = library.pre_tokenizers.Split(library.Regex(_WORDS), "isolated")
+    return tokenizer
 
 
 def _library() -> ModuleType:

@@ -18,7 +18,7 @@ from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus import listing
 from xtts.precompute.pipeline.build_cache import BuildReport
-from xtts.precompute.workers.engine import Progress
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
 from xtts.shared.cache.clip_index import IndexRow, clips_of, read_index
 from xtts.shared.cache.shard_reader import read_shard

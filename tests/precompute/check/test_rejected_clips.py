@@ -8,7 +8,7 @@ from builds import Listener, build, problems, sound, write_files, write_tar
 
 from xtts.precompute.pipeline.build_cache import explain_build
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.workers.engine import ThisProcess
+from xtts.precompute.workers.worker_pool import ThisProcess
 from xtts.shared.config_files import load_config
 
 CONFIG = load_config("tiny", flags={"shapes.max_reject_fraction": 0.9, "data.filters.max_letters_per_second": 10.0})

@@ -37,7 +37,7 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Workers compute as on a machine with other kernels, until `undo`."""
     for name in OTHER_KERNELS:
         monkeypatch.setenv(name, os.environ[name])  # and back at the end
-    monkeypatch.setattr("xtts.precompute.workers.engine.worker_environment", lambda: OTHER_KERNELS)
+    monkeypatch.setattr("xtts.precompute.workers.worker_pool.worker_environment", lambda: OTHER_KERNELS)
     return monkeypatch
 
 

@@ -13,7 +13,7 @@ from cache_files import index_path
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.pipeline.build_cache import explain_build
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.workers.engine import ThisProcess
+from xtts.precompute.workers.worker_pool import ThisProcess
 from xtts.shared.cache.cache_spec import load_spec, without_digest
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config import Config

@@ -14,7 +14,7 @@ from builds import Listener, read_corpus, tree
 from xtts.precompute.sample.espeak import speak
 from xtts.precompute.sample.sample_corpus import make_sample_corpus
 from xtts.precompute.sample.sentences import sentences
-from xtts.precompute.workers.engine import Progress
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.errors import LockstepError
 
 pytest.importorskip("espeakng_loader")
@@ -75,7 +75,7 @@ def test_a_killed_run_is_continued_to_the_same_bytes(corpus, tmp_path):
 import os, signal
 from pathlib import Path
 from xtts.precompute.sample.sample_corpus import make_sample_corpus
-from xtts.precompute.workers.engine import Progress
+from xtts.precompute.workers.worker_pool import Progress
 class Killer(Progress):
     def advance(self, clips, seconds):
         os.kill(os.getpid(), signal.SIGKILL)

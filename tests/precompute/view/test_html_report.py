@@ -23,7 +23,7 @@ from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.html_report import note_counts, rejected_rows, report_page, write_report
 from xtts.precompute.view.terminal import quality_text
-from xtts.precompute.workers.engine import Progress
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.cache.quality_stats import quality_stats
 from xtts.shared.errors import LockstepError

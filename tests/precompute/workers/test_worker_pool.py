@@ -1,4 +1,4 @@
-"""What every engine promises, Ray's without a cluster; and what a worker does on a machine that it is not made for."""
+"""What every pool promises, Ray's without a cluster; and what a worker does on a machine that it is not made for."""
 
 import errno
 import os
@@ -18,16 +18,16 @@ from xtts.precompute.features.clip_features import read_mel
 from xtts.precompute.pipeline import scan
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.arithmetic import installed_versions
-from xtts.precompute.workers.engine import TaskEngine, ThisProcess
-from xtts.precompute.workers.open_engine import open_engine, ray_address_of
+from xtts.precompute.workers.open_pool import open_pool, ray_address_of
 from xtts.precompute.workers.shared_folders import attempt_path
+from xtts.precompute.workers.worker_pool import ThisProcess, WorkerPool
 from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 
 
 class RayHere:
-    """What the engine uses of Ray, without a cluster: a task is done when its result is fetched."""
+    """What the pool uses of Ray, without a cluster: a task is done when its result is fetched."""
 
     class exceptions:
         class RayError(Exception):
@@ -68,45 +68,45 @@ class RayHere:
 
 @pytest.fixture
 def ray(monkeypatch) -> RayHere:
-    """The module that the engine imports."""
+    """The module that the pool imports."""
     module = RayHere()
     monkeypatch.setitem(sys.modules, "ray", module)
     return module
 
 
 @pytest.fixture(params=["this process", "workers", "ray"])
-def engine(request, ray) -> TaskEngine:
-    return open_engine(*{"this process": (0,), "workers": (1,), "ray": (0, "auto")}[request.param])
+def pool(request, ray) -> WorkerPool:
+    return open_pool(*{"this process": (0,), "workers": (1,), "ray": (0, "auto")}[request.param])
 
 
-def test_tasks_are_taken_as_results_come(engine):
+def test_tasks_are_taken_as_results_come(pool):
     taken, found = list[int](), list[str]()
-    with engine:
-        for result in engine.run(partial(add, "feature extractor "), (taken.append(n) or str(n) for n in range(20))):
+    with pool:
+        for result in pool.run(partial(add, "feature extractor "), (taken.append(n) or str(n) for n in range(20))):
             found.append(result)
             assert len(taken) <= len(found) + 4  # two for each processor
     assert sorted(found) == sorted(f"feature extractor {number}" for number in range(20))
 
 
-def test_the_error_of_a_task_is_raised_by_the_engine(engine, tmp_path):
-    with engine:
+def test_the_error_of_a_task_is_raised_by_the_pool(pool, tmp_path):
+    with pool:
         with pytest.raises(LockstepError, match="elsewhere: not seen from"):
-            list(engine.run(attempt_path, [tmp_path / "elsewhere" / "part"]))
+            list(pool.run(attempt_path, [tmp_path / "elsewhere" / "part"]))
         with pytest.raises(OSError, match="No such file") as caught:
-            list(engine.run(os.stat, [str(tmp_path / "nothing")]))
+            list(pool.run(os.stat, [str(tmp_path / "nothing")]))
     assert caught.value.errno == errno.ENOENT
 
 
 def test_a_worker_that_dies_is_a_one_line_error():
-    with pytest.raises(LockstepError, match=r"a worker process: died .*; free memory or"), open_engine(1) as engine:
-        list(engine.run(os._exit, [1]))
+    with pytest.raises(LockstepError, match=r"a worker process: died .*; free memory or"), open_pool(1) as pool:
+        list(pool.run(os._exit, [1]))
 
 
 def test_workers_end_with_their_parent_even_by_kill_9():
     code = """
 import os, time
-from xtts.precompute.workers.engine import WorkerPool
-with WorkerPool(1) as pool:
+from xtts.precompute.workers.worker_pool import ProcessPool
+with ProcessPool(1) as pool:
     print(*pool.run(os.readlink, ["/proc/self"]), flush=True)
     time.sleep(60)
 """
@@ -134,15 +134,15 @@ def test_a_failed_task_is_one_line_and_cancels_the_others(ray, monkeypatch, erro
         raise error
 
     monkeypatch.setattr(ray, "get", get)
-    with pytest.raises(LockstepError, match=rf"^the Ray cluster at auto: {found}"), open_engine(0, "auto") as engine:
-        list(engine.run(os.getenv, ["HOME"] * 9))
+    with pytest.raises(LockstepError, match=rf"^the Ray cluster at auto: {found}"), open_pool(0, "auto") as pool:
+        list(pool.run(os.getenv, ["HOME"] * 9))
     assert ray.cancelled == 3
 
 
 def test_a_cluster_without_cpus_is_a_one_line_error(ray):
     ray.resources = {}
-    with pytest.raises(LockstepError, match="no machine with a CPU"), open_engine(0, "auto") as engine:
-        list(engine.run(os.getenv, ["HOME"]))
+    with pytest.raises(LockstepError, match="no machine with a CPU"), open_pool(0, "auto") as pool:
+        list(pool.run(os.getenv, ["HOME"]))
 
 
 @pytest.mark.parametrize(("engine", "address"), [("local", "auto"), ("dask", None)])
@@ -154,7 +154,7 @@ def test_contradictory_engine_options_are_rejected(engine, address):
 def test_a_missing_ray_is_reported_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(LockstepError, match=r"ray is not installed; pip install 'lockstep-tts\[ray\]'"):
-        open_engine(1, "local").start()
+        open_pool(1, "local").start()
 
 
 @pytest.mark.parametrize(("address", "found"), [
@@ -165,7 +165,7 @@ def test_a_missing_ray_is_reported_with_the_fix(monkeypatch):
 def test_an_address_without_a_cluster_is_rejected(monkeypatch, address, found):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
     with pytest.raises(LockstepError, match=found):
-        open_engine(1, address).start()
+        open_pool(1, address).start()
 
 
 def test_an_unmounted_corpus_stops_the_build(tiny_corpus, tiny_config, tmp_path):
@@ -233,6 +233,6 @@ def test_workers_on_other_machines_sync_their_files(tiny_corpus, tiny_config, tm
 
 def test_a_machine_with_other_packages_is_rejected(ray, monkeypatch):
     answers = iter([{**installed_versions(), "numpy": "1"}, installed_versions()])  # of this process, and of the other
-    monkeypatch.setattr("xtts.precompute.workers.ray_engine.installed_versions", lambda: next(answers))
-    with pytest.raises(LockstepError, match="expected numpy 1; install the same"), open_engine(0, "auto") as engine:
-        list(engine.run(os.getenv, ["HOME"]))
+    monkeypatch.setattr("xtts.precompute.workers.ray_pool.installed_versions", lambda: next(answers))
+    with pytest.raises(LockstepError, match="expected numpy 1; install the same"), open_pool(0, "auto") as pool:
+        list(pool.run(os.getenv, ["HOME"]))

@@ -1,4 +1,4 @@
-"""Engines that run the tasks of stage 1, on processes of this machine or on a Ray cluster, and progress reports."""
+"""Pools that run the tasks of stage 1, on processes of this machine or on a Ray cluster, and progress reports."""
 
 import importlib
 import multiprocessing
@@ -37,10 +37,10 @@ class Progress:
         """Report that `clips` more clips with `seconds` of audio are done."""
 
 
-class TaskEngine:
+class WorkerPool:
     """Runs a function on many tasks, in processes that start with the first task and end with the `with` block.
 
-    The default methods suit an engine without processes.
+    The default methods suit a pool without processes.
     """
 
     workers = 0
@@ -79,7 +79,7 @@ def call(packed: bytes, task: object) -> Any:  # noqa: ANN401 - of any packed fu
 _unpacked: Callable[[bytes], Callable[..., Any]] = lru_cache(maxsize=1)(pickle.loads)
 
 
-class ThisProcess(TaskEngine):
+class ThisProcess(WorkerPool):
     """Runs the tasks one after the other in the calling process."""
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
@@ -87,7 +87,7 @@ class ThisProcess(TaskEngine):
         return map(function, tasks)
 
 
-class WorkerPool(TaskEngine):
+class ProcessPool(WorkerPool):
     """Processes of this machine, which end with their parent, even if that is killed."""
 
     def __init__(self, workers: int) -> None:

@@ -1,4 +1,4 @@
-"""The `TaskEngine` on a Ray cluster. It starts tasks of one CPU; Ray handles retries and lost machines."""
+"""The `WorkerPool` on a Ray cluster. It starts tasks of one CPU; Ray handles retries and lost machines."""
 
 import os
 import pickle
@@ -12,8 +12,8 @@ from types import ModuleType
 from typing import Any, cast
 
 from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
-from xtts.precompute.workers.engine import OWN_CLUSTER, Result, Task, TaskEngine, call, load_extractor, pickled
 from xtts.precompute.workers.stopping import CONTINUE
+from xtts.precompute.workers.worker_pool import OWN_CLUSTER, Result, Task, WorkerPool, call, load_extractor, pickled
 from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.system.machine import keep_freed_memory
 
@@ -27,7 +27,7 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 
 """Variables that turn off Ray's usage reports and its warning about accelerators."""
 
 
-class RayEngine(TaskEngine):
+class RayPool(WorkerPool):
     """A Ray cluster: a new one with `workers` CPUs on this machine, or all CPUs of the one at an address.
 
     A process that is already connected to a cluster keeps its connection and uses that cluster.

@@ -1,6 +1,6 @@
 """Stage 1 on a Ray cluster of two nodes, of which one dies.
 
-`LOCKSTEP_RAY_CLIPS=2000 pytest tests/precompute/workers/test_ray_engine.py` loses a node in a build of 2,000 clips.
+`LOCKSTEP_RAY_CLIPS=2000 pytest tests/precompute/workers/test_ray_pool.py` loses a node in a build of 2,000 clips.
 """
 
 import importlib
@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from builds import build, tree, wait_for
 
-from xtts.precompute.workers.engine import Progress
-from xtts.precompute.workers.open_engine import open_engine
+from xtts.precompute.workers.open_pool import open_pool
+from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -123,17 +123,17 @@ def test_a_build_survives_the_loss_of_a_node(cluster, corpus, config, whole, tmp
 
 
 def test_a_task_that_always_dies_is_a_one_line_error(cluster):
-    with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="a task failed for good"):
-        list(engine.run(os._exit, [1]))
+    with open_pool(1, cluster.address) as pool, pytest.raises(LockstepError, match="a task failed for good"):
+        list(pool.run(os._exit, [1]))
 
 
 def test_a_machine_without_lockstep_is_a_one_line_error(cluster, tmp_path, monkeypatch):
     (tmp_path / "not_on_the_cluster.py").write_text("def run(packed, task, versions):\n    return packed\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     run = importlib.import_module("not_on_the_cluster").run
-    monkeypatch.setattr("xtts.precompute.workers.ray_engine._run_packed", run)
-    with open_engine(1, cluster.address) as engine, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
-        list(engine.run(os.getenv, ["HOME"]))
+    monkeypatch.setattr("xtts.precompute.workers.ray_pool._run_packed", run)
+    with open_pool(1, cluster.address) as pool, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
+        list(pool.run(os.getenv, ["HOME"]))
     assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")
 
 
