@@ -27,9 +27,9 @@ with tensorflow_import(compile_cache=False):
     from training_parts.kernels import count_kernels
 
     from xtts.trainer.data.batch import Batch, make_signature
-    from xtts.trainer.engine.objectives import AcousticObjective
-    from xtts.trainer.engine.train_state import dtype_policy, make_optimizer
-    from xtts.trainer.engine.train_step import Steps
+    from xtts.trainer.loop.objectives import AcousticObjective
+    from xtts.trainer.loop.train_state import dtype_policy, make_optimizer
+    from xtts.trainer.loop.train_step import StepFunctions
     from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
     from xtts.trainer.model.conditioning import Vocabularies
 
@@ -99,10 +99,10 @@ def locked_step(
     optimizer = make_optimizer(model.trainable_variables, training)
     typical = float(batch.mel_length.sum()), float(batch.token_length.sum())
     counter = tf.Variable(0, dtype=tf.int64, trainable=False)
-    steps = Steps(AcousticObjective(model), optimizer, training, counter, typical=typical)
-    steps.trace({0: signature})
+    step_functions = StepFunctions(AcousticObjective(model), optimizer, training, counter, typical=typical)
+    step_functions.trace({0: signature})
     step = tf.function(
-        lambda *parts: steps.train(0, Batch(*parts), training.learning_rate), input_signature=signature,
+        lambda *parts: step_functions.train(0, Batch(*parts), training.learning_rate), input_signature=signature,
         jit_compile=True, autograph=False,
     )  # fmt: skip
     return step, model.parameter_count

@@ -1,7 +1,7 @@
 """Train a model of your own on a cache: python examples/own_model.py CACHE [STEPS].
 
 The model here guesses a clip's mean spectrum from its tokens. Order, input pipeline, locked signatures and the loop in
-the graph are Lockstep's; model, loss and update are yours, in a class with the members of `LoopSteps`.
+the graph are Lockstep's; model, loss and update are yours, in a class with the members of `LoopStepFunctions`.
 """
 
 import sys
@@ -19,25 +19,25 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
-from xtts.trainer.engine.metrics import Metrics
-from xtts.trainer.engine.train_step import locked
-from xtts.trainer.engine.training_loop import Position, TrainingLoop
+from xtts.trainer.loop.metrics import Metrics
+from xtts.trainer.loop.train_step import locked
+from xtts.trainer.loop.training_loop import Position, TrainingLoop
 
 METRICS = Metrics(losses=(), weights=(), held_out=(), compared=(), second_norm="second_gradient_norm")
 
 
-class MeanSpectrumSteps:
+class MeanSpectrumStepFunctions:
     """A table of spectra by token, whose mean is compared with the clip's: locked gradients per bucket, one update."""
 
     def __init__(self, spec: CacheSpec, training: TrainingConfig, buckets: list[TrainingBucket]) -> None:
         self.metrics, self.training, self.step = METRICS, training, tf.Variable(0, dtype=tf.int64)
         self.table = keras.layers.Embedding(spec.vocabulary, spec.mel_channels)
         self.table.build()
-        self._steps = {bucket.number: locked(self._gradients, bucket.signature) for bucket in buckets}
+        self._gradient_steps = {bucket.number: locked(self._gradients, bucket.signature) for bucket in buckets}
 
     def gradients(self, bucket: int, batch: Batch, *_: tf.Tensor) -> list[tf.Tensor]:
         """Called inside the loop's graph with a batch of the bucket's signature."""
-        return self._steps[bucket](*batch)
+        return self._gradient_steps[bucket](*batch)
 
     def _gradients(self, *parts: tf.Tensor) -> list[tf.Tensor]:
         """[loss, a gradient for each weight] of the parts of a `Batch`."""
@@ -72,7 +72,7 @@ def train(cache: Path, steps: int) -> list[float]:
     spec, config = load_spec(cache), load_config("tiny", flags=settings)
     buckets = [bucket for bucket in training_buckets(cache, spec, config) if bucket.trains]
     position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(tf.zeros([len(buckets)], tf.int64)))
-    loop = TrainingLoop(buckets, [MeanSpectrumSteps(spec, config.training, buckets)], position)
+    loop = TrainingLoop(buckets, [MeanSpectrumStepFunctions(spec, config.training, buckets)], position)
     losses = loop.run(steps).metrics[:, METRICS.step.index("loss")]
     return [float(loss) for loss in losses]
 

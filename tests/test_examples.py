@@ -17,8 +17,8 @@ from test_docs import LINK, anchors
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.shard_reader import read_shard
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -46,7 +46,7 @@ def test_read_cache_gives_every_clip_as_it_is_stored(tiny_cache, split):
 
 def test_own_model_learns_from_the_cache_and_is_compiled_once_per_bucket(tiny_cache, monkeypatch):
     example, counted = runpy.run_path(str(EXAMPLES / "own_model.py")), []
-    steps = example["MeanSpectrumSteps"]
+    steps = example["MeanSpectrumStepFunctions"]
     body = steps._gradients
     traced = lambda self, *batch: counted.append(batch[1].shape[1]) or body(self, *batch)  # noqa: E731
     monkeypatch.setattr(steps, "_gradients", traced)

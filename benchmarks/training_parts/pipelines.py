@@ -83,23 +83,23 @@ def lockstep(job: Job) -> Take:
 
         from xtts.shared.config_files import load_config
         from xtts.trainer.data.training_bucket import training_buckets
-        from xtts.trainer.engine.training_loop import Position, TrainingLoop
+        from xtts.trainer.loop.training_loop import Position, TrainingLoop
 
     spec, config = load_spec(Path(job.cache)), load_config(job.config)
     buckets = training_buckets(Path(job.cache), spec, config)
     epoch, consumed = tf.Variable(0, dtype=tf.int64), tf.Variable(np.zeros(len(buckets), np.int64))
-    loop = TrainingLoop(buckets, [_NoSteps(config.training)], Position(epoch=epoch, consumed=consumed))
+    loop = TrainingLoop(buckets, [_NoStepFunctions(config.training)], Position(epoch=epoch, consumed=consumed))
     by_place = np.array([bucket.batch_size for bucket in buckets])
     return lambda: int(by_place[loop.run(_BATCHES_A_CALL).buckets].sum())
 
 
-class _NoSteps:
+class _NoStepFunctions:
     """Replaces the model's steps: takes a batch and ignores it."""
 
     def __init__(self, training: Any) -> None:  # noqa: ANN401 - annotated without the import
         import tensorflow as tf
 
-        from xtts.trainer.engine.metrics import ACOUSTIC
+        from xtts.trainer.loop.metrics import ACOUSTIC
 
         self.metrics, self.training, self.step = ACOUSTIC, training, tf.Variable(0, dtype=tf.int64)
 

@@ -16,11 +16,11 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.objectives import AcousticObjective
-from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.engine.training_loop import CallResult, TrainingLoop
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.objectives import AcousticObjective
+from xtts.trainer.loop.train_state import TrainState
+from xtts.trainer.loop.train_step import StepFunctions
+from xtts.trainer.loop.training_loop import CallResult, TrainingLoop
 
 _FRAMES = ACOUSTIC.step.index("useful_frames")
 _WARM_UP_STEPS = 2
@@ -37,11 +37,11 @@ class Runner:
         state = TrainState(config, self.spec)
         typical = typical_update(self.spec, batch_sizes(self.spec, config.training))
         objective = AcousticObjective(state.model)
-        self.steps = Steps(objective, state.optimizer, config.training, state.step, typical=typical)
+        self.step_functions = StepFunctions(objective, state.optimizer, config.training, state.step, typical=typical)
         began = time.perf_counter()
-        self.steps.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
-        self.loop = TrainingLoop(buckets, [self.steps], state.position)
-        self.steps.compile()
+        self.step_functions.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
+        self.loop = TrainingLoop(buckets, [self.step_functions], state.position)
+        self.step_functions.compile()
         if self.loop.closed_set:
             self.loop.prepare()
         self.compile_seconds = time.perf_counter() - began
@@ -116,7 +116,7 @@ def _step_row(name: str, runner: Runner) -> dict[str, object]:
     seconds = runner.seconds
     return {
         "step": name, "mean_seconds": float(seconds.mean()), "least": float(seconds.min()),
-        "most": float(seconds.max()), "batches": len(seconds), "traces": runner.steps.guard.count("training"),
+        "most": float(seconds.max()), "batches": len(seconds), "traces": runner.step_functions.guard.count("training"),
         "compiled_before_step_1_seconds": runner.compile_seconds if runner.loop.closed_set else 0.0,
     }  # fmt: skip
 

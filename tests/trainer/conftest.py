@@ -19,7 +19,7 @@ from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer import cli
-from xtts.trainer.engine.train_state import TrainState
+from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.synth import cli as synth_cli
 from xtts.trainer.synth import finished_run as finished_run_module
@@ -106,14 +106,14 @@ def crop_cache(tmp_path_factory, tiny_corpus):
 def compile_steps():
     """`compile_steps(plan)`: compile its steps, so that they are in `STEP_CACHE` for `train` and the doctor."""
     from xtts.trainer.data.training_bucket import training_buckets
-    from xtts.trainer.engine.engine import STEP_CACHE, trace_steps
+    from xtts.trainer.loop.replicas import STEP_CACHE, trace_replicas
 
     STEP_CACHE.most = 99
 
     def compile_and_keep(plan):
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
-        traced = trace_steps(buckets, plan.config)
-        traced.steps.compile()
+        traced = trace_replicas(buckets, plan.config)
+        traced.step_functions.compile()
         STEP_CACHE.keep(traced, buckets, plan.config)
 
     return compile_and_keep
@@ -122,7 +122,7 @@ def compile_steps():
 @pytest.fixture(scope="session")
 def compiled_run(tmp_path_factory, make_plan):
     """(run of the micro model on the shared cache, its state before and after its steps were compiled)."""
-    from xtts.trainer.engine.compiler import Compiler
+    from xtts.trainer.loop.compiler import Compiler
     from xtts.trainer.run.training_run import TrainingRun
 
     plan = make_plan(tmp_path_factory.mktemp("loop"), "training.steps=1000")

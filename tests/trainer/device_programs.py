@@ -55,7 +55,7 @@ def _train(plan, left, logical_cpus, steps_on):
     import tensorflow as tf
     from rich.console import Console
 
-    from xtts.trainer.engine import process_group
+    from xtts.trainer.loop import process_group
     from xtts.trainer.run import trainer, training_run
 
     if steps_on:
@@ -72,14 +72,14 @@ def _train(plan, left, logical_cpus, steps_on):
 
     trainer.TrainingRun = Watched
     complete = trainer.train(plan, Console(width=200))
-    loop, state, replicas = made[0].loop, made[0].state, made[0].engine.replicas
+    loop, state, replicas = made[0].loop, made[0].state, made[0].loops.replicas
     np.savez(left / STATE, **state.arrays())
     here = [{name: array for name, array in one.state.arrays().items() if name not in POSITION} for one in replicas]
     same = [all(np.array_equal(array, other[name]) for name, array in here[0].items()) for other in here[1:]]
     figures = {
         "complete": complete, "step": made[0].step, "host_calls": loop.host_calls,
-        "traces": [one.steps.guard.traces for one in replicas], "same_replicas": same,
-        "update_traces": [one.steps.update.experimental_get_tracing_count() for one in replicas],
+        "traces": [one.step_functions.guard.traces for one in replicas], "same_replicas": same,
+        "update_traces": [one.step_functions.update.experimental_get_tracing_count() for one in replicas],
         "best": vars(made[0].best), "placed": _placed(loop, state) if steps_on else None,
     }  # fmt: skip
     if logical_cpus:  # a stop that no call has passed on is not lost

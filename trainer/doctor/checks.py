@@ -19,10 +19,10 @@ from xtts.trainer.doctor.speed import (
     profile_steps,
     run_steps,
     shapes,
-    steps,
+    step_times,
     storage,
 )
-from xtts.trainer.engine.failures import compile_fix, explained
+from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
 from xtts.trainer.system.device import suited_to, weakest_card
 from xtts.trainer.voice.run_folder import RunFolder
@@ -63,7 +63,7 @@ def run_checks(
     ]
     report.add("data", *data, *([input_wait(times)] if times else []))
     if times:
-        report.add("steps", steps(workload, times))
+        report.add("steps", step_times(workload, times))
     elif steps_wanted:
         why = "they do not fit into memory" if count else "XLA does not compile here"
         report.add("steps", ([Fact(name="not run", value=True, text=why)], []))

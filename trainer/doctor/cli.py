@@ -62,7 +62,7 @@ def main(
             with tensorflow_import():
                 import tensorflow  # noqa: F401
             from xtts.trainer.doctor.checks import run_checks
-            from xtts.trainer.engine.failures import explained
+            from xtts.trainer.loop.failures import explained
 
             with explained(f"examining {setup.cache}", repair_command(setup.cache)):
                 report = run_checks(setup, count=steps, progress=status.update, run=run, profile=profile)

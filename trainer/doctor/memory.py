@@ -11,7 +11,7 @@ from xtts.trainer.data.batch import AnyBatch
 from xtts.trainer.doctor.environment import driver
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.speed import Workload
-from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.system.device import step_device
 
 _USABLE = 0.9
@@ -55,22 +55,23 @@ def _meminfo() -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 
 
-def step_bytes(steps: Steps, bucket: int, signature: AnyBatch) -> int:
+def step_bytes(step_functions: StepFunctions, bucket: int, signature: AnyBatch) -> int:
     """Bytes of a training step: XLA's buffers for the gradients (weights, batch, arena), plus the update's arrays.
 
     XLA compiles the gradients again for this: its cache keeps no buffer assignments.
     """
     from tensorflow.compiler.xla.service import hlo_pb2
 
-    compiler_ir = steps.gradient_steps[bucket].experimental_get_compiler_ir(*signature)  # type: ignore[attr-defined]
+    compiler_ir = step_functions.gradient_steps[bucket].experimental_get_compiler_ir(*signature)  # type: ignore[attr-defined]
     proto = compiler_ir(stage="optimized_hlo_proto_serialized")
     buffers = hlo_pb2.HloProto.FromString(proto).buffer_assignment.buffer_allocations
-    return int(sum(buffer.size for buffer in buffers if not buffer.is_thread_local)) + 3 * weight_bytes(steps)
+    return int(sum(buffer.size for buffer in buffers if not buffer.is_thread_local)) + 3 * weight_bytes(step_functions)
 
 
-def weight_bytes(steps: Steps) -> int:
+def weight_bytes(step_functions: StepFunctions) -> int:
     """Bytes of the weights; each of the two moments and the averages takes as much."""
-    return int(sum(math.prod(weight.shape) * tf.as_dtype(weight.dtype).size for weight in steps.optimizer.weights))
+    weights = step_functions.optimizer.weights
+    return int(sum(math.prod(weight.shape) * tf.as_dtype(weight.dtype).size for weight in weights))
 
 
 def memory(workload: Workload, free: int | None) -> Result:
@@ -80,7 +81,7 @@ def memory(workload: Workload, free: int | None) -> Result:
     """
     setup = workload.setup
     bucket = max((bucket for bucket in workload.buckets.values() if bucket.trains), key=lambda bucket: bucket.extent)
-    needed = step_bytes(workload.steps, bucket.number, bucket.signature)
+    needed = step_bytes(workload.step_functions, bucket.number, bucket.signature)
     shape = f"{bucket.batch_size} clips x {bucket.stored.frames} frames"
     available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"
     facts = [Fact(
@@ -92,7 +93,7 @@ def memory(workload: Workload, free: int | None) -> Result:
     what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are available"
     # Assumes that memory is linear in the clips beyond weights, gradients, moments and averages: any other fixed cost
     # makes the batch that fits smaller.
-    kept, training = 5 * weight_bytes(workload.steps), setup.config.training
+    kept, training = 5 * weight_bytes(workload.step_functions), setup.config.training
     share = max(_USABLE * free - kept, 0) / (needed - kept)
     micro = training.gradient_accumulation_steps
     fitting = int(share * training.batch_size) // micro * micro

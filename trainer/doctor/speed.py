@@ -15,7 +15,7 @@ from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket, training_buckets
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.settings import Setup
-from xtts.trainer.engine.engine import build_engine
+from xtts.trainer.loop.replicas import build_loops
 
 PROFILED = 10
 _OPENING_STEPS = 8
@@ -36,13 +36,13 @@ _DRAIN_SECONDS = 0.5
 
 
 class Workload:
-    """The engine, built as in the trainer, so that a run finds its steps in XLA's cache."""
+    """The loops, built as in the trainer, so that a run finds its steps in XLA's cache."""
 
     def __init__(self, setup: Setup) -> None:
         buckets = training_buckets(setup.cache, setup.spec, setup.config)
         self.setup, self.buckets = setup, {bucket.number: bucket for bucket in buckets}
-        engine = build_engine(buckets, setup.config)
-        self.steps, self.loop = engine.steps, engine.loop
+        loops = build_loops(buckets, setup.config)
+        self.step_functions, self.loop = loops.step_functions, loops.loop
 
     def prepare(self) -> float:
         """Compile every step and open every iterator: return the seconds of compiling alone.
@@ -50,7 +50,7 @@ class Workload:
         A bucket's first batch waits until a block has been read, once per run.
         """
         began = time.perf_counter()
-        self.steps.compile()
+        self.step_functions.compile()
         self.loop.prepare()
         compiled = time.perf_counter() - began
         opened, buckets = set[int](), len(self.loop.buckets)
@@ -196,8 +196,8 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
         compile_seconds=compiled,
         seconds=np.concatenate([call.seconds for call in calls]),
         buckets=np.concatenate([call.buckets for call in calls]),
-        useful_frames=float(metrics[:, workload.steps.metrics.step.index("useful_frames")].sum()),
-        traces=workload.steps.guard.count("training"),
+        useful_frames=float(metrics[:, workload.step_functions.metrics.step.index("useful_frames")].sum()),
+        traces=workload.step_functions.guard.count("training"),
     )
 
 
@@ -211,7 +211,7 @@ def profile_steps(workload: Workload, folder: Path) -> None:
         raise LockstepError(str(folder), found=f"cannot be profiled into ({error})") from None
 
 
-def steps(workload: Workload, times: StepTimes) -> Result:
+def step_times(workload: Workload, times: StepTimes) -> Result:
     """Report the step times. A trace beyond the locked set ends the checks, so it is not a problem here."""
     seconds, count = times.total, len(times.seconds)
     p50, p95 = np.percentile(seconds, [50, 95])

@@ -74,7 +74,7 @@ def _warp(query: np.ndarray, reference: np.ndarray) -> tuple[float, np.ndarray]:
     rows, columns = len(query), reference.shape[1]
     total = np.full(columns + 1, np.inf)  # cheapest sums of the previous row, overwritten by those of the current one
     total[0] = 0.0
-    steps = np.zeros((rows, columns), np.int8)  # 0: diagonal, 1: from the previous row, 2: from the previous column
+    moves = np.zeros((rows, columns), np.int8)  # 0: diagonal, 1: from the previous row, 2: from the previous column
     for row in range(rows):
         squares = np.zeros(columns, np.float32)
         for k in range(len(reference)):
@@ -83,21 +83,21 @@ def _warp(query: np.ndarray, reference: np.ndarray) -> tuple[float, np.ndarray]:
         corner = total[0]
         total[0] = np.inf
         for column in range(columns):
-            best, step = corner, 0
+            best, move = corner, 0
             corner = total[column + 1]
             if corner < best:
-                best, step = corner, 1
+                best, move = corner, 1
             if total[column] < best:
-                best, step = total[column], 2
+                best, move = total[column], 2
             total[column + 1] = best + distances[column]
-            steps[row, column] = step
+            moves[row, column] = move
     path = np.empty((rows + columns, 2), np.int64)
     row, column, first = rows - 1, columns - 1, rows + columns
     while row >= 0 and column >= 0:
         first -= 1
         path[first, 0], path[first, 1] = row, column
-        step = steps[row, column]
-        row, column = row - (step != 2), column - (step != 1)
+        move = moves[row, column]
+        row, column = row - (move != 2), column - (move != 1)
     return total[columns] / (rows + columns - first), path[first:]
 
 

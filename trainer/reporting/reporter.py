@@ -21,9 +21,9 @@ from rich.text import Text
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.failures import plain_message
-from xtts.trainer.engine.metrics import Metrics
-from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.loop.failures import plain_message
+from xtts.trainer.loop.metrics import Metrics
+from xtts.trainer.loop.training_loop import CallResult
 from xtts.trainer.reporting.samples import Samples, Shown
 from xtts.trainer.reporting.tag_descriptions import DESCRIPTIONS
 from xtts.trainer.system.device import memory_used, utilisation_reader
@@ -153,9 +153,9 @@ class Reporter:
     def flush(self) -> None:
         """Record the steps that were kept."""
         while self._kept:
-            self.steps(self._kept.pop())
+            self.record(self._kept.pop())
 
-    def steps(self, chunk: Chunk) -> None:
+    def record(self, chunk: Chunk) -> None:
         """Record the steps of one call; log every `log_every` steps."""
         lines = chunk.rows()
         self._write([{"split": "train", **line} for line in lines])

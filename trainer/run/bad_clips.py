@@ -11,8 +11,8 @@ import numpy as np
 from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_id_of
 from xtts.shared.cache.clip_index import KEPT, ShardId, readable_index
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.engine.failures import RunEnded
-from xtts.trainer.engine.validation_loop import StoredBatch
+from xtts.trainer.loop.failures import RunEnded
+from xtts.trainer.loop.validation_loop import StoredBatch
 from xtts.trainer.reporting.reporter import Chunk
 from xtts.trainer.run.training_run import TrainingRun
 
@@ -87,11 +87,11 @@ class UnreadClips:
         flags, buckets = chunk.result.unread, run.loop.buckets
         if flags is None:
             return
-        steps, batches = np.flatnonzero(flags.any(axis=1)), list[StoredBatch]()
-        for i in steps:
+        indices, batches = np.flatnonzero(flags.any(axis=1)), list[StoredBatch]()
+        for i in indices:
             bucket, clips = _batch(chunk, int(i), buckets)
             batches.append((bucket, [clip for clip, flag in zip(clips, flags[i], strict=False) if flag]))
-        for i, names in zip(steps, clip_names(run.plan.cache, run.plan.spec, "train", batches), strict=True):
+        for i, names in zip(indices, clip_names(run.plan.cache, run.plan.spec, "train", batches), strict=True):
             self._unread += self._report(run, f"step {chunk.first_step + i}", names)
         total, most_share = sum(b.stored.clips("train") for b in buckets), run.plan.config.data.max_unreadable_fraction
         if len(self._unread) > most_share * total:

@@ -81,8 +81,8 @@ class Overfitting:
                 trained = []
 
 
-def mean_losses(names: Sequence[str], steps: Sequence[Sequence[float]]) -> dict[str, float]:
+def mean_losses(names: Sequence[str], trained: Sequence[Sequence[float]]) -> dict[str, float]:
     """Mean of each named loss over the steps in which all were finite; NaN without any."""
-    finite = [losses for losses in steps if all(map(math.isfinite, losses))]
+    finite = [losses for losses in trained if all(map(math.isfinite, losses))]
     return {name: sum(losses[i] for losses in finite) / len(finite) if finite else math.nan
             for i, name in enumerate(names)}  # fmt: skip

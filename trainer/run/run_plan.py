@@ -19,7 +19,7 @@ from xtts.shared.feature_settings import feature_config, feature_differences, fo
 from xtts.shared.storage.urls import PathOrUrl, StoreUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
-from xtts.trainer.engine.rendezvous import Cluster, find_cluster
+from xtts.trainer.loop.rendezvous import Cluster, find_cluster
 from xtts.trainer.voice.checkpoint import (
     RUNS,
     before_decay,

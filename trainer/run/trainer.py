@@ -6,8 +6,8 @@ from functools import partial
 
 from rich.console import Console
 
-from xtts.trainer.engine.compiler import Compiler
-from xtts.trainer.engine.process_group import join_group
+from xtts.trainer.loop.compiler import Compiler
+from xtts.trainer.loop.process_group import join_group
 from xtts.trainer.run.bad_clips import SkippedUpdates, UnreadClips
 from xtts.trainer.run.hooks import Hook, Validate, end, record, save, speak
 from xtts.trainer.run.run_plan import RunPlan

@@ -1,4 +1,4 @@
-"""A training run on the host: its engine and progress, and what the loop of `train` and its hooks do with them."""
+"""A training run on the host: its loops and progress, and what the loop of `train` and its hooks do with them."""
 
 import math
 import time
@@ -14,15 +14,15 @@ from rich.console import Console
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, build_command
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.compiler import Compiler
-from xtts.trainer.engine.dynamic_baseline import WARNING as DYNAMIC_WARNING
-from xtts.trainer.engine.engine import STEP_CACHE, build_engine
-from xtts.trainer.engine.failures import RunEnded, compile_fix, explained
-from xtts.trainer.engine.metrics import metrics_of
-from xtts.trainer.engine.process_group import ALONE, ProcessGroup
-from xtts.trainer.engine.schedule import decay_start, decaying_from, next_mark
-from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import training_step
+from xtts.trainer.loop.compiler import Compiler
+from xtts.trainer.loop.dynamic_baseline import WARNING as DYNAMIC_WARNING
+from xtts.trainer.loop.failures import RunEnded, compile_fix, explained
+from xtts.trainer.loop.metrics import metrics_of
+from xtts.trainer.loop.process_group import ALONE, ProcessGroup
+from xtts.trainer.loop.replicas import STEP_CACHE, build_loops
+from xtts.trainer.loop.schedule import decay_start, decaying_from, next_mark
+from xtts.trainer.loop.train_state import TrainState
+from xtts.trainer.loop.train_step import training_step
 from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.reporting.reporter import Chunk, Reporter, SilentReporter
 from xtts.trainer.reporting.samples import SAMPLES, Samples
@@ -61,11 +61,9 @@ class TrainingRun:
         """Reasons to stop that this process has received, such as the name of a signal."""
         self._check_group()
         self._buckets = training_buckets(self.plan.cache, self.plan.spec, self.plan.config)
-        self.engine = build_engine(
-            self._buckets, self.plan.config, restore=self._restore, compiler=compiler, group=group
-        )
-        self.state, self.steps = self.engine.state, self.engine.steps
-        self.loop, self.validation = self.engine.loop, self.engine.validation
+        self.loops = build_loops(self._buckets, self.plan.config, restore=self._restore, compiler=compiler, group=group)
+        self.state, self.step_functions = self.loops.state, self.loops.step_functions
+        self.loop, self.validation = self.loops.loop, self.loops.validation
         fix = "give every worker the same checkpoint: a run folder that all of them see, or a copy of it"
         if group.several_processes:
             group.check_same({"restored state": self.state.digest()}, fix=fix)
@@ -159,7 +157,7 @@ class TrainingRun:
             if isinstance(error, RunEnded):
                 self._save_whole_step()
         if self.group.size == 1:
-            STEP_CACHE.keep(self.engine, self._buckets, self.plan.config)
+            STEP_CACHE.keep(self.loops, self._buckets, self.plan.config)
 
     def _pass_on_requests(self) -> None:
         if self.requests:
@@ -201,11 +199,11 @@ class TrainingRun:
         if self.plan.resume is None and not self.samples.empty:
             self.reporter.recordings(self.samples)
         self.reporter.say(
-            f"compiling {len(shapes)} buckets and {len(self.steps.validation_steps) + 1} steps of validation and "
-            "update: about half a minute a bucket for size tiny on two cores, seconds if it was compiled before"
+            f"compiling {len(shapes)} buckets and {len(self.step_functions.validation_steps) + 1} steps of validation "
+            "and update: about half a minute a bucket for size tiny on two cores, seconds if it was compiled before"
             if shapes else DYNAMIC_WARNING
         )  # fmt: skip
-        for name in self.steps.compile_calls:
+        for name in self.step_functions.compile_calls:
             described = f", {shapes[name].described}" if name in shapes else ""
             if not self.stop_reason:
                 with explained(f"compiling the {name}{described}", compile_fix()):
@@ -231,7 +229,7 @@ class TrainingRun:
             result=result,
             metrics=self.metrics,
             outside_seconds=outside + result.wall - float(result.seconds.sum()),
-            traces=self.steps.guard.count("training"),
+            traces=self.step_functions.guard.count("training"),
             epoch=int(self.state.position.epoch.numpy()),
         )
 
@@ -258,11 +256,11 @@ class TrainingRun:
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
         """The context in which the model has its averaged weights; it restores the weights, also after an error."""
-        self.engine.exchange_averages()
+        self.loops.exchange_averages()
         try:
             yield
         finally:
-            self.engine.exchange_averages()
+            self.loops.exchange_averages()
 
     def reading_cache(self, task: str) -> AbstractContextManager[None]:
         """The context of a graph call that reads the cache; its failures are `explained`."""

@@ -14,7 +14,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.atomic_files import move, sync_file
-from xtts.trainer.engine.schedule import decay_start
+from xtts.trainer.loop.schedule import decay_start
 
 FORMAT_VERSION = 2
 RUNS = Path("runs")

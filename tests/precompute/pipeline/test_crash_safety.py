@@ -66,10 +66,10 @@ class Crash(BaseException):
 @contextmanager
 def power_cut(step: int) -> Iterator[None]:
     """Die at the given rename or deletion; no file may be renamed that did not reach the disk before."""
-    steps, synced, replace, fsync, unlink = itertools.count(1), set[int](), os.replace, os.fsync, Path.unlink
+    calls, synced, replace, fsync, unlink = itertools.count(1), set[int](), os.replace, os.fsync, Path.unlink
 
     def strike() -> None:
-        if next(steps) == step:
+        if next(calls) == step:
             raise Crash
 
     def checked_replace(source: Path, target: Path) -> None:

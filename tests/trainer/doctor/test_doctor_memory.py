@@ -29,12 +29,12 @@ def workload_of(monkeypatch, setup, configured):
         sizes = batch_sizes(spec, config.training)
         return SimpleNamespace(
             setup=SimpleNamespace(spec=spec, config=config, sizes=sizes),
-            steps=None,
+            step_functions=None,
             buckets={number: one_bucket("", number, batch_size=size, spec=spec) for number, size in sizes.items()},
         )
 
-    monkeypatch.setattr(memory_module, "step_bytes", lambda steps, bucket, batch: bytes_of(*batch.mel.shape[:2]))
-    monkeypatch.setattr(memory_module, "weight_bytes", lambda steps: KEPT // 4)
+    monkeypatch.setattr(memory_module, "step_bytes", lambda _, bucket, batch: bytes_of(*batch.mel.shape[:2]))
+    monkeypatch.setattr(memory_module, "weight_bytes", lambda _: KEPT // 4)
     return make
 
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor.checks import overfitting
 from xtts.trainer.doctor.cli import main
-from xtts.trainer.engine.metrics import ACOUSTIC
+from xtts.trainer.loop.metrics import ACOUSTIC
 
 
 def write_run(folder, held_out):

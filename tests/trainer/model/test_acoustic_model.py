@@ -6,7 +6,7 @@ import tensorflow as tf
 from four_clips import CHANNELS, EULER, KEYS, clips, evaluate, losses, moved, sizes, small_model
 from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
-from xtts.trainer.engine.train_state import decays
+from xtts.trainer.loop.train_state import decays
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, duration_deviance
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 

@@ -7,8 +7,8 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.data.batch import CropBatch
-from xtts.trainer.engine.metrics import VOCODER
-from xtts.trainer.engine.objectives import CropInputs, VocoderObjective
+from xtts.trainer.loop.metrics import VOCODER
+from xtts.trainer.loop.objectives import CropInputs, VocoderObjective
 from xtts.trainer.model.vocoder import Crops, Vocoder, constant_noise, pulse_train
 
 PROFILE = mel_profile("hifigan")

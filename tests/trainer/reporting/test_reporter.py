@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk, Reporter
 from xtts.trainer.voice.run_folder import RunFolder
 
@@ -36,7 +36,7 @@ def reporter(terminal, tmp_path):
 
 
 def test_the_panel_needs_no_more_than_80_columns(reporter, terminal):
-    reporter.steps(chunk(123_456))
+    reporter.record(chunk(123_456))
     reporter.close()  # shows the panel once more, and removes it
     shown = re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", terminal.file.getvalue()).replace("\r", "\n").split("\n")
     lines = [line.rstrip() for line in shown if line.strip()][-4:]
@@ -48,10 +48,10 @@ def test_the_panel_needs_no_more_than_80_columns(reporter, terminal):
 
 def test_every_tenth_log_and_the_last_leave_their_losses_above_the_panel(reporter, terminal):
     for step in (10, 90, 100, 110, 200, 250_000):
-        reporter.steps(chunk(step))
+        reporter.record(chunk(step))
     reporter.close()
     kept = [line for line in terminal.file.getvalue().replace("\r", "\n").split("\n") if "/250000" in line]
-    steps = [line.partition("/250000")[0].split()[-1] for line in kept]
-    assert steps == ["100", "200", "250000"]
+    shown = [line.partition("/250000")[0].split()[-1] for line in kept]
+    assert shown == ["100", "200", "250000"]
     assert "loss 1.2345" in kept[0]
     assert "duration 1.23" in kept[0]

@@ -12,8 +12,8 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES, TENSORS, EventAccumulator
 
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.trainer.engine.train_state import build_model
 from xtts.trainer.evaluation.figures import Figures
+from xtts.trainer.loop.train_state import build_model
 from xtts.trainer.reporting.spoken_samples import Sample, SpokenSamples, fixed_sentences
 from xtts.trainer.run.hooks import speak
 
@@ -34,15 +34,15 @@ def test_tensorboard_shows_and_plays_the_sentences(finished_run, one_shape_cache
     folder, screen = finished_run
     _, (first, *_) = fixed_sentences(one_shape_cache, load_spec(one_shape_cache), 4)
     kinds = shown(folder)
-    assert {tag: list(steps) for tag, steps in kinds["images"].items()} == {
+    assert {tag: list(by_step) for tag, by_step in kinds["images"].items()} == {
         f"{picture}/{first.clip_id}": [8, 12] for picture in ("mel", "alignment")
     }
-    assert {tag: list(steps) for tag, steps in kinds["audio"].items()} == {
+    assert {tag: list(by_step) for tag, by_step in kinds["audio"].items()} == {
         f"recording/{first.clip_id}": [0],
         f"speech/{first.clip_id}": [8, 12],
     }
-    for steps in kinds["images"].values():
-        for width, height, png in steps.values():
+    for by_step in kinds["images"].values():
+        for width, height, png in by_step.values():
             assert tf.io.decode_png(png).shape == (int(height), int(width), 3)
     wav, _ = kinds["audio"][f"recording/{first.clip_id}"][0][0]
     samples, rate = tf.audio.decode_wav(wav)
@@ -79,9 +79,9 @@ def test_a_resumed_run_says_the_same_sentences_again_and_no_figure_twice(
     assert rows(part) == rows(finished_run[0])
     assert {field.name for field in fields(Figures)} <= set(rows(part)[0])
     assert read_steps(part) == read_steps(finished_run[0])
-    tags = {kind: {tag: list(steps) for tag, steps in tagged.items()} for kind, tagged in shown(part).items()}
-    assert all(set(steps) == {8, 12} for steps in tags["images"].values())
-    assert [steps for tag, steps in tags["audio"].items() if tag.startswith("recording/")] == [[0]]
+    tags = {kind: {tag: list(by_step) for tag, by_step in tagged.items()} for kind, tagged in shown(part).items()}
+    assert all(set(by_step) == {8, 12} for by_step in tags["images"].values())
+    assert [by_step for tag, by_step in tags["audio"].items() if tag.startswith("recording/")] == [[0]]
 
 
 @pytest.fixture

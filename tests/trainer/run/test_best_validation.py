@@ -2,7 +2,7 @@
 
 import pytest
 
-from xtts.trainer.engine.metrics import ACOUSTIC, VOCODER
+from xtts.trainer.loop.metrics import ACOUSTIC, VOCODER
 from xtts.trainer.run.best_validation import Best, Overfitting, mean_losses
 
 

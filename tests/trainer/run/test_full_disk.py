@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.training_loop import CallResult
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Chunk, Reporter
 from xtts.trainer.voice.checkpoint import find_checkpoint, load_arrays, save_checkpoint
 from xtts.trainer.voice.run_folder import RunFolder
@@ -56,7 +56,7 @@ def test_metrics_that_cannot_be_written_stop_the_run_in_one_line(folder, size, s
     reporter = Reporter(folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10, buckets=1)
     with largest_file(size):
         with pytest.raises(LockstepError, match=r"metrics.jsonl: cannot be written \(File too large\); free the disk"):
-            reporter.steps(rows(steps))
+            reporter.record(rows(steps))
         reporter.close()
     assert folder.metrics_file.stat().st_size == size
     folder.forget_after(99)  # a line cut short is dropped by the run that goes on
@@ -77,5 +77,5 @@ def test_curves_that_cannot_be_written_stop_the_run_in_one_line(folder, monkeypa
     monkeypatch.setattr(reporter, "_write", lambda lines: None)  # its metrics still fit
     with largest_file(0):
         with pytest.raises(LockstepError, match=r"events.out.*: cannot be written \(File too large\); free the disk"):
-            reporter.steps(rows(10))
+            reporter.record(rows(10))
         reporter.close()

@@ -21,10 +21,10 @@ from xtts.shared.system.folder_lock import exclusive
 from xtts.trainer.cli import main
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.engine import STEP_CACHE, build_engine
-from xtts.trainer.engine.failures import explained
-from xtts.trainer.engine.train_step import UPDATE
-from xtts.trainer.engine.training_loop import TrainingLoop
+from xtts.trainer.loop.failures import explained
+from xtts.trainer.loop.replicas import STEP_CACHE, build_loops
+from xtts.trainer.loop.train_step import UPDATE
+from xtts.trainer.loop.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.run_plan import make_plan as make_run_plan
 from xtts.trainer.run.trainer import train
@@ -76,8 +76,8 @@ def test_a_run_on_several_shapes_goes_on_at_the_same_clips(training_run):
     loop.run(3)
     middle, expected, end = training_run.state.arrays(), loop.run(6), training_run.state.arrays()
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    STEP_CACHE.keep(training_run.engine, buckets, plan.config)
-    resumed = build_engine(buckets, plan.config, restore=lambda state: state.restore(middle))
+    STEP_CACHE.keep(training_run.loops, buckets, plan.config)
+    resumed = build_loops(buckets, plan.config, restore=lambda state: state.restore(middle))
     result = resumed.loop.run(6)
     assert set(result.buckets) == {0, 1}
     for ours, theirs in zip((*result[:1], *result[2:4]), (*expected[:1], *expected[2:4]), strict=True):
@@ -88,8 +88,8 @@ def test_a_run_on_several_shapes_goes_on_at_the_same_clips(training_run):
 def test_the_rhythm_of_host_calls_does_not_change_the_numbers(finished_run, run_train, read_steps, tmp_path):
     _, out, _ = run_train(tmp_path / "run", "training.steps_per_call=5", "training.log_every=3")
     assert read_steps(tmp_path / "run") == read_steps(finished_run[0])
-    steps = [line.split()[1] for line in out.splitlines() if line.startswith("step ")]
-    assert steps == ["3/12", "6/12", "9/12", "12/12"]
+    logged = [line.split()[1] for line in out.splitlines() if line.startswith("step ")]
+    assert logged == ["3/12", "6/12", "9/12", "12/12"]
 
 
 def test_the_loss_falls(run_train, read_steps, tmp_path):
@@ -208,8 +208,8 @@ def test_weights_are_restored_once_the_update_has_written_its_own(training_run):
         return update
 
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    STEP_CACHE.keep(training_run.engine, buckets, plan.config)
-    build_engine(
+    STEP_CACHE.keep(training_run.loops, buckets, plan.config)
+    build_loops(
         buckets, plan.config,
         compiler=SimpleNamespace(submit=lambda *_: None, step=asked_for), restore=lambda _: order.append("restored"),
     )  # fmt: skip

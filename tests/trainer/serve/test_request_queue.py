@@ -28,7 +28,7 @@ class Plain:
         return sound if self.streams else b"".join(self.heard) if last else b""
 
 
-def steps(name, count, done, wait=None):
+def pieces(name, count, done, wait=None):
     """A job whose sounds, `name` and a number each, are made once `wait(seconds)` returns."""
 
     def sound(number):
@@ -76,7 +76,7 @@ async def everything(stream):
 @with_queue(2)
 async def test_jobs_take_turns_step_by_step(queue):
     done = []
-    streams = [ResponseStream(queue, steps(name, 3, done), Plain(), 20) for name in "ab"]
+    streams = [ResponseStream(queue, pieces(name, 3, done), Plain(), 20) for name in "ab"]
     assert [await everything(stream) for stream in streams] == [[b"a0", b"a1", b"a2"], [b"b0", b"b1", b"b2"]]
     assert done == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
@@ -84,13 +84,13 @@ async def test_jobs_take_turns_step_by_step(queue):
 @with_queue(1)
 async def test_a_finished_job_leaves_the_queue_before_it_is_read(queue):
     done = []
-    ResponseStream(queue, steps("a", 2, done), Plain(), 20)
+    ResponseStream(queue, pieces("a", 2, done), Plain(), 20)
     with pytest.raises(RequestError, match="too many requests are waiting already") as refused:
-        ResponseStream(queue, steps("b", 1, done), Plain(), 20)
+        ResponseStream(queue, pieces("b", 1, done), Plain(), 20)
     assert refused.value.status == 429
     while len(queue):
         await asyncio.sleep(0.01)
-    assert await everything(ResponseStream(queue, steps("c", 1, done), Plain(), 20)) == [b"c0"]
+    assert await everything(ResponseStream(queue, pieces("c", 1, done), Plain(), 20)) == [b"c0"]
 
 
 @with_queue(4)
@@ -101,7 +101,7 @@ async def test_failures_are_told_to_their_own_client_only(queue):
 
     errors = LockstepError("input", found="no text"), ZeroDivisionError()
     bad = [ResponseStream(queue, broken(error), Plain(), 20) for error in errors]
-    good = ResponseStream(queue, steps("a", 2, []), Plain(), 20)
+    good = ResponseStream(queue, pieces("a", 2, []), Plain(), 20)
     with redirect_stderr(io.StringIO()) as log:
         for stream, status, words in zip(bad, (400, 500), ("input: no text", "could not be made"), strict=True):
             with pytest.raises(RequestError, match=words) as refused:
@@ -116,7 +116,7 @@ async def test_failures_are_told_to_their_own_client_only(queue):
 @with_queue(4)
 async def test_idle_work_waits_for_requests(queue):
     done, go = [], threading.Event()
-    ResponseStream(queue, steps("a", 3, done, go.wait), Plain(), 20)
+    ResponseStream(queue, pieces("a", 3, done, go.wait), Plain(), 20)
     idle = asyncio.create_task(queue.run_while_idle(idle_steps(2, done)))
     await asyncio.sleep(0.1)
     go.set()
@@ -129,7 +129,7 @@ async def test_requests_let_idle_work_finish_its_step_only(queue):
     done, go = [], threading.Event()
     idle = asyncio.create_task(queue.run_while_idle(idle_steps(3, done, go.wait)))
     await asyncio.sleep(0.1)
-    ResponseStream(queue, steps("a", 2, done), Plain(), 20)
+    ResponseStream(queue, pieces("a", 2, done), Plain(), 20)
     go.set()
     await idle
     assert done == ["idle0", "a0", "a1", "idle1", "idle2"]
@@ -138,7 +138,7 @@ async def test_requests_let_idle_work_finish_its_step_only(queue):
 @with_queue(4)
 async def test_once_closed_the_running_step_is_the_last(queue):
     done, go = [], threading.Event()
-    streams = [ResponseStream(queue, steps(name, 2, done, go.wait), Plain(), 20) for name in "ab"]
+    streams = [ResponseStream(queue, pieces(name, 2, done, go.wait), Plain(), 20) for name in "ab"]
     await asyncio.sleep(0.1)
     queue.closed = True
     go.set()
@@ -148,18 +148,18 @@ async def test_once_closed_the_running_step_is_the_last(queue):
             await stream.next_bytes()
         assert refused.value.status == 503
     with pytest.raises(RequestError, match="stopping"):
-        ResponseStream(queue, steps("c", 1, done), Plain(), 20)
+        ResponseStream(queue, pieces("c", 1, done), Plain(), 20)
     assert done == ["a0"]
 
 
 @with_queue(1)
 async def test_a_dropped_job_leaves_at_once_and_ends_after_its_step(queue):
     done, go = [], threading.Event()
-    dropped = ResponseStream(queue, steps("a", 2, done, go.wait), Plain(), 0.1)
+    dropped = ResponseStream(queue, pieces("a", 2, done, go.wait), Plain(), 0.1)
     with pytest.raises(RequestError, match=r"no sound for 0\.1 s"):
         await dropped.next_bytes()
     dropped.close(complete=False)
-    after = ResponseStream(queue, steps("b", 1, done), Plain(), 20)
+    after = ResponseStream(queue, pieces("b", 1, done), Plain(), 20)
     await asyncio.sleep(0.1)
     assert done == []  # one thread uses the model, and it is in the step of the first
     go.set()
@@ -173,7 +173,7 @@ def test_two_cores_make_two_sounds_at_once_of_one_text_or_of_two(requests):
     async def speak(queue):
         both = threading.Barrier(2)
         streams = [
-            ResponseStream(queue, steps(name, 4 // requests, [], both.wait), Plain(), 20) for name in "ab"[:requests]
+            ResponseStream(queue, pieces(name, 4 // requests, [], both.wait), Plain(), 20) for name in "ab"[:requests]
         ]
         heard = [await everything(stream) for stream in streams]
         assert heard == [[f"{name}{i}".encode() for i in range(4 // requests)] for name in "ab"[:requests]]
@@ -188,7 +188,7 @@ def test_an_answer_may_take_longer_than_the_time_without_a_sound(streams):
         now, go, encoder = [asyncio.get_running_loop().time()], threading.Semaphore(0), Plain(streams=streams)
         asyncio.get_running_loop().time = lambda: now[0]
         wait = lambda seconds: go.acquire(timeout=seconds)  # noqa: E731
-        heard = asyncio.create_task(everything(ResponseStream(queue, steps("a", 4, [], wait), encoder, 8)))
+        heard = asyncio.create_task(everything(ResponseStream(queue, pieces("a", 4, [], wait), encoder, 8)))
         for count in range(1, 5):
             await asyncio.sleep(0)  # the clock stands still while the sound is waited for
             now[0] += 5

@@ -159,18 +159,18 @@ def test_the_graph_is_exported_once_unless_it_is_damaged(source, exports, tmp_pa
 
 
 def test_every_checkpoint_has_its_own_graph_and_few_are_kept(finished_run, exports, tmp_path):
-    steps = sorted((finished_run[0] / "checkpoints").glob("step-*"))
-    assert len(steps) > 1
-    graphs = {kept.kept_graph(open_source(step), print) for step in steps}
-    assert len(graphs) == len(exports) == len(files(tmp_path)) == len(steps)
+    checkpoints = sorted((finished_run[0] / "checkpoints").glob("step-*"))
+    assert len(checkpoints) > 1
+    graphs = {kept.kept_graph(open_source(checkpoint), print) for checkpoint in checkpoints}
+    assert len(graphs) == len(exports) == len(files(tmp_path)) == len(checkpoints)
     exported = files(tmp_path)
     for number in range(20):
         path = exported[0].with_name(f"{number}.graph")
         path.write_bytes(b"")
         os.utime(path, (0, 0))
     exported[-1].write_bytes(b"")  # it is made again, and the old ones go
-    for step in steps:
-        kept.kept_graph(open_source(step), print)
+    for checkpoint in checkpoints:
+        kept.kept_graph(open_source(checkpoint), print)
     assert len(files(tmp_path)) == 9
 
 

@@ -14,14 +14,14 @@ from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.engine.compiler import Compiler
-from xtts.trainer.engine.metrics import metrics_of
-from xtts.trainer.engine.objectives import objective_of
-from xtts.trainer.engine.process_group import ALONE, ProcessGroup
-from xtts.trainer.engine.train_state import TrainState
-from xtts.trainer.engine.train_step import UPDATE, Steps
-from xtts.trainer.engine.training_loop import TrainingLoop
-from xtts.trainer.engine.validation_loop import ValidationLoop
+from xtts.trainer.loop.compiler import Compiler
+from xtts.trainer.loop.metrics import metrics_of
+from xtts.trainer.loop.objectives import objective_of
+from xtts.trainer.loop.process_group import ALONE, ProcessGroup
+from xtts.trainer.loop.train_state import TrainState
+from xtts.trainer.loop.train_step import UPDATE, StepFunctions
+from xtts.trainer.loop.training_loop import TrainingLoop
+from xtts.trainer.loop.validation_loop import ValidationLoop
 
 Submit = Callable[[str, Callable[[], object]], None]
 """Takes the name of a step and a call that compiles it."""
@@ -39,13 +39,13 @@ class Replica:
 
     device: str
     state: TrainState
-    steps: Steps
+    step_functions: StepFunctions
     exchange_averages: Callable[[], object]
     """Swaps the weights and their averages."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TracedSteps:
+class Replicas:
     """The replicas of this process."""
 
     replicas: Sequence[Replica]
@@ -56,9 +56,9 @@ class TracedSteps:
         return self.replicas[0].state
 
     @property
-    def steps(self) -> Steps:
-        """The steps of the first replica."""
-        return self.replicas[0].steps
+    def step_functions(self) -> StepFunctions:
+        """Those of the first replica."""
+        return self.replicas[0].step_functions
 
     def exchange_averages(self) -> None:
         """Swap the weights and their averages."""
@@ -73,8 +73,8 @@ class TracedSteps:
         """
         for replica in self.replicas:
             replica.state.restore(TrainState(config, buckets[0].spec).arrays())
-            replica.steps.begin_again(config.training, _typical(buckets))
-        for name, call in self.steps.compile_calls.items():
+            replica.step_functions.begin_again(config.training, _typical(buckets))
+        for name, call in self.step_functions.compile_calls.items():
             submit(name, call)
 
 
@@ -83,24 +83,24 @@ class StepCache:
 
     def __init__(self, most: int) -> None:
         """most: runs whose steps, and with them their weights, stay in memory."""
-        self.most, self._steps = most, dict[str, TracedSteps]()
+        self.most, self._replicas = most, dict[str, Replicas]()
 
     @staticmethod
     def _key(buckets: Sequence[TrainingBucket], config: Config) -> str:
         training = config.training.model_dump(exclude=SCHEDULE)
         return repr((config.model, config.vocoder, training, buckets[0].spec.model_dump()))
 
-    def take(self, buckets: Sequence[TrainingBucket], config: Config) -> TracedSteps | None:
+    def take(self, buckets: Sequence[TrainingBucket], config: Config) -> Replicas | None:
         """Remove and return the steps of such a run; None without any."""
-        return self._steps.pop(self._key(buckets, config), None)
+        return self._replicas.pop(self._key(buckets, config), None)
 
-    def keep(self, steps: TracedSteps, buckets: Sequence[TrainingBucket], config: Config) -> None:
+    def keep(self, replicas: Replicas, buckets: Sequence[TrainingBucket], config: Config) -> None:
         """Keep the steps of a run that has ended, and drop the oldest if they become too many."""
         if not all(is_locked(bucket.signature) for bucket in buckets):
             return
-        self._steps[self._key(buckets, config)] = TracedSteps(replicas=steps.replicas)
-        while len(self._steps) > self.most:
-            del self._steps[next(iter(self._steps))]
+        self._replicas[self._key(buckets, config)] = Replicas(replicas=replicas.replicas)
+        while len(self._replicas) > self.most:
+            del self._replicas[next(iter(self._replicas))]
 
 
 STEP_CACHE = StepCache(most=1)
@@ -108,7 +108,7 @@ STEP_CACHE = StepCache(most=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingEngine(TracedSteps):
+class TrainingLoops(Replicas):
     """Everything that trains a model on a cache."""
 
     loop: TrainingLoop
@@ -119,9 +119,9 @@ def _ignore(name: str, call: Callable[[], object]) -> None:
     """Compile nothing."""
 
 
-def trace_steps(
+def trace_replicas(
     buckets: Sequence[TrainingBucket], config: Config, group: ProcessGroup = ALONE, submit: Submit = _ignore
-) -> TracedSteps:
+) -> Replicas:
     """Trace the steps of all replicas of this process; each is submitted once the last replica has it."""
     calls: dict[str, list[Callable[[], object]]] = defaultdict(list)
 
@@ -134,7 +134,7 @@ def trace_steps(
     for replica, device in enumerate(group.devices, group.first):
         with tf.device(device):
             replicas.append(_replica(buckets, config, group, replica, device, partial(traced, device)))
-    return TracedSteps(replicas=replicas)
+    return Replicas(replicas=replicas)
 
 
 def _replica(
@@ -143,14 +143,14 @@ def _replica(
 ) -> Replica:  # fmt: skip
     """The model and the traced steps of one device; replica: its index among all."""
     state = TrainState(config, buckets[0].spec)
-    steps = Steps(
+    step_functions = StepFunctions(
         objective_of(state.model, metrics_of(config)), state.optimizer, config.training, state.step,
         typical=_typical(buckets), replica=replica, replicas=group.size,
     )  # fmt: skip
-    steps.with_mel = mel_in_step(buckets[0].spec)
+    step_functions.with_mel = mel_in_step(buckets[0].spec)
     largest_first = sorted(buckets, key=lambda bucket: bucket.extent, reverse=True)
     shares = [replace(bucket, batch_size=bucket.batch_size // group.size) for bucket in largest_first]
-    steps.trace(
+    step_functions.trace(
         {bucket.number: bucket.signature for bucket in shares if bucket.trains},
         {bucket.number: bucket.signature for bucket in largest_first if bucket.validates},
         traced=traced,
@@ -158,15 +158,16 @@ def _replica(
     exchange = tf.function(state.optimizer.exchange_averages, input_signature=[], jit_compile=True, autograph=False)
     exchange.get_concrete_function()
     return Replica(
-        device=device, state=state, steps=steps, exchange_averages=cast(Callable[[], object], exchange)
+        device=device, state=state, step_functions=step_functions,
+        exchange_averages=cast(Callable[[], object], exchange),
     )  # fmt: skip
 
 
-def build_engine(
+def build_loops(
     buckets: Sequence[TrainingBucket], config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
     group: ProcessGroup = ALONE,
-) -> TrainingEngine:  # fmt: skip
+) -> TrainingLoops:  # fmt: skip
     """Trace every step, or take them from `STEP_CACHE`; restore the checkpoint; open the input pipelines.
 
     group: the replicas that share the steps.
@@ -175,19 +176,19 @@ def build_engine(
     a new and a resumed run, comes after the traces, and after the update's call on blank inputs, which writes weights.
     """
     submit = compiler.submit if compiler else _ignore
-    if steps := STEP_CACHE.take(buckets, config) if group.size == 1 else None:
-        steps.begin_again(config, buckets, submit)
+    if replicas := STEP_CACHE.take(buckets, config) if group.size == 1 else None:
+        replicas.begin_again(config, buckets, submit)
     else:
-        steps = trace_steps(buckets, config, group, submit)
-    if compiler and UPDATE in steps.steps.compile_calls:
+        replicas = trace_replicas(buckets, config, group, submit)
+    if compiler and UPDATE in replicas.step_functions.compile_calls:
         wait([compiler.step(UPDATE)])
-    restore(steps.state)
-    for replica in steps.replicas[1:]:
-        replica.state.restore(steps.state.arrays())
-    replica_steps = [replica.steps for replica in steps.replicas]
-    loop = TrainingLoop(buckets, replica_steps, steps.state.position, group)
-    validation = ValidationLoop(buckets, replica_steps, loop.stop, group)
-    return TrainingEngine(replicas=steps.replicas, loop=loop, validation=validation)
+    restore(replicas.state)
+    for replica in replicas.replicas[1:]:
+        replica.state.restore(replicas.state.arrays())
+    step_functions = [replica.step_functions for replica in replicas.replicas]
+    loop = TrainingLoop(buckets, step_functions, replicas.state.position, group)
+    validation = ValidationLoop(buckets, step_functions, loop.stop, group)
+    return TrainingLoops(replicas=replicas.replicas, loop=loop, validation=validation)
 
 
 def _typical(buckets: Sequence[TrainingBucket]) -> tuple[float, float]:

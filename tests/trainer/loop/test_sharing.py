@@ -11,14 +11,14 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.failures import RunEnded, explained
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.objectives import AcousticObjective, present_clips
-from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.process_group import ALONE, ProcessGroup, check_micro_batches, join_group
-from xtts.trainer.engine.rendezvous import Cluster
-from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.engine.validation_loop import replica_batches, split_batches
+from xtts.trainer.loop.failures import RunEnded, explained
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.objectives import AcousticObjective, present_clips
+from xtts.trainer.loop.optimizer import AdamW
+from xtts.trainer.loop.process_group import ALONE, ProcessGroup, check_micro_batches, join_group
+from xtts.trainer.loop.rendezvous import Cluster
+from xtts.trainer.loop.train_step import StepFunctions
+from xtts.trainer.loop.validation_loop import replica_batches, split_batches
 
 
 def training(*assignments):
@@ -86,15 +86,15 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     batch = Batch(*(tf.constant(part[1:3]) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
     typical = (40.0, 9.0)
     about = AcousticObjective(model), optimizer, chosen, step
-    losses, gradient = Steps(*about, typical=typical)._accumulate(batch)
-    steps = [
-        Steps(AcousticObjective(model), optimizer, chosen, step, typical=typical, replica=i, replicas=devices)
+    losses, gradient = StepFunctions(*about, typical=typical)._accumulate(batch)
+    functions = [
+        StepFunctions(AcousticObjective(model), optimizer, chosen, step, typical=typical, replica=i, replicas=devices)
         for i in range(devices)
     ]
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
-    counts = sum(one.counts(share) for one, share in zip(steps, shares, strict=True))
+    counts = sum(one.counts(share) for one, share in zip(functions, shares, strict=True))
     assert counts[ACOUSTIC.losses.index("prior")] == MEL_LENGTH[1] * model.mel_channels
-    parts = [one._accumulate(share, counts, present_clips(batch)) for one, share in zip(steps, shares, strict=True)]
+    parts = [one._accumulate(share, counts, present_clips(batch)) for one, share in zip(functions, shares, strict=True)]
     np.testing.assert_allclose(sum(own for own, _ in parts), losses, rtol=1e-5)
     np.testing.assert_allclose(sum(own for _, own in parts), gradient, rtol=1e-3, atol=1e-6)
 
@@ -103,12 +103,12 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
 def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices):
     plan = make_plan(tmp_path / "run", "training.batch_size=1", "training.constant_frames_per_batch=false")
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    steps = SimpleNamespace(validation_steps={bucket.number: bucket.number for bucket in buckets})
+    step_functions = SimpleNamespace(validation_steps={bucket.number: bucket.number for bucket in buckets})
 
     def batches(replica=0, replicas=1):
         return [
             (number, start, next(iterator).mel_length.numpy().tolist())
-            for starts, iterator, number in replica_batches(buckets, steps, replica, replicas)
+            for starts, iterator, number in replica_batches(buckets, step_functions, replica, replicas)
             for start in starts
         ]
 

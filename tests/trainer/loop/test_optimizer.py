@@ -7,9 +7,9 @@ import tensorflow as tf
 from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.engine.optimizer import AdamW, learning_rate
-from xtts.trainer.engine.schedule import decay_start, decaying_from, peak_learning_rate
-from xtts.trainer.engine.train_state import clip_group, make_optimizer
+from xtts.trainer.loop.optimizer import AdamW, learning_rate
+from xtts.trainer.loop.schedule import decay_start, decaying_from, peak_learning_rate
+from xtts.trainer.loop.train_state import clip_group, make_optimizer
 
 TRAINING = TrainingConfig(
     learning_rate=0.01,

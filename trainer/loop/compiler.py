@@ -22,7 +22,7 @@ class Compiler:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(max(1, usable_cores() // 2), "compiler", initializer=_let_others_go_first)
-        self._steps: dict[str, Future[float]] = {}
+        self._compilations: dict[str, Future[float]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -32,11 +32,11 @@ class Compiler:
 
     def submit(self, name: str, call: Callable[[], object]) -> None:
         """Queue a step for compilation; call: from `on_blank_inputs`."""
-        self._steps[name] = self._pool.submit(_compile, call)
+        self._compilations[name] = self._pool.submit(_compile, call)
 
     def step(self, name: str) -> Future[float]:
         """The compilation of a submitted step; its result is the seconds it took."""
-        return self._steps[name]
+        return self._compilations[name]
 
 
 def _let_others_go_first() -> None:

@@ -8,11 +8,11 @@ from scipy.special import logit
 from scipy.stats import norm
 
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.engine import train_step
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.objectives import AcousticObjective
-from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.engine.validation_loop import ValidationLoop
+from xtts.trainer.loop import train_step
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.objectives import AcousticObjective
+from xtts.trainer.loop.train_step import StepFunctions
+from xtts.trainer.loop.validation_loop import ValidationLoop
 
 
 def test_the_loss_is_the_same_for_every_batch_size(training_run, monkeypatch):
@@ -26,10 +26,10 @@ def test_the_loss_is_the_same_for_every_batch_size(training_run, monkeypatch):
     assert size != training_run.training.batch_size
     buckets = [one_bucket(plan.cache, n, batch_size=size) for n in clips if clips[n]]
     objective = AcousticObjective(state.model)
-    steps = Steps(objective, state.optimizer, training_run.training, state.step, typical=(1.0, 1.0))
-    steps.trace({}, {bucket.number: bucket.signature for bucket in buckets})
-    steps.guard.locked = False
-    loop = ValidationLoop(buckets, [steps], training_run.loop.stop)
+    step_functions = StepFunctions(objective, state.optimizer, training_run.training, state.step, typical=(1.0, 1.0))
+    step_functions.trace({}, {bucket.number: bucket.signature for bucket in buckets})
+    step_functions.guard.locked = False
+    loop = ValidationLoop(buckets, [step_functions], training_run.loop.stop)
     loop._run = loop._sums
     losses, bad = loop.run()
     assert not bad

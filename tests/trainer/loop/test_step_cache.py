@@ -6,9 +6,9 @@ import tensorflow as tf
 from graph_walk import walk
 
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.engine import SCHEDULE, STEP_CACHE, StepCache, TracedSteps, trace_steps
+from xtts.trainer.loop.replicas import SCHEDULE, STEP_CACHE, Replicas, StepCache, trace_replicas
 
-STEPS = TracedSteps(replicas=())
+STEPS = Replicas(replicas=())
 OTHER = {
     "seed": 7, "steps": 77, "epochs": None, "patience": 3, "learning_rate": 0.5, "warmup_fraction": 0.5,
     "decay_fraction": 0.5, "final_learning_rate_share": 0.5, "max_bad_steps": 7, "steps_per_call": 7, "log_every": 7,
@@ -19,8 +19,8 @@ OTHER = {
 
 def operations(traced):
     """Type and constant of every operation of the training steps and the update."""
-    steps = [traced.steps.update, *traced.steps.gradient_steps.values()]
-    graphs = [step.get_concrete_function().graph for step in steps]
+    functions = [traced.step_functions.update, *traced.step_functions.gradient_steps.values()]
+    graphs = [step.get_concrete_function().graph for step in functions]
     constants = ("Const",)
     return [
         (op.type, tf.make_ndarray(op.get_attr("value")).tobytes() if op.type in constants else b"")
@@ -33,7 +33,7 @@ def test_no_setting_of_the_schedule_is_in_a_compiled_step(training_run):
     assert OTHER.keys() == SCHEDULE
     training = plan.config.training.model_copy(update=OTHER)
     config = plan.config.model_copy(update={"training": training})
-    other = trace_steps(training_buckets(plan.cache, plan.spec, config), config)
+    other = trace_replicas(training_buckets(plan.cache, plan.spec, config), config)
     assert operations(other) == operations(training_run)
 
 
@@ -45,7 +45,7 @@ def test_another_run_takes_the_steps_and_leaves_them(make_plan, run_settings, ru
     STEP_CACHE.keep(before, buckets, plan.config)
     assert run_train(tmp_path / "run", "training.steps=2", "training.seed=3")[0] == 0
     after = STEP_CACHE.take(buckets, plan.config)
-    assert after.steps is before.steps
+    assert after.step_functions is before.step_functions
     STEP_CACHE.keep(after, buckets, plan.config)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.engine.schedule import decay_start, peak_learning_rate, warmup_steps
+from xtts.trainer.loop.schedule import decay_start, peak_learning_rate, warmup_steps
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Coefficients of the odd polynomial that drives singular values towards 1: after five rounds they are 0.7 to 1.2."""

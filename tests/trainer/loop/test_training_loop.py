@@ -10,12 +10,12 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.objectives import AcousticObjective
-from xtts.trainer.engine.optimizer import AdamW
-from xtts.trainer.engine.train_step import Steps
-from xtts.trainer.engine.training_loop import Position, TrainingLoop
-from xtts.trainer.engine.validation_loop import ValidationLoop
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.objectives import AcousticObjective
+from xtts.trainer.loop.optimizer import AdamW
+from xtts.trainer.loop.train_step import StepFunctions
+from xtts.trainer.loop.training_loop import Position, TrainingLoop
+from xtts.trainer.loop.validation_loop import ValidationLoop
 from xtts.trainer.run.bad_clips import clip_names
 from xtts.trainer.run.best_validation import Best
 
@@ -25,12 +25,12 @@ def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number
     assert all(np.array_equal(before[name], after[name]) for name in before)
     buckets = len(training_run.loop.buckets)
     assert buckets == 2
-    assert training_run.steps.guard.count("training") == buckets
-    assert [*training_run.steps.gradient_steps] == [1, 0], "the largest is compiled first"
+    assert training_run.step_functions.guard.count("training") == buckets
+    assert [*training_run.step_functions.gradient_steps] == [1, 0], "the largest is compiled first"
     for count in (1, 7, 30):
         result = training_run.loop.run(count)
-    assert training_run.steps.guard.count("training") == buckets
-    compiled = [*training_run.steps.gradient_steps.values(), training_run.steps.update]
+    assert training_run.step_functions.guard.count("training") == buckets
+    compiled = [*training_run.step_functions.gradient_steps.values(), training_run.step_functions.update]
     assert all(step.experimental_get_tracing_count() == 1 for step in compiled)
     assert result.metrics.shape == (30, len(ACOUSTIC.step))
     assert np.isfinite(result.metrics).all()
@@ -56,7 +56,7 @@ def test_the_host_is_entered_once_for_many_batches(training_run, monkeypatch):
 
 
 def test_a_locked_step_has_no_dynamic_shape_and_no_python_runs_in_the_loop(training_run):
-    for step in [*training_run.steps.gradient_steps.values(), training_run.steps.update]:
+    for step in [*training_run.step_functions.gradient_steps.values(), training_run.step_functions.update]:
         graph = step.get_concrete_function().graph
         assert len(list(walk(graph))) > 200
         assert not {op.type for op in walk(graph)} & set(PYTHON_OPS)
@@ -67,17 +67,17 @@ def test_a_locked_step_has_no_dynamic_shape_and_no_python_runs_in_the_loop(train
 
 
 def test_a_trace_beyond_the_closed_set_stops_the_run(training_run):
-    steps = training_run.steps
-    assert steps.guard.locked
+    step_functions = training_run.step_functions
+    assert step_functions.guard.locked
     signature = training_run.loop.buckets[0].signature_of(5)
     with pytest.raises(
         LockstepError, match=r"bucket 00: a new trace with \(int32\[5, .*expected one of the closed set"
     ):
-        steps.trace({0: signature})
+        step_functions.trace({0: signature})
 
 
-class FailingSteps:
-    """What the loop asks of steps; the third gradients fail, as they do when another process has ended."""
+class FailingStepFunctions:
+    """What the loop asks of step functions; the third gradients fail, as they do when another process has ended."""
 
     def __init__(self, training):
         self.metrics, self.training, self.step = ACOUSTIC, training, tf.Variable(0, dtype=tf.int64)
@@ -96,21 +96,23 @@ class FailingSteps:
 
 def test_a_step_that_fails_leaves_the_position_of_the_one_before(make_plan, tmp_path):
     plan = make_plan(tmp_path)
-    buckets, steps = training_buckets(plan.cache, plan.spec, plan.config), FailingSteps(plan.config.training)
+    buckets = training_buckets(plan.cache, plan.spec, plan.config)
+    step_functions = FailingStepFunctions(plan.config.training)
     position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
-    loop = TrainingLoop(buckets, [steps], position)
+    loop = TrainingLoop(buckets, [step_functions], position)
     with pytest.raises(tf.errors.InvalidArgumentError, match="Socket closed"):
         loop.run(9)
     sizes = [bucket.batch_size for bucket in buckets]
     for done in (2, 3):
         assert loop.last_whole_step() == done
         assert (position.consumed.numpy() / sizes).sum() == done, "the next batch is still to come"
-        steps.step.assign_add(1)  # as by a step whose metrics did not arrive
+        step_functions.step.assign_add(1)  # as by a step whose metrics did not arrive
 
 
 def test_a_batch_that_is_not_finite_is_skipped_and_counted(training_run):
     """In a graph, as in the loop: called from Python, XLA would compile the step once more."""
-    step_in_a_graph = tf.function(lambda *parts: training_run.steps.train(0, Batch(*parts), 0.01), autograph=False)
+    train = training_run.step_functions.train
+    step_in_a_graph = tf.function(lambda *parts: train(0, Batch(*parts), 0.01), autograph=False)
     batch = training_run.loop._iterators[0].get_next()
     before = training_run.state.arrays()
     metrics = step_in_a_graph(*batch._replace(mel=batch.mel * np.nan)).numpy()
@@ -129,7 +131,7 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     clip = poison(tmp_path / "features", "validation")
     plan = training_run.plan
     buckets = training_buckets(tmp_path / "features", plan.spec, plan.config)
-    poisoned = ValidationLoop(buckets, [training_run.steps], training_run.loop.stop)
+    poisoned = ValidationLoop(buckets, [training_run.step_functions], training_run.loop.stop)
     losses, bad = poisoned.run()
     assert len(bad) == 1 < len(poisoned.batches)
     assert clip in clip_names(training_run.plan.cache, training_run.plan.spec, "validation", bad[:1])[0]
@@ -149,10 +151,10 @@ def test_accumulated_gradients_equal_those_of_the_large_batch():
     for micro in (1, 4):
         training = load_config("tiny").training.model_copy(update={"gradient_accumulation_steps": micro})
         optimizer = AdamW(model.trainable_variables, training, lambda _: True)
-        steps = Steps(
+        step_functions = StepFunctions(
             AcousticObjective(model), optimizer, training, tf.Variable(3, dtype=tf.int64), typical=(94.0, 21.0)
         )
-        outcomes.append(steps._accumulate(batch))
+        outcomes.append(step_functions._accumulate(batch))
     (losses, gradient), (expected, whole) = outcomes
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     np.testing.assert_allclose(gradient, whole, rtol=2e-3, atol=2e-5)
@@ -162,7 +164,7 @@ def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_sever
     """A frame weighs the same in every batch: two long clips move the weights less than two times eight short ones."""
     random, model = np.random.default_rng(5), small_model(dropout=0.0, duration_dropout=0.0)
     training = load_config("tiny").training
-    steps = Steps(
+    step_functions = StepFunctions(
         AcousticObjective(model), AdamW(model.trainable_variables, training, lambda _: True), training,
         tf.Variable(0, dtype=tf.int64), typical=(50.0, 10.0),
     )  # fmt: skip
@@ -186,7 +188,7 @@ def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_sever
         batch = Batch(ids, mel, *sizes, *np.zeros([2, len(rows)], np.int32))
         times = tf.constant([stored[row][3] for row in rows], tf.float32)
         counts = AcousticObjective(model).counts(batch)
-        return steps._add_micro_batches(batch, (noise, times, None), counts, 1)[1].numpy()
+        return step_functions._add_micro_batches(batch, (noise, times, None), counts, 1)[1].numpy()
 
     one = gradient(range(18), 10, 40)
     several = gradient(range(8), 2, 8) + gradient(range(8, 16), 4, 12) + gradient([16, 17], 10, 40)

@@ -6,7 +6,7 @@ It exists for comparison with the locked path, from which only its batches and s
 from pathlib import Path
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.train_step import TraceGuard
+from xtts.trainer.loop.train_step import TraceGuard
 
 WARNING = (
     "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "

@@ -4,7 +4,7 @@ A refactoring does not change them; a change of the mathematics (initial values,
 clipping, optimizer, schedule, averages) changes them. If that is intended, write the file again and say so in the
 commit:
 
-    python tests/trainer/engine/test_golden_losses.py
+    python tests/trainer/loop/test_golden_losses.py
 """
 
 import json
@@ -16,11 +16,11 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.objectives import AcousticObjective
-from xtts.trainer.engine.optimizer import learning_rate
-from xtts.trainer.engine.train_state import make_optimizer
-from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.objectives import AcousticObjective
+from xtts.trainer.loop.optimizer import learning_rate
+from xtts.trainer.loop.train_state import make_optimizer
+from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.model import reference_encoder
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
@@ -79,17 +79,17 @@ def golden_steps(*assignments, count=STEPS, compiled=True):
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
     clips = Batch(*map(tf.constant, batch()))
     typical = int(tf.reduce_sum(clips.mel_length)), int(tf.reduce_sum(clips.token_length))
-    steps = Steps(AcousticObjective(model), optimizer, config.training, step, typical=typical)
+    step_functions = StepFunctions(AcousticObjective(model), optimizer, config.training, step, typical=typical)
     if compiled:
-        steps.trace({0: Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in clips))})
+        step_functions.trace({0: Batch(*(tf.TensorSpec(part.shape, part.dtype) for part in clips))})
     rows = []
     for _ in range(count):
         rate = learning_rate(config.training, step)
         if compiled:
-            values = steps.train(0, clips, rate)
+            values = step_functions.train(0, clips, rate)
         else:  # the same bodies, op by op: a twentieth of the time to compile them
-            losses, gradient = steps._accumulate(clips)
-            values = steps._update(losses, tf.reduce_sum(clips.mel_length), rate, gradient)
+            losses, gradient = step_functions._accumulate(clips)
+            values = step_functions._update(losses, tf.reduce_sum(clips.mel_length), rate, gradient)
         metrics = dict(zip(ACOUSTIC.step, values.numpy().tolist(), strict=True))
         rows.append([metrics[name] for name in COLUMNS])
     averages = optimizer.flat.split(optimizer.averages.read_value())
@@ -121,8 +121,8 @@ def write():
     parts = []
     for run, assignments in RUNS.items():
         rows, norms = golden_steps(*assignments)
-        steps = ",\n".join(f"   {json.dumps([float(f'{value:.8g}') for value in row])}" for row in rows)
-        parts.append(f' "{run}": {{"norms": {json.dumps(norms.round(5).tolist())}, "steps": [\n{steps}\n ]}}')
+        lines = ",\n".join(f"   {json.dumps([float(f'{value:.8g}') for value in row])}" for row in rows)
+        parts.append(f' "{run}": {{"norms": {json.dumps(norms.round(5).tolist())}, "steps": [\n{lines}\n ]}}')
     GOLDEN.write_text(f'{{"columns": {json.dumps(COLUMNS)},\n' + ",\n".join(parts) + "\n}\n", encoding="utf-8")
 
 

@@ -9,7 +9,7 @@ import pytest
 from device_programs import free_ports
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.rendezvous import Cluster, find_cluster, wait_for_workers
+from xtts.trainer.loop.rendezvous import Cluster, find_cluster, wait_for_workers
 
 WORKERS = ["10.0.0.1:2222", "10.0.0.2:2222"]
 TASK = {"type": "worker", "index": 1}

@@ -12,9 +12,9 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.engine import training_loop as loop_module
-from xtts.trainer.engine.metrics import ACOUSTIC
-from xtts.trainer.engine.training_loop import Position, TrainingLoop
+from xtts.trainer.loop import training_loop as loop_module
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.training_loop import Position, TrainingLoop
 from xtts.trainer.reporting.reporter import Chunk, means
 
 STEPS, SLOW, QUICK = 10, 0.1, 0.02
@@ -27,8 +27,8 @@ def sleep(seconds, after):
         return tf.numpy_function(lambda: time.sleep(seconds), [], [])
 
 
-class SleepingSteps:
-    """What the loop asks of steps (`LoopSteps`): each takes its time, and trains nothing."""
+class SleepingStepFunctions:
+    """What the loop asks for (`LoopStepFunctions`): each takes its time, and trains nothing."""
 
     def __init__(self, training, seconds):
         self.metrics, self.training, self._seconds = ACOUSTIC, training, seconds
@@ -52,9 +52,9 @@ def sleep_before(batch, seconds):
 
 @pytest.fixture
 def loop_of(make_plan, tmp_path, monkeypatch):
-    """`loop_of(waiting, stepping)`: a loop whose pipelines and steps take so many seconds, or with other `steps`."""
+    """`loop_of(waiting, stepping)`: a loop whose pipelines and steps take so many seconds, or with others."""
 
-    def make(waiting, stepping=0.0, steps=None):
+    def make(waiting, stepping=0.0, step_functions=None):
         def batches(bucket, consumed, rows):
             options = tf.data.Options()
             options.experimental_optimization.inject_prefetch = False  # every sleep is waited for
@@ -64,9 +64,9 @@ def loop_of(make_plan, tmp_path, monkeypatch):
         monkeypatch.setattr(loop_module, "training_batches", batches)
         plan = make_plan(tmp_path)
         position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
-        used = [steps or SleepingSteps(plan.config.training, stepping)]
+        used = [step_functions or SleepingStepFunctions(plan.config.training, stepping)]
         loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), used, position)
-        if steps is None:
+        if step_functions is None:
             loop.run(2)  # opens the pipelines
         return loop
 
@@ -99,7 +99,7 @@ def test_a_slow_step_is_a_step_and_no_wait_and_time_outside_the_loop_is_a_column
     assert np.allclose([row["outside_share"] for row in rows_of(result)], 0.0)
 
 
-class MeetingSteps(SleepingSteps):
+class MeetingStepFunctions(SleepingStepFunctions):
     """A step ends only once the loop has begun to read the batch of the next."""
 
     def __init__(self, training, steps):
@@ -128,15 +128,15 @@ class MeetingSteps(SleepingSteps):
 
 def test_the_next_batch_is_read_while_a_step_runs_and_no_more_than_that(loop_of, monkeypatch):
     """Each side waits for the other: a loop that reads a batch only after the step before it would never end."""
-    steps = MeetingSteps(load_config("tiny").training, STEPS)
+    step_functions = MeetingStepFunctions(load_config("tiny").training, STEPS)
     read = TrainingLoop._read
 
     def noted(self, place):
-        with tf.control_dependencies([tf.numpy_function(steps.note_read, [], [])]):
+        with tf.control_dependencies([tf.numpy_function(step_functions.note_read, [], [])]):
             return read(self, place)
 
     monkeypatch.setattr(TrainingLoop, "_read", noted)
-    loop = loop_of(waiting=0.0, steps=steps)
+    loop = loop_of(waiting=0.0, step_functions=step_functions)
     result = loop.run(STEPS)
-    assert len(result.metrics) == steps.begun == STEPS
-    assert steps.furthest == 1
+    assert len(result.metrics) == step_functions.begun == STEPS
+    assert step_functions.furthest == 1

@@ -6,8 +6,8 @@ import tensorflow as tf
 from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.engine.optimizer import AdamW, Muon, matrix_shape, orthogonalise
-from xtts.trainer.engine.train_state import is_hidden_matrix
+from xtts.trainer.loop.optimizer import AdamW, Muon, matrix_shape, orthogonalise
+from xtts.trainer.loop.train_state import is_hidden_matrix
 
 TRAINING = TrainingConfig(weight_decay=0.1)
 

@@ -12,10 +12,10 @@ from rich.console import Console
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.dataset import training_batches, validation_batches
-from xtts.trainer.engine import dynamic_baseline as dynamic
-from xtts.trainer.engine.objectives import AcousticObjective
-from xtts.trainer.engine.train_state import build_model
-from xtts.trainer.engine.validation_loop import ValidationLoop
+from xtts.trainer.loop import dynamic_baseline as dynamic
+from xtts.trainer.loop.objectives import AcousticObjective
+from xtts.trainer.loop.train_state import build_model
+from xtts.trainer.loop.validation_loop import ValidationLoop
 from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.trainer import train
 

@@ -18,12 +18,12 @@ from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.engine.dynamic_baseline import MemoryMaps
-from xtts.trainer.engine.metrics import Metrics
-from xtts.trainer.engine.objectives import present_clips
-from xtts.trainer.engine.optimizer import learning_rate
-from xtts.trainer.engine.process_group import ALONE, ProcessGroup
-from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.loop.dynamic_baseline import MemoryMaps
+from xtts.trainer.loop.metrics import Metrics
+from xtts.trainer.loop.objectives import present_clips
+from xtts.trainer.loop.optimizer import learning_rate
+from xtts.trainer.loop.process_group import ALONE, ProcessGroup
+from xtts.trainer.loop.train_step import StepFunctions
 
 HOST = "CPU:0"
 """Device of the loop itself: draws, batches, clocks, its variables and its results."""
@@ -70,8 +70,8 @@ class Position:
     """int64[K]: clips of each bucket consumed since the start of the run."""
 
 
-class LoopSteps(Protocol):
-    """The interface of the steps that the loop runs; `Steps` implements it.
+class LoopStepFunctions(Protocol):
+    """The interface of the steps that the loop runs; `StepFunctions` implements it.
 
     A step is two `tf.function`s, between which the loop adds up what the first one returns over all replicas.
     Variables must change inside them only: the loop's own graph orders nothing by itself.
@@ -86,7 +86,10 @@ class LoopSteps(Protocol):
         """int64[]: updates so far; each step adds one."""
 
     def gradients(self, bucket: int, batch: AnyBatch, *whole_batch: tf.Tensor) -> list[tf.Tensor]:
-        """Return what is summed over replicas, in the loop's graph; whole_batch: see `Steps`, empty for one replica."""
+        """Return what is summed over replicas, in the loop's graph.
+
+        whole_batch: see `StepFunctions`, empty for one replica.
+        """
 
     def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
         """Update by the sums of `gradients` at a learning rate float32[]; frames: int32[], useful frames.
@@ -130,18 +133,18 @@ class TrainingLoop:
     """Whether this process cannot compile another step; a locked loop has compiled all of them."""
 
     def __init__(
-        self, buckets: Sequence[TrainingBucket], steps: Sequence[LoopSteps], position: Position,
-        group: ProcessGroup = ALONE,
+        self, buckets: Sequence[TrainingBucket], step_functions: Sequence[LoopStepFunctions],
+        position: Position, group: ProcessGroup = ALONE,
     ) -> None:  # fmt: skip
-        """steps: of each replica of this process; of several replicas they are `Steps`."""
+        """step_functions: of each replica of this process; of several replicas they are `StepFunctions`."""
         self.buckets = [bucket for bucket in buckets if bucket.trains]
         """Buckets with training clips, which the graph refers to by their index in this list."""
         self.locked = all(is_locked(bucket.signature) for bucket in buckets)
-        self.position, self.host_calls, self._steps, self._group = position, 0, steps, group
+        self.position, self.host_calls, self._step_functions, self._group = position, 0, step_functions, group
         with tf.device(HOST):
             self.stop = tf.Variable(False, trainable=False)
             """Set it from another thread to end the current call after a step, in all processes."""
-            done = steps[0].step.read_value()
+            done = step_functions[0].step.read_value()
             self._progress = tf.Variable(
                 tf.stack([done, done, position.epoch, *tf.unstack(position.consumed)]), trainable=False
             )
@@ -173,7 +176,7 @@ class TrainingLoop:
     def _open(self, bucket: TrainingBucket, consumed: int) -> tf.data.Iterator:
         """The rows of this process in the batches of one bucket, from a position on."""
         rows, first = self._rows(bucket), self._group.first
-        share = range(first * rows, (first + len(self._steps)) * rows) if self._group.size > 1 else None
+        share = range(first * rows, (first + len(self._step_functions)) * rows) if self._group.size > 1 else None
         return iter(training_batches(bucket, consumed, share))
 
     @property
@@ -183,8 +186,8 @@ class TrainingLoop:
 
     def follow(self, training: TrainingConfig) -> None:
         """Switch to the learning rates of another schedule: the loop is traced again, no step is."""
-        for steps in self._steps:
-            steps.training = training
+        for step_functions in self._step_functions:
+            step_functions.training = training
         self._build()
         if self.locked:
             self.prepare()
@@ -204,7 +207,7 @@ class TrainingLoop:
         self._note_position()
         stopped, metrics, seconds, indices, offsets, *unread = (tensor.numpy() for tensor in tensors)
         if not self.locked:
-            self.exhausted = self._maps.nearly_exhausted(cast(Steps, self._steps[0]).guard)
+            self.exhausted = self._maps.nearly_exhausted(cast(StepFunctions, self._step_functions[0]).guard)
         return CallResult(
             metrics, seconds, indices, offsets, time.perf_counter() - began, bool(stopped), *unread
         )  # fmt: skip
@@ -221,7 +224,7 @@ class TrainingLoop:
         of the position, which is recorded once the metrics have arrived.
         """
         batches, updates, epoch, *consumed = self._progress.numpy().tolist()
-        ahead = int(self._steps[0].step.numpy() - updates)
+        ahead = int(self._step_functions[0].step.numpy() - updates)
         if ahead and self._names_audio:
             return None  # a batch without a readable clip is no update
         for _ in range(ahead):
@@ -239,10 +242,11 @@ class TrainingLoop:
     def _read(self, index: int) -> list[AnyBatch]:
         """The rows of the bucket's next batch, for each replica of this process."""
         batch = self._iterators[index].get_next()
-        if len(self._steps) == 1:
+        if len(self._step_functions) == 1:
             return [batch]
         rows = self._rows(self.buckets[index])
-        return [with_tensors(batch, [x[i * rows : (i + 1) * rows] for x in batch]) for i in range(len(self._steps))]
+        starts = range(0, rows * len(self._step_functions), rows)
+        return [with_tensors(batch, [x[start : start + rows] for x in batch]) for start in starts]
 
     def _step(
         self, index: tf.Tensor, rate: tf.Tensor, replica: int, batch: AnyBatch
@@ -251,17 +255,18 @@ class TrainingLoop:
 
         index: of the drawn bucket; replica: its index in this process, batch: its rows; launched: as in `_Turn`.
         """
-        steps, (frames, present, stop, *counts) = self._steps[replica], self._agree(index, replica, batch)
+        frames, present, stop, *counts = self._agree(index, replica, batch)
+        step_functions = self._step_functions[replica]
 
         def branch(bucket: TrainingBucket) -> list[tf.Tensor]:
             whole_batch = [*counts, present[: bucket.batch_size]] if counts else []
-            return steps.gradients(bucket.number, self._in_shape(bucket, batch), *whole_batch)
+            return step_functions.gradients(bucket.number, self._in_shape(bucket, batch), *whole_batch)
 
         with tf.device(self._group.devices[replica]):
             gradients = tf.switch_case(index, [lambda bucket=bucket: branch(bucket) for bucket in self.buckets])
             total = self._group.sum(gradients)
             with tf.control_dependencies(total):
-                metrics = steps.apply(frames, rate, total)
+                metrics = step_functions.apply(frames, rate, total)
             # int32 lies in the host's memory: it is available once the GPU has queued the step, done or not.
             with tf.control_dependencies([metrics]):
                 launched = tf.identity(index)
@@ -288,7 +293,7 @@ class TrainingLoop:
             with tf.control_dependencies([index]):
                 return frames, present, self.stop.read_value()
         drawn = tf.one_hot(index, len(self.buckets))
-        counts = cast(Steps, self._steps[replica]).counts(batch)
+        counts = cast(StepFunctions, self._step_functions[replica]).counts(batch)
         with tf.control_dependencies([index]):
             stop = tf.cast(self.stop.read_value(), tf.float32)
         own = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis], present]
@@ -301,7 +306,7 @@ class TrainingLoop:
     def _turn(self, last: _Turn) -> _Turn:
         """Draw, read and launch a step; record the one before it when its metrics arrive."""
         index, offset, epoch, consumed = self._draw(last.epoch, last.consumed)
-        rate = learning_rate(self._steps[0].training, last.updates)
+        rate = learning_rate(self._step_functions[0].training, last.updates)
         # At most two steps are on their way to a device, and one batch waits for them.
         with tf.control_dependencies([index, rate, last.read, last.before]):
             drawn = tf.timestamp()
@@ -335,13 +340,14 @@ class TrainingLoop:
 
     def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The compiled loop over `count` batches: (stop, the arrays of a `CallResult`)."""
-        kinds = [(tf.float32, [len(self._steps[0].metrics.step)]), (tf.float64, [3]), (tf.int32, []), (tf.int64, [])]
+        values = len(self._step_functions[0].metrics.step)
+        kinds = [(tf.float32, [values]), (tf.float64, [3]), (tf.int32, []), (tf.int64, [])]
         kinds += [(tf.bool, [self._max_batch])] if self._names_audio else []
         with tf.device(HOST):
             now, (batches, updates, epoch, *consumed) = tf.timestamp(), tf.unstack(self._progress.read_value())
             first = _Turn(
                 index=tf.constant(0), batches=batches, updates=updates, epoch=epoch, consumed=tf.stack(consumed),
-                stop=tf.constant(False), read=now, launched=[tf.constant(0) for _ in self._steps], before=now,
+                stop=tf.constant(False), read=now, launched=[tf.constant(0) for _ in self._step_functions], before=now,
                 arrived=now, rows=tuple(tf.TensorArray(kind, count, element_shape=shape) for kind, shape in kinds),
             )  # fmt: skip
             (last,) = tf.while_loop(

@@ -9,9 +9,9 @@ import tensorflow as tf
 from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.engine.dynamic_baseline import MemoryMaps
-from xtts.trainer.engine.process_group import ALONE, ProcessGroup
-from xtts.trainer.engine.train_step import Steps
+from xtts.trainer.loop.dynamic_baseline import MemoryMaps
+from xtts.trainer.loop.process_group import ALONE, ProcessGroup
+from xtts.trainer.loop.train_step import StepFunctions
 
 StoredBatch = tuple[int, list[tuple[int, int]]]
 """Clips of a batch: the number of their bucket, and the (shard, record) of each."""
@@ -30,7 +30,7 @@ def split_batches(buckets: Sequence[TrainingBucket]) -> list[StoredBatch]:
 
 
 def replica_batches(
-    buckets: Sequence[TrainingBucket], steps: Steps, replica: int, replicas: int
+    buckets: Sequence[TrainingBucket], step_functions: StepFunctions, replica: int, replicas: int
 ) -> list[BucketBatches]:
     """The batches of one replica: every `replicas`-th of `split_batches`, from index `replica` on."""
     shares, before = list[BucketBatches](), 0
@@ -40,7 +40,7 @@ def replica_batches(
         if starts:
             # One endless iterator, read in whole passes.
             batches = iter(validation_batches(bucket).shard(replicas, first).repeat())
-            shares.append((starts, batches, steps.validation_steps[bucket.number]))
+            shares.append((starts, batches, step_functions.validation_steps[bucket.number]))
         before += -(-clips // bucket.batch_size)
     return shares
 
@@ -53,18 +53,20 @@ class ValidationLoop:
     """
 
     def __init__(
-        self, buckets: Sequence[TrainingBucket], steps: Sequence[Steps], stop: tf.Variable,
+        self, buckets: Sequence[TrainingBucket], step_functions: Sequence[StepFunctions], stop: tf.Variable,
         group: ProcessGroup = ALONE,
     ) -> None:  # fmt: skip
-        """steps: of each replica of this process."""
-        self._steps, self._stop, self._group, self.batches = steps, stop, group, split_batches(buckets)
+        """step_functions: of each replica of this process."""
+        self._step_functions, self._stop, self._group = step_functions, stop, group
+        self.batches = split_batches(buckets)
         self._max_batch = max((len(clips) for _, clips in self.batches), default=0)
         """Clips of the largest batch."""
         self.unread: list[StoredBatch] = []
         """Clips whose audio could not be read in the last call."""
         self._names_audio = any(bucket.spec.names_audio for bucket in buckets)
-        self._indices = [[*range(first, len(self.batches), group.size)] for first, _ in enumerate(steps, group.first)]
-        self._shares = [replica_batches(buckets, own, i, group.size) for i, own in enumerate(steps, group.first)]
+        numbered = list(enumerate(step_functions, group.first))
+        self._indices = [[*range(replica, len(self.batches), group.size)] for replica, _ in numbered]
+        self._shares = [replica_batches(buckets, own, replica, group.size) for replica, own in numbered]
         self._maps: MemoryMaps | None = None
         self._run: Callable[[], tuple[tf.Tensor, ...]] = self._sums
         if all(is_locked(bucket.signature) for bucket in buckets):
@@ -87,7 +89,7 @@ class ValidationLoop:
             return None
         self.unread = list(_flagged(self.batches, padded)) if self._names_audio else []
         means = (float(total / count) if count else math.nan for total, count in sums)
-        losses = dict(zip(self._steps[0].metrics.held_out, means, strict=True))
+        losses = dict(zip(self._step_functions[0].metrics.held_out, means, strict=True))
         return losses, [batch for batch, is_finite in zip(self.batches, finite, strict=True) if not is_finite]
 
     def _sums(self) -> tuple[tf.Tensor, ...]:
@@ -103,7 +105,7 @@ class ValidationLoop:
 
         The flags of a batch are: finite, then its rows without a clip.
         """
-        total, done = tf.zeros([len(self._steps[0].metrics.held_out), 2], tf.float64), tf.constant(0)
+        total, done = tf.zeros([len(self._step_functions[0].metrics.held_out), 2], tf.float64), tf.constant(0)
         indices = self._indices[replica]
         flags = tf.TensorArray(tf.bool, len(indices), element_shape=[1 + self._max_batch])
         for starts, iterator, step in self._shares[replica]:
@@ -112,7 +114,7 @@ class ValidationLoop:
                     break
                 batch = iterator.get_next()
                 if self._maps is not None:
-                    self._maps.check(self._steps[0].guard)
+                    self._maps.check(self._step_functions[0].guard)
                 with tf.device(self._group.devices[replica]):
                     sums = step(*batch, first)
                 sums = tf.cast(sums, tf.float64)

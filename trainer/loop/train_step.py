@@ -16,9 +16,9 @@ import tensorflow as tf
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
-from xtts.trainer.engine.compiler import on_blank_inputs
-from xtts.trainer.engine.objectives import Objective
-from xtts.trainer.engine.optimizer import AdamW
+from xtts.trainer.loop.compiler import on_blank_inputs
+from xtts.trainer.loop.objectives import Objective
+from xtts.trainer.loop.optimizer import AdamW
 
 UPDATE = "update"
 """Name of the step that updates the weights."""
@@ -58,7 +58,7 @@ class TraceGuard:
         self.traces.append(f"{name} ({specs})")
 
 
-class Steps:
+class StepFunctions:
     """The training and validation steps of one replica of the model, by bucket.
 
     Letters: K losses of a training step, V losses of validation, N values that a step returns; see `metrics`.

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from xtts.trainer.engine.compiler import Compiler
+from xtts.trainer.loop.compiler import Compiler
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def compiler_on(monkeypatch):
     """`compiler_on(cores)`."""
 
     def make(cores):
-        monkeypatch.setattr("xtts.trainer.engine.compiler.usable_cores", lambda: cores)
+        monkeypatch.setattr("xtts.trainer.loop.compiler.usable_cores", lambda: cores)
         return Compiler()
 
     return make

@@ -11,8 +11,8 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import trained_buckets
-from xtts.trainer.engine.optimizer import AdamW, Muon
-from xtts.trainer.engine.training_loop import Position
+from xtts.trainer.loop.optimizer import AdamW, Muon
+from xtts.trainer.loop.training_loop import Position
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.model.vocoder import Vocoder

@@ -15,8 +15,8 @@ import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.trainer.engine.failures import explained
-from xtts.trainer.engine.rendezvous import VARIABLE, Cluster, find_cluster, wait_for_workers
+from xtts.trainer.loop.failures import explained
+from xtts.trainer.loop.rendezvous import VARIABLE, Cluster, find_cluster, wait_for_workers
 from xtts.trainer.system.device import step_device
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from xtts.trainer.data.batch import AnyBatch, Batch, CropBatch
 from xtts.trainer.data.clip_order import fold_key
-from xtts.trainer.engine.metrics import ACOUSTIC, Metrics
+from xtts.trainer.loop.metrics import ACOUSTIC, Metrics
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import (
