@@ -27,5 +27,5 @@ def bucket(request, tmp_path, monkeypatch) -> StoreUrl:
     if request.param == "server":
         return StoreUrl(request.getfixturevalue("object_server").bucket())
     opened = property(lambda store: (FolderStore(), store.url.base.replace("s3:/", str(tmp_path))))
-    monkeypatch.setattr(ObjectStore, "_opened", opened)
+    monkeypatch.setattr(ObjectStore, "opened", opened)
     return path_or_url("s3://bucket")

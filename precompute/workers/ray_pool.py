@@ -120,7 +120,7 @@ class RayPool(WorkerPool):
         if self._is_own:
             _initialise(ray, self._workers, self._address, environment)
         self._ray, self._versions = ray, installed_versions()
-        self._remote = ray.remote(num_cpus=1, runtime_env=environment)(_run_packed)
+        self._remote = ray.remote(num_cpus=1, runtime_env=environment)(run_packed)
         if not self._cpus_now():
             raise self._failed("no machine with a CPU")
 
@@ -165,7 +165,7 @@ def _unusable(address: str, reason: str) -> LockstepError:
     return LockstepError(location, found=f"no Ray cluster ({reason})", fix=fix)
 
 
-def _run_packed(packed: bytes, task: bytes, versions: dict[str, str]) -> bytes:
+def run_packed(packed: bytes, task: bytes, versions: dict[str, str]) -> bytes:
     """Run a task (in a Ray worker)."""
     _prepare_process(tuple(versions.items()))
     return pickle.dumps(call(packed, pickle.loads(task)), pickle.HIGHEST_PROTOCOL)

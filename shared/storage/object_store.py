@@ -39,7 +39,7 @@ class ObjectStore:
         self.url = url
 
     @cached_property
-    def _opened(self) -> tuple[Any, str]:
+    def opened(self) -> tuple[Any, str]:
         """Arrow's file system, and the URL's path in it."""
         from pyarrow import fs
 
@@ -47,18 +47,18 @@ class ObjectStore:
         return system, path.rstrip("/")
 
     def _path(self, name: str) -> str:
-        return f"{self._opened[1]}/{name}"
+        return f"{self.opened[1]}/{name}"
 
     def list(self) -> dict[str, ObjectInfo]:
         """List the objects below the URL, maybe none, by relative name; one request per 1,000."""
         from pyarrow import fs
 
-        selector = fs.FileSelector(self._opened[1], recursive=True)
+        selector = fs.FileSelector(self.opened[1], recursive=True)
         try:
-            infos = with_retries(self.url, lambda: self._opened[0].get_file_info(selector))
+            infos = with_retries(self.url, lambda: self.opened[0].get_file_info(selector))
         except FileNotFoundError:
             return {}
-        start = len(self._opened[1]) + 1
+        start = len(self.opened[1]) + 1
         return {
             info.path[start:]: ObjectInfo(info.size, info.mtime.timestamp() if info.mtime else 0.0)
             for info in infos
@@ -69,7 +69,7 @@ class ObjectStore:
         """Read a small object; FileNotFoundError if it does not exist."""
 
         def read() -> bytes:
-            with self._opened[0].open_input_stream(self._path(name), compression=None) as file:
+            with self.opened[0].open_input_stream(self._path(name), compression=None) as file:
                 return bytes(file.read())
 
         return with_retries(self.url.child(name), read)
@@ -84,7 +84,7 @@ class ObjectStore:
 
         def copy() -> str:
             digest = hashlib.sha256()
-            with self._opened[0].open_input_stream(self._path(name), compression=None) as file, temp.open("wb") as out:
+            with self.opened[0].open_input_stream(self._path(name), compression=None) as file, temp.open("wb") as out:
                 while chunk := file.read(_CHUNK_BYTES):
                     digest.update(chunk)
                     out.write(chunk)
@@ -114,7 +114,7 @@ class ObjectStore:
 
     def _send(self, open_source: Callable[[], BinaryIO], name: str) -> None:
         def send() -> None:
-            with open_source() as file, self._opened[0].open_output_stream(self._path(name), compression=None) as out:
+            with open_source() as file, self.opened[0].open_output_stream(self._path(name), compression=None) as out:
                 shutil.copyfileobj(file, out, _CHUNK_BYTES)
 
         with_retries(self.url.child(name), send)
@@ -124,7 +124,7 @@ class ObjectStore:
 
         def remove_object(name: str) -> None:
             with suppress(FileNotFoundError):
-                with_retries(self.url.child(name), lambda: self._opened[0].delete_file(self._path(name)))
+                with_retries(self.url.child(name), lambda: self.opened[0].delete_file(self._path(name)))
 
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             list(pool.map(remove_object, names))

@@ -24,7 +24,7 @@ def environment(cache: Path) -> Result:
     facts = [Fact(name="versions", value={**versions, "python": platform.python_version()},
                   text=f"{packages}, Python {platform.python_version()}")]  # fmt: skip
     problems = []
-    for more_facts, more_problems in (_devices(), _xla(), _disk(cache)):
+    for more_facts, more_problems in (_devices(), xla(), _disk(cache)):
         facts += more_facts
         problems += more_problems
     return facts, problems
@@ -63,7 +63,8 @@ def _devices() -> Result:
     ]
 
 
-def _xla() -> Result:
+def xla() -> Result:
+    """Check that XLA compiles a small product."""
     began = time.perf_counter()
     try:
         square = tf.function(lambda x: tf.reduce_sum(tf.linalg.matmul(x, x)), jit_compile=True)

@@ -16,7 +16,8 @@ from xtts.trainer.system.device import step_device
 
 _USABLE = 0.9
 """Share of the free memory that a step may take; the rest is for the input pipeline, checkpoints, fragmentation."""
-_CONTROL_GROUPS = Path("/sys/fs/cgroup")
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+"""Folder in which the kernel shows the memory limits of control groups."""
 _GROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat", "inactive_file"),
     ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
@@ -40,7 +41,7 @@ def free_host_bytes() -> int:
 def _group_bytes() -> Iterable[int]:
     """Bytes that the limit of each cgroup version leaves; none without a limit."""
     for names in _GROUP_FILES:
-        limit, usage, stat = (_CONTROL_GROUPS / name for name in names[:3])
+        limit, usage, stat = (CONTROL_GROUPS / name for name in names[:3])
         if limit.is_file() and (text := limit.read_text(encoding="ascii").strip()).isdigit():
             counts = dict(line.split() for line in stat.read_text(encoding="ascii").splitlines())
             used = int(usage.read_text(encoding="ascii")) - int(counts.get(names[3], 0))

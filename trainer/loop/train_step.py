@@ -178,7 +178,7 @@ class StepFunctions:
         def gradient_step(*inputs: tf.Tensor) -> list[tf.Tensor]:
             batch, whole_batch = with_tensors(signature, inputs[: len(signature)]), inputs[len(signature) :]
             self.guard.note(training_step(bucket), batch)
-            return list(self._accumulate(self.with_mel(batch), *whole_batch))
+            return list(self.accumulate(self.with_mel(batch), *whole_batch))
 
         if not is_locked(signature):
             return relaxed(gradient_step)
@@ -215,7 +215,7 @@ class StepFunctions:
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return losses, self.optimizer.flat.flatten([tf.convert_to_tensor(gradient) for gradient in gradients])
 
-    def _accumulate(
+    def accumulate(
         self, batch: AnyBatch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """The share of these rows in the (losses, gradient) of the whole batch, in equal micro-batches.

@@ -184,6 +184,11 @@ class TrainingLoop:
         """The buckets whose steps are compiled before the first batch; none where clips are unpadded."""
         return self.buckets if self.locked else []
 
+    @property
+    def graph(self) -> tf.Graph:
+        """The graph of a call; only a locked loop has one."""
+        return self._run.graph  # type: ignore[attr-defined]
+
     def follow(self, training: TrainingConfig) -> None:
         """Switch to the learning rates of another schedule: the loop is traced again, no step is."""
         for step_functions in self._step_functions:

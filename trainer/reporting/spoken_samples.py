@@ -76,8 +76,9 @@ class SpokenSamples:
         signature = make_signature(
             bucket.tokens, bucket.frames, len(self.clips), mel=spec.mel_dtype, channels=spec.mel_channels
         )  # fmt: skip
-        self._batch = batch_of(self.clips, signature, self.profile.silence)
-        self._speak = tf.function(self._generate, input_signature=signature, jit_compile=True, autograph=False)
+        self.batch = batch_of(self.clips, signature, self.profile.silence)
+        """The sentences with their recordings, in the locked shape."""
+        self._speak = tf.function(self.generate, input_signature=signature, jit_compile=True, autograph=False)
         self._speak.get_concrete_function()
 
     @property
@@ -91,7 +92,7 @@ class SpokenSamples:
 
     def speak(self) -> list[Sample]:
         """Speak and align the sentences with the current weights; the first call compiles."""
-        mels, frames, durations = (tensor.numpy() for tensor in self._speak(*self._batch))
+        mels, frames, durations = (tensor.numpy() for tensor in self._speak(*self.batch))
         return [
             Sample(
                 clip=clip, mel=mel[: min(asked, len(mel))], frames=int(asked), durations=aligned[: len(clip.ids)]
@@ -134,7 +135,7 @@ class SpokenSamples:
     def _recordings(self) -> Recordings:
         return Recordings(self.clips, range(len(self.clips)), self.profile)
 
-    def _generate(self, *tensors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def generate(self, *tensors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
         batch = Batch(*tensors)
         recorded, mel_length = batch.mel, batch.mel_length

@@ -179,14 +179,15 @@ class TensorFlowSynthesizer:
         fitting = [shape for shape in self.voice.shapes if shape.tokens >= len(ids)]
         shape = next((candidate for candidate in fitting if candidate.frames >= frames), fitting[-1])
         while True:
-            mel, durations = self._run(shape, self._arguments(shape, ids, speaker, language, noise_key, frames))
+            mel, durations = self.run(shape, self._arguments(shape, ids, speaker, language, noise_key, frames))
             length = durations.sum()
             longer = [larger for larger in fitting if larger.frames > shape.frames]
             if length <= shape.frames or not longer:
                 return mel[:length], durations[: len(ids)]
             shape = next((larger for larger in longer if larger.frames >= length), longer[-1])
 
-    def _run(self, shape: BucketShape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
+    def run(self, shape: BucketShape, arguments: list[tf.Tensor]) -> tuple[np.ndarray, np.ndarray]:
+        """Speak in one shape: (mel float32[T, M], durations int32[L] of all its tokens, padding included)."""
         self.prepare(shape)
         spoken = self._traced[self.options.nfe, shape](*arguments)
         return spoken["mel"][0].numpy(), spoken["durations"][0].numpy()

@@ -20,7 +20,7 @@ _DIRECTORY, _WRITABLE = "--tf_xla_persistent_cache_directory", "--tf_xla_persist
 _AUTOTUNED = "--xla_gpu_per_fusion_autotune_cache_dir"
 
 
-def _machine(proc: Path = Path("/proc")) -> str:
+def machine_digest(proc: Path = Path("/proc")) -> str:
     """Digest of the hardware and driver that compiled code depends on, since machines may share a cache."""
     lines = [platform.machine(), platform.processor(), *_lines(proc / "cpuinfo", "flags", "Features")[:1]]
     nvidia = proc / "driver" / "nvidia"
@@ -48,7 +48,7 @@ def enable_compile_cache() -> Path | None:
     flags = os.environ.get("TF_XLA_FLAGS", "")
     if _DIRECTORY in flags:
         return None
-    folder = user_cache() / f"xla-{metadata.version('tensorflow')}-{_machine()}"
+    folder = user_cache() / f"xla-{metadata.version('tensorflow')}-{machine_digest()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -131,7 +131,7 @@ def test_a_machine_without_lockstep_is_a_one_line_error(cluster, tmp_path, monke
     (tmp_path / "not_on_the_cluster.py").write_text("def run(packed, task, versions):\n    return packed\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     run = importlib.import_module("not_on_the_cluster").run
-    monkeypatch.setattr("xtts.precompute.workers.ray_pool._run_packed", run)
+    monkeypatch.setattr("xtts.precompute.workers.ray_pool.run_packed", run)
     with open_pool(1, cluster.address) as pool, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
         list(pool.run(os.getenv, ["HOME"]))
     assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")

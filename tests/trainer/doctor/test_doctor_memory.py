@@ -71,7 +71,7 @@ def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, mon
 
 
 def test_a_control_group_leaves_its_limit_less_its_use(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory_module, "_CONTROL_GROUPS", tmp_path)
+    monkeypatch.setattr(memory_module, "CONTROL_GROUPS", tmp_path)
     (tmp_path / "memory.current").write_text(f"{90 << 20}\n")
     (tmp_path / "memory.stat").write_text(f"anon 5\ninactive_file {30 << 20}\n")
     (tmp_path / "memory.max").write_text(f"{100 << 20}\n")

@@ -88,8 +88,8 @@ def golden_steps(*assignments, count=STEPS, compiled=True):
         if compiled:
             values = step_functions.train(0, clips, rate)
         else:  # the same bodies, op by op: a twentieth of the time to compile them
-            losses, gradient = step_functions._accumulate(clips)
-            values = step_functions._update(losses, tf.reduce_sum(clips.mel_length), rate, gradient)
+            losses, gradient = step_functions.accumulate(clips)
+            values = step_functions.update.python_function(losses, tf.reduce_sum(clips.mel_length), rate, gradient)
         metrics = dict(zip(ACOUSTIC.step, values.numpy().tolist(), strict=True))
         rows.append([metrics[name] for name in COLUMNS])
     averages = optimizer.flat.split(optimizer.averages.read_value())

@@ -86,7 +86,7 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     batch = Batch(*(tf.constant(part[1:3]) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
     typical = (40.0, 9.0)
     about = AcousticObjective(model), optimizer, chosen, step
-    losses, gradient = StepFunctions(*about, typical=typical)._accumulate(batch)
+    losses, gradient = StepFunctions(*about, typical=typical).accumulate(batch)
     functions = [
         StepFunctions(AcousticObjective(model), optimizer, chosen, step, typical=typical, replica=i, replicas=devices)
         for i in range(devices)
@@ -94,7 +94,7 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
     counts = sum(one.counts(share) for one, share in zip(functions, shares, strict=True))
     assert counts[ACOUSTIC.losses.index("prior")] == MEL_LENGTH[1] * model.mel_channels
-    parts = [one._accumulate(share, counts, present_clips(batch)) for one, share in zip(functions, shares, strict=True)]
+    parts = [one.accumulate(share, counts, present_clips(batch)) for one, share in zip(functions, shares, strict=True)]
     np.testing.assert_allclose(sum(own for own, _ in parts), losses, rtol=1e-5)
     np.testing.assert_allclose(sum(own for _, own in parts), gradient, rtol=1e-3, atol=1e-6)
 

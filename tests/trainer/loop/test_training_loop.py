@@ -1,5 +1,7 @@
 """The promise: a closed set of traces, no Python per batch, no dynamic shape, the same numbers after a resume."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,6 +11,7 @@ from graph_walk import PYTHON_OPS, unknown_shapes, walk
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
+from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.objectives import AcousticObjective
@@ -61,7 +64,7 @@ def test_a_locked_step_has_no_dynamic_shape_and_no_python_runs_in_the_loop(train
         assert len(list(walk(graph))) > 200
         assert not {op.type for op in walk(graph)} & set(PYTHON_OPS)
         assert not unknown_shapes(graph)
-    kinds = {op.type for op in walk(training_run.loop._run.graph)}
+    kinds = {op.type for op in walk(training_run.loop.graph)}
     assert {"Case", "StatelessCase"} & kinds
     assert not kinds & set(PYTHON_OPS)
 
@@ -113,7 +116,7 @@ def test_a_batch_that_is_not_finite_is_skipped_and_counted(training_run):
     """In a graph, as in the loop: called from Python, XLA would compile the step once more."""
     train = training_run.step_functions.train
     step_in_a_graph = tf.function(lambda *parts: train(0, Batch(*parts), 0.01), autograph=False)
-    batch = training_run.loop._iterators[0].get_next()
+    batch = next(iter(training_batches(training_run.loop.buckets[0], 0)))
     before = training_run.state.arrays()
     metrics = step_in_a_graph(*batch._replace(mel=batch.mel * np.nan)).numpy()
     assert metrics[ACOUSTIC.step.index("skipped")] == 1
@@ -136,10 +139,9 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     assert len(bad) == 1 < len(poisoned.batches)
     assert clip in clip_names(training_run.plan.cache, training_run.plan.spec, "validation", bad[:1])[0]
     assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in ACOUSTIC.losses)
-    count = len(poisoned.batches)
-    none = tf.fill([count], value=False)
-    poisoned._run = lambda: (tf.zeros([len(ACOUSTIC.losses), 2]), none, none[:, tf.newaxis], tf.constant(count))
-    losses, bad = poisoned.run()
+    never = {bucket.number: lambda *_: tf.fill([len(ACOUSTIC.held_out), 2], np.nan) for bucket in buckets}
+    step_functions = SimpleNamespace(metrics=ACOUSTIC, validation_steps=never)
+    losses, bad = ValidationLoop(buckets, [step_functions], training_run.loop.stop).run()
     assert bad == poisoned.batches
     assert not Best(step=3, loss=1.5).note(6, losses["prior"]), "nothing finite is no better loss"
 
@@ -154,7 +156,7 @@ def test_accumulated_gradients_equal_those_of_the_large_batch():
         step_functions = StepFunctions(
             AcousticObjective(model), optimizer, training, tf.Variable(3, dtype=tf.int64), typical=(94.0, 21.0)
         )
-        outcomes.append(step_functions._accumulate(batch))
+        outcomes.append(step_functions.accumulate(batch))
     (losses, gradient), (expected, whole) = outcomes
     np.testing.assert_allclose(losses, expected, rtol=1e-5)
     np.testing.assert_allclose(gradient, whole, rtol=2e-3, atol=2e-5)
@@ -187,8 +189,8 @@ def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_sever
         sizes = (tf.constant([lengths[row][i] for row in rows]) for i in (0, 1))
         batch = Batch(ids, mel, *sizes, *np.zeros([2, len(rows)], np.int32))
         times = tf.constant([stored[row][3] for row in rows], tf.float32)
-        counts = AcousticObjective(model).counts(batch)
-        return step_functions._add_micro_batches(batch, (noise, times, None), counts, 1)[1].numpy()
+        step_functions.objective.random_inputs = lambda *_, **__: (noise, times, None)
+        return step_functions.accumulate(batch)[1].numpy()
 
     one = gradient(range(18), 10, 40)
     several = gradient(range(8), 2, 8) + gradient(range(8, 16), 4, 12) + gradient([16, 17], 10, 40)

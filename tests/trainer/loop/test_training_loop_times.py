@@ -1,6 +1,5 @@
 """Where the time of a call goes: the wait for a batch, the step, the loop's own work. Each is made slow and seen."""
 
-import functools
 import threading
 import time
 
@@ -21,10 +20,12 @@ STEPS, SLOW, QUICK = 10, 0.1, 0.02
 """The last two: seconds."""
 
 
-def sleep(seconds, after):
-    """An op that takes so long."""
-    with tf.control_dependencies(after):
-        return tf.numpy_function(lambda: time.sleep(seconds), [], [])
+def after(call, batch):
+    """The batch, once `call` has returned; it is called when all of the batch is there."""
+    with tf.control_dependencies(batch):
+        called = tf.numpy_function(call, [], [])
+    with tf.control_dependencies([called]):
+        return Batch(*(tf.ensure_shape(tf.identity(part), part.shape) for part in batch))
 
 
 class SleepingStepFunctions:
@@ -34,9 +35,11 @@ class SleepingStepFunctions:
         self.metrics, self.training, self._seconds = ACOUSTIC, training, seconds
         self.step = tf.Variable(0, dtype=tf.int64)
 
+    def work(self):
+        time.sleep(self._seconds)
+
     def gradients(self, bucket, batch):
-        with tf.control_dependencies([sleep(self._seconds, batch)]):
-            return [tf.identity(batch.mel_length)]
+        return [after(self.work, batch).mel_length]
 
     @tf.function
     def apply(self, frames, rate, total):
@@ -45,28 +48,25 @@ class SleepingStepFunctions:
             return tf.one_hot(ACOUSTIC.step.index("useful_frames"), len(ACOUSTIC.step)) * tf.cast(frames, tf.float32)
 
 
-def sleep_before(batch, seconds):
-    with tf.control_dependencies([sleep(seconds, [])]):
-        return Batch(*(tf.ensure_shape(tf.identity(part), part.shape) for part in batch))
-
-
 @pytest.fixture
 def loop_of(make_plan, tmp_path, monkeypatch):
-    """`loop_of(waiting, stepping)`: a loop whose pipelines and steps take so many seconds, or with others."""
+    """`loop_of(waiting, stepping)`: a loop whose pipelines and steps take so many seconds, or do as `meeting` does."""
 
-    def make(waiting, stepping=0.0, step_functions=None):
+    def make(waiting=0.0, stepping=0.0, meeting=None):
+        read = meeting.read_batch if meeting else lambda: time.sleep(waiting)
+
         def batches(bucket, consumed, rows):
             options = tf.data.Options()
             options.experimental_optimization.inject_prefetch = False  # every sleep is waited for
-            slowed = training_batches(bucket, consumed, rows).map(functools.partial(sleep_before, seconds=waiting))
+            slowed = training_batches(bucket, consumed, rows).map(lambda batch: after(read, batch))
             return slowed.with_options(options)
 
         monkeypatch.setattr(loop_module, "training_batches", batches)
         plan = make_plan(tmp_path)
         position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
-        used = [step_functions or SleepingStepFunctions(plan.config.training, stepping)]
+        used = [meeting or SleepingStepFunctions(plan.config.training, stepping)]
         loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), used, position)
-        if step_functions is None:
+        if meeting is None:
             loop.run(2)  # opens the pipelines
         return loop
 
@@ -107,36 +107,25 @@ class MeetingStepFunctions(SleepingStepFunctions):
         self._steps, self._changed = steps, threading.Condition()
         self.begun, self.read, self.furthest = 0, 0, 0
 
-    def note_read(self):
+    def read_batch(self):
         with self._changed:
             self.read += 1
             self._changed.notify_all()
 
-    def _meet(self):
+    def work(self):
         with self._changed:
             self.begun += 1
             wanted = min(self.begun + 1, self._steps)
             met = self._changed.wait_for(lambda: self.read >= wanted, 60)
+            self._changed.wait_for(lambda: self.read > wanted, QUICK)  # one more, if the loop goes that far
             self.furthest = max(self.furthest, self.read - self.begun)
             if not met:
                 raise TimeoutError(f"step {self.begun} runs, and the loop waits for it")
 
-    def gradients(self, bucket, batch):
-        with tf.control_dependencies([tf.numpy_function(self._meet, [], [])]):
-            return [tf.identity(batch.mel_length)]
 
-
-def test_the_next_batch_is_read_while_a_step_runs_and_no_more_than_that(loop_of, monkeypatch):
+def test_the_next_batch_is_read_while_a_step_runs_and_no_more_than_that(loop_of):
     """Each side waits for the other: a loop that reads a batch only after the step before it would never end."""
-    step_functions = MeetingStepFunctions(load_config("tiny").training, STEPS)
-    read = TrainingLoop._read
-
-    def noted(self, place):
-        with tf.control_dependencies([tf.numpy_function(step_functions.note_read, [], [])]):
-            return read(self, place)
-
-    monkeypatch.setattr(TrainingLoop, "_read", noted)
-    loop = loop_of(waiting=0.0, step_functions=step_functions)
-    result = loop.run(STEPS)
-    assert len(result.metrics) == step_functions.begun == STEPS
-    assert step_functions.furthest == 1
+    meeting = MeetingStepFunctions(load_config("tiny").training, STEPS)
+    result = loop_of(meeting=meeting).run(STEPS)
+    assert len(result.metrics) == meeting.begun == STEPS
+    assert meeting.furthest == 1

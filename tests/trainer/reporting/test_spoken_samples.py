@@ -134,11 +134,11 @@ def test_no_samples_without_validation_clips_or_if_switched_off(make_samples, ti
 
 def test_with_latents_each_sentence_takes_its_voice_from_another_recording(make_samples):
     samples = make_samples("model.voice_latents=2", "model.voice_width=8", "model.voice_heads=2")
-    tokens, mel, *lengths = samples._batch
+    tokens, mel, *lengths = samples.batch
     changed = (tokens, tf.concat([mel[:1] + 1.0, mel[1:]], axis=0), *lengths)
     for weight in samples.model.trainable_variables:
         weight.assign_add(0.1 * tf.random.stateless_normal(weight.shape, [1, 2]))
-    before, after = (samples._generate(*batch)[0].numpy() for batch in (samples._batch, changed))
+    before, after = (samples.generate(*batch)[0].numpy() for batch in (samples.batch, changed))
     assert (before != after).any(axis=(1, 2)).tolist() == [False, True]
 
 

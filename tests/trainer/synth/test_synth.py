@@ -87,7 +87,7 @@ def test_speech_takes_the_smallest_shape_that_holds_it(
     monkeypatch.setattr(
         tensorflow_synthesizer, "voice", tensorflow_synthesizer.voice.model_copy(update={"shapes": shapes})
     )
-    monkeypatch.setattr(tensorflow_synthesizer, "_run", run)
+    monkeypatch.setattr(tensorflow_synthesizer, "run", run)
     mel, durations = tensorflow_synthesizer.speak([1] * tokens, speaker=0, noise_key=0, frames=wanted)
     assert runs == tried
     assert (durations.sum(), len(mel)) == (needed, min(needed, tried[-1]))

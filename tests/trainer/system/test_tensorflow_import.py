@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from xtts.trainer.system import tensorflow_import as module
-from xtts.trainer.system.tensorflow_import import _machine, enable_compile_cache, tensorflow_import
+from xtts.trainer.system.tensorflow_import import enable_compile_cache, machine_digest, tensorflow_import
 
 COMPILED = "import tensorflow as tf; print(int(tf.function(lambda x: x + 1, jit_compile=True)(tf.constant(2))))"
 
@@ -61,7 +61,7 @@ def test_compiled_code_is_kept_by_processor_and_gpu(tmp_path):
             (folder / "information").write_text(f"Model: \t\t {card}\nGPU UUID: \t GPU-{name}\n")
         proc.mkdir(exist_ok=True)
         (proc / "cpuinfo").write_text(f"processor\t: 0\ncpu MHz\t: {len(name)}\nflags\t\t: {flags}\n" * 2)
-        return _machine(proc)
+        return machine_digest(proc)
 
     plain = machine("plain", "fma avx2")
     assert machine("twin", "fma avx2") == plain
@@ -69,4 +69,4 @@ def test_compiled_code_is_kept_by_processor_and_gpu(tmp_path):
     cards = [machine("a", "fma avx2", "RTX 3060"), machine("b", "fma avx2", "A100"), machine("c", "fma", "A100")]
     assert len({plain, *cards}) == 4
     assert machine("d", "fma avx2", "A100") == cards[1]
-    assert _machine(tmp_path / "none") != plain
+    assert machine_digest(tmp_path / "none") != plain
