@@ -99,4 +99,4 @@ def resampling_rate(clip: Clip, config: Config) -> int:
     if not largest or digest[0] % 2:
         return rate
     exponent = 2.0 * int.from_bytes(digest[1:5]) / 2**32 - 1.0
-    return round(rate * (1.0 + largest) ** exponent)
+    return round(rate * float((1.0 + largest) ** exponent))
