@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.filters import check_rejects, rejected_clips
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.tables import counted
@@ -17,7 +16,7 @@ from xtts.precompute.pipeline.build_request import BuildRequest
 from xtts.precompute.pipeline.changes import change_lines
 from xtts.precompute.pipeline.commit import commit, make_spec, sweep
 from xtts.precompute.pipeline.index import measure_sample, write_index
-from xtts.precompute.pipeline.plan import Plan, ShardPlan, plan_cache, plan_columns
+from xtts.precompute.pipeline.plan import ShardPlan, plan_cache, plan_columns
 from xtts.precompute.pipeline.previous import PreviousCache, open_previous
 from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.scan import scan_clips
@@ -76,12 +75,13 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
         with pool:
             staging = StagingArea(cache)
             staging.open(fresh=request.fresh)
-            recipe, previous, clips, letters, plan, shards = _scan_and_plan(request, staging, pool, progress)
-            written = write_missing(shards.missing, plan, clips, recipe, staging, pool, progress)
-            finished = {**shards.staged, **shards.reused, **written}
+            work, letters = _scan_and_plan(request, staging, pool, progress)
+            plan, clips, recipe, previous = work.plan, work.clips, work.recipe, work.previous
+            written = write_missing(work, staging, pool, progress)
+            finished = {**work.staged, **work.reused, **written}
 
             def rows_of(shard: ShardPlan) -> "pa.Table":
-                reused = shard.file in shards.reused
+                reused = shard.file in work.reused
                 return previous.rows_of(shard, clips.take(shard.clips)) if reused else staging.rows(shard.file)
 
             rejected = rejected_clips(clips, *map(rows_of, plan.shards))
@@ -133,10 +133,10 @@ def _fetch(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
 
 def _scan_and_plan(
     request: BuildRequest, staging: StagingArea, pool: WorkerPool, progress: Progress
-) -> "tuple[RecordRecipe, PreviousCache, pa.Table, list[LetterCounts], Plan, ShardWork]":
+) -> tuple[ShardWork, list[LetterCounts]]:
     """Find out what there is to do, and say it; nothing is written but the audio that has to be unpacked.
 
-    The table holds all clips after the scan, with the columns of an index; the letters are those of each language.
+    Returns the work, and the letters of each language.
     """
     recipe = replace(request.recipe, unpacked=staging.scratch)
     config, features = recipe.config, recipe.features
@@ -151,8 +151,7 @@ def _scan_and_plan(
     else:
         mel_check = next(iter(pool.run(compute_mel_check, [recipe])))
     recipe = replace(recipe, mel_check=mel_check)
-    shards = find_missing(plan, clips, recipe, staged, previous)
-    changes = change_lines(previous, staged.values(), clips, plan, shards, features, recipe.profile)
-    for line in (*request.corpora.notes, *changes):
+    work = find_missing(plan, clips, recipe, staged, previous)
+    for line in (*request.corpora.notes, *change_lines(work, staged.values())):
         progress.say(line)
-    return recipe, previous, clips, letters, plan, shards
+    return work, letters

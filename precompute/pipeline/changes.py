@@ -35,18 +35,16 @@ _QUANTILE, _MUCH_LONGER = 0.99, 3
 """Warn if the longest clip exceeds this quantile of all lengths by this factor."""
 
 
-def change_lines(
-    previous: PreviousCache, staged: Collection[Finished], clips: "pa.Table", plan: Plan, work: ShardWork,
-    features: Features, profile: MelProfile,
-) -> list[str]:  # fmt: skip
+def change_lines(work: ShardWork, staged: Collection[Finished]) -> list[str]:
     """Lines about what changed since the previous build, and what is done for it."""
+    previous, clips = work.previous, work.clips
     lines = [previous.problem] if previous.problem else []
     new = {finished.shard.file for finished in staged} - {shard.file for shard in previous.shards.values()}
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")
     if previous.spec is not None and len(previous.rows):
-        lines += [*_setting_changes(previous.spec, features), *_corpus_changes(clips, previous)]
-    return [*lines, *_longest_clip(clips, plan, profile), _work_ahead(work)]
+        lines += [*_setting_changes(previous.spec, work.recipe.features), *_corpus_changes(clips, previous)]
+    return [*lines, *_longest_clip(clips, work.plan, work.recipe.profile), _work_ahead(work)]
 
 
 def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:

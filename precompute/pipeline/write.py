@@ -144,8 +144,13 @@ def _record(
 
 @dataclass(frozen=True, kw_only=True)
 class ShardWork:
-    """The finished shards of a plan, by file without digest, and the missing ones."""
+    """What a build has to do: the plan and its sources, finished shards by file without digest, and missing ones."""
 
+    plan: Plan
+    clips: "pa.Table"
+    """All clips after the scan, with the columns of an index."""
+    recipe: RecordRecipe
+    previous: PreviousCache
     staged: Mapping[str, Shard]
     """Shards that an interrupted build left."""
     reused: Mapping[str, Shard]
@@ -174,18 +179,18 @@ def find_missing(
         else:
             stored = previous.stored_mels(shard, mel_files)
             missing.append(MissingShard(plan=shard, shape=shape, speakers=speakers, settings=settings, stored=stored))
-    return ShardWork(staged=left, reused=reused, missing=missing)
+    return ShardWork(
+        plan=plan, clips=clips, recipe=recipe, previous=previous, staged=left, reused=reused, missing=missing
+    )
 
 
-def write_missing(
-    missing: list[MissingShard], plan: Plan, clips: "pa.Table", recipe: RecordRecipe, staging: StagingArea,
-    pool: WorkerPool, progress: Progress,
-) -> dict[str, Shard]:  # fmt: skip
-    """Write the shards, the largest first so that no worker is left alone at the end.
+def write_missing(work: ShardWork, staging: StagingArea, pool: WorkerPool, progress: Progress) -> dict[str, Shard]:
+    """Write the missing shards, the largest first so that no worker is left alone at the end.
 
     Returns them by file without digest.
     """
-    frames = {shard.plan.file: plan.columns.frames[shard.plan.clips] for shard in missing}
+    missing, clips, recipe = work.missing, work.clips, work.recipe
+    frames = {shard.plan.file: work.plan.columns.frames[shard.plan.clips] for shard in missing}
     seconds = {file: recipe.profile.seconds(int(lengths.sum())) for file, lengths in frames.items()}
     shapes = {shard.plan.file: shard.shape for shard in missing}
     sizes = {f: stored_bytes(len(own), int(own.sum()), shapes[f], recipe.config) for f, own in frames.items()}
