@@ -2,6 +2,7 @@
 
 import io
 import multiprocessing
+import os
 import tarfile
 import time
 from collections.abc import Callable, Mapping
@@ -155,6 +156,13 @@ def flip(path: Path, at: int, bit: int = 0) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 1 << bit
     path.write_bytes(data)
+
+
+def spoil(path: Path) -> None:
+    """Fill a file with zeros: by name, size and time it looks unchanged, and nothing in it can be read."""
+    status = path.stat()
+    path.write_bytes(bytes(status.st_size))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:

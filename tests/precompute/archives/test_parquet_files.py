@@ -1,13 +1,12 @@
 """Embedded audio of Parquet files: unpacked byte for byte, once; of broken files only a message comes."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from builds import write_rows
+from builds import spoil, write_rows
 
 from xtts.precompute.archives.parquet_files import unpacked_row
 from xtts.shared.audio.decode import AudioProblem
@@ -15,13 +14,6 @@ from xtts.shared.errors import LockstepError
 
 VALUES = [np.random.default_rng(number).bytes(50_000) for number in range(4)]
 PAGES = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 1}
-
-
-def spoil(data):
-    """Make a file unreadable that looks unchanged."""
-    status = data.stat()
-    data.write_bytes(bytes(status.st_size))
-    os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 @pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])

@@ -1,6 +1,5 @@
 """`data.filters`: what is broken on purpose is rejected with its figure, and a rebuild equals a fresh build."""
 
-import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, noise, problems, rows_of, sound, tree, write_files
+from builds import Listener, build, noise, problems, rows_of, sound, spoil, tree, write_files
 from cache_files import index_path
 from click.testing import CliRunner
 
@@ -93,11 +92,8 @@ def copied(corpus, unfiltered, tmp_path):
 
 
 def make_undecodable(corpus):
-    """The files look unchanged by name, size and time, and hold nothing that can be decoded."""
     for path in (corpus / "wavs").iterdir():
-        stat = path.stat()
-        path.write_bytes(b"\0" * stat.st_size)
-        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        spoil(path)
 
 
 def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered, unfiltered, corpus):
