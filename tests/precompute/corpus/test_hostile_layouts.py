@@ -14,7 +14,7 @@ HEADER = "client_id\tpath\tsentence\tlocale"
 
 
 @pytest.mark.parametrize(("how", "files", "message"), [
-    ("", {}, r"metadata\.csv: no such file"),
+    ("", {}, r"metadata\.csv: no such file, expected a list of clips, or one of the layouts .*vctk"),
     ("", {"metadata.csv": "a|x\nlonely\n"}, r"metadata\.csv:2: one column, expected id\|text"),
     ("", {"metadata.csv": "a|x\n|no id|no id\n"}, r"metadata\.csv:2: clip id '' is empty"),
     ("", {"metadata.csv": "a|1|2|3|de|5\n"}, r"metadata\.csv:1: 6 columns"),

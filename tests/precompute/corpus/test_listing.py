@@ -203,7 +203,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
     write_files(tmp_path, {"corpus/deep/a.wav": b"", "corpus/b.flac": b"", "away.wav": b""})
     entries = [
         {"audio_filepath": "deep/a.wav", "text": "first", "duration": 1.0, "speaker": "ann", "lang": "en"},
-        {"audio_filepath": str(tmp_path / "corpus" / "b.flac"), "text": "second", "speaker": 0},
+        {"audio_filepath": str(tmp_path / "corpus" / "b.flac"), "text": "second", "speaker_id": 0},
         {"audio_filepath": str(tmp_path / "away.wav"), "text": "third", "id": 3, "speaker": "ann"},
         {"audio_filepath": "c/b.wav", "text": "fourth", "speaker": "ann"},
     ]
@@ -213,6 +213,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
         ("a", "deep/a.wav", "ann", False), ("b", "b.flac", "0", False),
         ("3", str(tmp_path / "away.wav"), "ann", False), ("b", "c/b.wav", "ann", True),
     ]  # fmt: skip
+    assert [clip.language for clip in clips] == ["en", "", "", ""]
 
 
 @pytest.mark.parametrize(("entry", "message"), [

@@ -95,15 +95,6 @@ def test_a_changed_segment_rewrites_only_its_shard(tmp_path, recordings, change,
     assert verify_cache(cache, threads=1) == []
 
 
-def test_a_segment_beyond_its_recording_is_rejected_in_the_index(tmp_path, recordings):
-    recordings["two"] = recordings["two"][: round(8.5 * RATE)]
-    build(write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache", "shapes.max_reject_fraction=0.5")
-    (row,) = (row for row in rows_of(tmp_path / "cache").values() if not row.is_kept)
-    assert (row.reason, row.detail) == (
-        "unreadable audio", "a segment of 1 s from 8 s on, of 8.5 s"
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize(("name", "text"), [
     ("a.txt", "0.000000\t1.500000\tHello\n1,5\t2.25\tthere you\n\\\t100.0\t5000.0\n"),
     ("a.srt", "1\n00:00:00,000 --> 00:00:01,500\n<i>Hello</i>\n\n2\n00:00:01,500 --> 00:00:02,250\nthere\nyou\n"),

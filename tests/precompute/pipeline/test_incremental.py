@@ -54,12 +54,6 @@ def replace_line(corpus: Path, position: int, line: str | None) -> None:
     (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
 
 
-def test_a_small_rerun_without_a_change_starts_no_workers(workspace):
-    """Looking at a few rows takes less time than their start."""
-    report, progress = update(workspace, config(), workers=1)
-    assert (report.written_shards, progress.processes) == (0, set())
-
-
 @pytest.mark.parametrize(("change", "decoded"), [("other audio", 1), ("another transcript", 0)])
 def test_one_changed_clip_rewrites_its_shard_alone(workspace, change, decoded):
     before = shards(workspace / "cache")

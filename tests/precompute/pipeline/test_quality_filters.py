@@ -112,14 +112,6 @@ def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered, unfi
     assert all(f"  1 {reason}\n" in told for reason, _, _ in BROKEN.values())
 
 
-def test_every_kept_clip_is_measured_where_it_is_decoded(unfiltered):
-    rows = {row.clip.id: row for row in read_index(index_path(unfiltered))}
-    assert all(row.is_kept and row.quality for row in rows.values())
-    assert rows["clip-08"].quality.noise_floor_db == pytest.approx(-60, abs=1)
-    assert rows["clip-01"].quality.noise_floor_db == pytest.approx(-30, abs=1)
-    assert rows["clip-03"].quality.trailing_silence == pytest.approx(0.8, abs=0.03)
-
-
 def test_setting_and_removing_filters_equals_a_fresh_build(copied, unfiltered, filtered):
     corpus, cache = copied
     whole = Path(shutil.copytree(corpus, corpus.parent / "whole"))

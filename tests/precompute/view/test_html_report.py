@@ -21,7 +21,7 @@ from PIL import Image
 from xtts.precompute.cli import main
 from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips
-from xtts.precompute.view.html_report import note_counts, rejected_rows, report_page, write_report
+from xtts.precompute.view.html_report import report_page, write_report
 from xtts.precompute.view.terminal import quality_text
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
@@ -156,15 +156,11 @@ def test_missing_recordings_are_reported(swapped, tmp_path):
         write_report(swapped[1], tmp_path / "r.html", seed=0, progress=Progress(), data=f"other={tmp_path}")
 
 
-def test_the_page_reports_rejections_notes_and_speakers(hostile_page, hostile_cache):
-    rows = CachedClips(hostile_cache).rows
-    kept = [row for row in rows if row.is_kept]
-    assert [(reason, len(found)) for reason, found in rejected_rows(rows)] == [("empty audio", 1), ("missing audio", 1)]
-    assert rejected_rows(rows)[0][1][0].clip.id == "<i>4"
-    assert note_counts(kept) == [("resampled from 16000 Hz", 1)]
-    assert [(line.name, line.clips) for line in quality_stats(rows, RATE).speakers] == [("<b>a", 6), ("<b>b", 6)]
-    shown = ("missing audio", "resampled from 16000 Hz", "Characters to look at")
-    assert all(words in hostile_page.text for words in shown)
+def test_the_page_reports_rejections_notes_and_speakers(hostile_page):
+    shown = ("empty audio 1 <i>4 (a file of 0 bytes)", "missing audio 1 clip-5", "resampled from 16000 Hz 1",
+             "<b>a 6 ", "<b>b 6 ", "Characters to look at")  # fmt: skip
+    text = " ".join(hostile_page.text.split())
+    assert [words for words in shown if words not in text] == []
 
 
 def test_the_same_seed_gives_the_same_bytes(tiny_cache, tmp_path, monkeypatch):
