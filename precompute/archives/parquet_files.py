@@ -13,6 +13,7 @@ from xtts.precompute.workers.shared_folders import attempt_path, check_visible
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import MISSING_AUDIO
+from xtts.shared.system.folder_lock import blocking_lock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,13 +97,10 @@ def _starts(path: Path, _version: tuple[int, int]) -> list[int]:
 
 def _unpack(path: Path, group: int, first: int, column: str, folder: Path) -> None:
     """Write each row's audio to a file named by its position; `folder` appears complete, by one worker alone."""
-    import fcntl  # systems without it are rejected at the start
-
     check_visible(folder.parents[1])
     with disk_errors_explained(folder):
         folder.parent.mkdir(exist_ok=True)
-        with open(folder.with_suffix(".lock"), "w", encoding="utf-8") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with blocking_lock(folder.with_suffix(".lock")):
             if folder.is_dir():
                 return
             partial = attempt_path(folder)
