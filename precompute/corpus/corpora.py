@@ -3,8 +3,8 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,16 +39,6 @@ class Corpora:
     """Lines to print, such as what was left out."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Labelled:
-    """A corpus as read, with its entry."""
-
-    entry: CorpusEntry
-    label: str
-    """Name in the index and in shards; empty for a single corpus without a name."""
-    corpus: Corpus
-
-
 def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, words_in: str | None = None) -> Corpora:
     """Read one corpus unchanged, or several as one.
 
@@ -62,28 +52,30 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
     import pyarrow as pa
 
     _reject_overlaps(entries)
-    corpora = list[_Labelled]()
-    for label, entry in sorted(zip(_labels(entries), entries, strict=True), key=lambda pair: pair[0]):
+    labelled, corpora = _labelled(entries), list[Corpus]()
+    for entry in labelled.values():
         language = words_in and (entry.language or words_in)
         read = read_corpus(entry.data, limit=limit, layout=entry.layout, columns=entry.columns, words_in=language)
-        corpora.append(_Labelled(entry=entry, label=label, corpus=read))
-    tables = _with_speakers(corpora, [_prefixed_clips(corpus) for corpus in _limited(corpora, limit)])
-    for (first, first_clips), (second, second_clips) in combinations(zip(corpora, tables, strict=True), 2):
-        _reject_shared_ids(first, first_clips, second, second_clips)
-        _reject_shared_speakers(first, first_clips, second, second_clips)
-    names = [str(item.corpus.root if len(corpora) == 1 else item.entry) for item in corpora]
+        corpora.append(read)
+    limited = _limited([corpus.clips for corpus in corpora], limit)
+    prefixed = map(_prefixed_clips, labelled.keys(), labelled.values(), limited)
+    tables = _with_speakers([*labelled.values()], list(prefixed))
+    for first, second in combinations(zip(labelled.values(), tables, strict=True), 2):
+        _reject_shared_ids(*first, *second)
+        _reject_shared_speakers(*first, *second)
+    names = [str(corpora[0].root if len(corpora) == 1 else entry) for entry in labelled.values()]
     return Corpora(
         name=", ".join(names[:3]) + ", ..." * (len(names) > 3),
-        roots={item.label: item.corpus.root.absolute() for item in corpora},
+        roots={label: corpus.root.absolute() for label, corpus in zip(labelled, corpora, strict=True)},
         clips=pa.concat_tables(tables).combine_chunks(),
-        weights={item.label: item.entry.weight for item in corpora if item.entry.weight != 1},
-        notes=tuple(note for item in corpora for note in item.corpus.notes),
+        weights={label: entry.weight for label, entry in labelled.items() if entry.weight != 1},
+        notes=tuple(note for corpus in corpora for note in corpus.notes),
     )
 
 
 def corpus_folders(entries: Sequence[CorpusEntry]) -> dict[str, Path]:
     """Return `Corpora.roots` without reading the corpora; raises a `LockstepError` for names as `read_corpora` does."""
-    return {label: folder_of(entry.data).absolute() for label, entry in zip(_labels(entries), entries, strict=True)}
+    return {label: folder_of(entry.data).absolute() for label, entry in _labelled(entries).items()}
 
 
 def _reject_overlaps(entries: Sequence[CorpusEntry]) -> None:
@@ -98,8 +90,11 @@ def _reject_overlaps(entries: Sequence[CorpusEntry]) -> None:
                 raise LockstepError(entry.location, found=problem, expected="corpora side by side", fix=fix)
 
 
-def _labels(entries: Sequence[CorpusEntry]) -> list[str]:
-    """Return each corpus' name in the index; raise a `LockstepError` if two are equal or one cannot be a file name."""
+def _labelled(entries: Sequence[CorpusEntry]) -> dict[str, CorpusEntry]:
+    """Map the name in the index, empty for a single corpus without one, to each corpus, sorted by name.
+
+    Raises a `LockstepError` if two names are equal or one cannot be a file name.
+    """
     several_unnamed = sum(not entry.name for entry in entries) > 1
     labels = [entry.name or (entry.own_name if several_unnamed else "") for entry in entries]
     for label, entry in zip(labels, entries, strict=True):
@@ -111,25 +106,23 @@ def _labels(entries: Sequence[CorpusEntry]) -> list[str]:
         if label.casefold() == other_label.casefold():  # file systems may not tell them apart
             problem, fix = f"called {other_label} as {entry} is", _FIX.format(other.data)
             raise LockstepError(other.location, found=problem, expected="other names", fix=fix)
-    return labels
+    return dict(sorted(zip(labels, entries, strict=True), key=lambda pair: pair[0]))
 
 
-def _limited(corpora: Sequence[_Labelled], limit: int | None) -> Iterator[_Labelled]:
-    """Yield the corpora with their first clips: `limit` in total, in shares as equal as their sizes allow."""
-    counts = [len(item.corpus.clips) for item in corpora]
+def _limited(tables: Sequence["pa.Table"], limit: int | None) -> list["pa.Table"]:
+    """Return the first clips of each corpus: `limit` in total, in shares as equal as their sizes allow."""
+    counts = list(map(len, tables))
     if limit is not None and sum(counts) > limit:
         turns = sorted((turn, position) for position, count in enumerate(counts) for turn in range(count))
         drawn = Counter(position for _, position in turns[:limit])
-        counts = [drawn[position] for position in range(len(corpora))]
-    for item, count in zip(corpora, counts, strict=True):
-        yield replace(item, corpus=replace(item.corpus, clips=item.corpus.clips.slice(0, count)))
+        counts = [drawn[position] for position in range(len(tables))]
+    return [table.slice(0, count) for table, count in zip(tables, counts, strict=True)]
 
 
-def _prefixed_clips(labelled: _Labelled) -> "pa.Table":
+def _prefixed_clips(label: str, entry: CorpusEntry, clips: "pa.Table") -> "pa.Table":
     """Return the clips with prefixed ids and speakers, and the language of the corpus if they name none."""
     import pyarrow.compute as pc
 
-    entry, clips = labelled.entry, labelled.corpus.clips
     prefix = entry.name if entry.speaker_prefix is None else entry.speaker_prefix
     if entry.name:
         clips = with_column(clips, "id", pc.binary_join_element_wise(_text(entry.name), clips["id"], _text("_")))
@@ -142,16 +135,16 @@ def _prefixed_clips(labelled: _Labelled) -> "pa.Table":
     if entry.language:
         language = pc.if_else(pc.equal(clips["language"], ""), _text(entry.language), clips["language"])
         clips = with_column(clips, "language", language)
-    return with_column(clips, "corpus", [labelled.label] * len(clips))
+    return with_column(clips, "corpus", [label] * len(clips))
 
 
-def _with_speakers(corpora: Sequence[_Labelled], tables: Sequence["pa.Table"]) -> list["pa.Table"]:
+def _with_speakers(entries: Sequence[CorpusEntry], tables: Sequence["pa.Table"]) -> list["pa.Table"]:
     """Return the tables; if only some have speakers, each of the others becomes one speaker named after its corpus."""
     unnamed = [len(table) > 0 and not table["speaker"][0].as_py() for table in tables]
     if all(unnamed) or not any(unnamed):
         return list(tables)
     named = list[Any]()
-    for entry, table, is_unnamed in zip((item.entry for item in corpora), tables, unnamed, strict=True):
+    for entry, table, is_unnamed in zip(entries, tables, unnamed, strict=True):
         if is_unnamed and entry.speaker_prefix is not None:
             expected = "a speaker_prefix to call its voice by: other corpora have speakers"
             raise LockstepError(entry.location, found="no speakers, and an empty speaker_prefix", expected=expected)
@@ -161,24 +154,28 @@ def _with_speakers(corpora: Sequence[_Labelled], tables: Sequence["pa.Table"]) -
     return named
 
 
-def _reject_shared_ids(first: _Labelled, first_clips: "pa.Table", second: _Labelled, second_clips: "pa.Table") -> None:
+def _reject_shared_ids(
+    first: CorpusEntry, first_clips: "pa.Table", second: CorpusEntry, second_clips: "pa.Table"
+) -> None:
     import pyarrow.compute as pc
 
     ids = second_clips["id"]
     shared = ids.filter(pc.is_in(ids, value_set=first_clips["id"].combine_chunks()))
     if len(shared):
-        problem = f"clip {shared[0]} is in {first.entry} and in {second.entry}"
-        unnamed = second if not second.entry.name else first
-        fix = "give one of them another name" if unnamed.entry.name else _FIX.format(unnamed.entry.data)
-        raise LockstepError(second.entry.location, found=problem, expected="every id once", fix=fix)
+        problem = f"clip {shared[0]} is in {first} and in {second}"
+        unnamed = second if not second.name else first
+        fix = "give one of them another name" if unnamed.name else _FIX.format(unnamed.data)
+        raise LockstepError(second.location, found=problem, expected="every id once", fix=fix)
 
 
-def _reject_shared_speakers(first: _Labelled, clips: "pa.Table", second: _Labelled, second_clips: "pa.Table") -> None:
+def _reject_shared_speakers(
+    first: CorpusEntry, clips: "pa.Table", second: CorpusEntry, second_clips: "pa.Table"
+) -> None:
     shared = {*strings(clips["speaker"].unique())} & {*strings(second_clips["speaker"].unique())} - {""}
-    if shared and first.entry.speaker_prefix is None is second.entry.speaker_prefix:
-        problem = f"speaker {min(shared)} is in {first.entry} and in {second.entry}"
-        fix = f"{_FIX.format(second.entry.data)}, or say speaker_prefix in a YAML file if they are one person"
-        raise LockstepError(second.entry.location, found=problem, expected="every speaker in one corpus", fix=fix)
+    if shared and first.speaker_prefix is None is second.speaker_prefix:
+        problem = f"speaker {min(shared)} is in {first} and in {second}"
+        fix = f"{_FIX.format(second.data)}, or say speaker_prefix in a YAML file if they are one person"
+        raise LockstepError(second.location, found=problem, expected="every speaker in one corpus", fix=fix)
 
 
 def _text(text: str) -> "pa.Scalar[Any]":
