@@ -23,12 +23,6 @@ KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 MISSING_AUDIO, DUPLICATE, NO_LETTERS, UNNORMALISED = (
     "missing audio", "duplicate id", "no known letters", "no normalised column",
 )  # fmt: skip
-REASONS = (
-    MISSING_AUDIO, "unreadable audio", "empty audio", "empty text", NO_LETTERS, "too long text", "too long audio",
-    "too short audio", DUPLICATE, "non-finite mel", "too low sample rate", "too slow speech", "too fast speech",
-    "too quiet", "too noisy", "clipped", "too much silence",
-)  # fmt: skip
-"""All reasons why a clip is rejected."""
 UNKNOWN = -1
 _IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)
 _READ_ROWS = 2**12  # rows whose values are held twice for a moment
@@ -91,7 +85,7 @@ class IndexRow:
     clip: Clip
     status: str = UNDECIDED
     reason: str = ""
-    """Why it is rejected: one of `REASONS`."""
+    """Why it is rejected: one of those in docs/cache-format.md."""
     detail: str = ""
     """Values and limits, or an error."""
     source_bytes: int = UNKNOWN

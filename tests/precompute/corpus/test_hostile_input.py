@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.shared.cache.cache_spec import digest_of, load_spec
-from xtts.shared.cache.clip_index import REASONS, read_index
+from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
 
 
@@ -102,38 +102,26 @@ def broken_audio(draw: st.DrawFn) -> bytes:
     return bytes(data[:end]) + draw(st.binary(max_size=8))
 
 
-_LINES = st.one_of(
-    st.just("good|a fine text"),
-    st.builds("|".join, st.lists(st.text(max_size=12), min_size=1, max_size=5)),
-    st.builds("{}|{}".format, st.sampled_from(["a", "b", "good", "a/b", "..", "\0", "\ufeffa"]), st.text(max_size=30)),
-)
-_METADATA = st.one_of(
-    st.lists(_LINES, max_size=6).map(lambda lines: "\n".join(lines).encode(errors="surrogatepass")),
-    st.binary(max_size=60),
-    st.just(b"good|words\nbad|more words\n"),
-)
-
-
 @fuzzed(few=30, many=500)
-def test_any_list_and_audio_give_a_sound_cache_or_one_message(tmp_path, monkeypatch, fuzz):
+def test_any_text_and_audio_give_a_sound_cache_or_one_message(tmp_path, monkeypatch, fuzz):
+    """Of a list of two lines; broken lists are in test_fuzzed_layouts."""
     monkeypatch.setattr("os.fsync", lambda _: None)
     corpus, cache = tmp_path / "corpus", tmp_path / "cache"
-    names = st.sampled_from(["bad.wav", "bad.flac", "bad.ogg", "bad.mp3", "a.wav"])
+    page = " ".join((Path(__file__).parents[3] / "docs" / "cache-format.md").read_text(encoding="utf-8").split())
+    reasons = page.partition("`reason` is one of: ")[2].partition(". A clip")[0].replace(";", ",").split(", ")
 
-    @fuzz.each(metadata=_METADATA, audio=broken_audio(), name=names)
-    def check(metadata, audio, name):
+    @fuzz.each(text=st.text(max_size=30), audio=broken_audio(), suffix=st.sampled_from(["wav", "flac", "ogg", "mp3"]))
+    def check(text, audio, suffix):
         for folder in (corpus, cache):
             shutil.rmtree(folder, ignore_errors=True)
-        write_files(corpus, {"wavs/good.wav": _FILES[0], f"wavs/{name}": audio, "metadata.csv": metadata})
+        files = {"wavs/good.wav": _FILES[0], f"wavs/bad.{suffix}": audio, "metadata.csv": f"good|words\nbad|{text}"}
         message = ""
         try:
-            build(corpus, cache, "shapes.max_reject_fraction=1.0")
+            build(write_files(corpus, files), cache, "shapes.max_reject_fraction=0.5")
         except LockstepError as error:
             message = str(error)
         assert "\n" not in message
         assert (cache / "cache.json").exists() != bool(message)
         if not message:
             assert verify_cache(cache, threads=1) == []
-            assert set(rejected(cache).values()) <= set(REASONS)
-            lines = metadata.decode("utf-8-sig").split("\n")
-            assert len(read_index(index_path(cache))) == sum(bool(line.strip()) for line in lines)
+            assert set(rejected(cache).values()) <= set(reasons)
