@@ -73,17 +73,12 @@ def test_a_changed_lexicon_tokenises_again_and_is_stored(corpus, tmp_path):
     assert not problems(cache, root, deep=0), "the cache itself knows the words"
 
 
-def test_the_share_that_may_be_lost_is_a_setting(corpus, tmp_path):
+def test_the_share_that_may_be_lost_decides_no_byte_of_a_shard(corpus, tmp_path):
     root = corpus("a sentence without any strange letter at all", "one with a ж and no more than that")
-    with pytest.raises(LockstepError, match=r"CYRILLIC|Cyrillic: ж 6x in clip tone-0001"):
+    with pytest.raises(LockstepError, match=r"Cyrillic: ж 6x in clip tone-0001"):
         build(root, tmp_path / "features")
-    report = build(root, tmp_path / "features", "text.max_unknown_share=0.05")
-    (counts,) = report.letters
-    (lost,) = counts.characters()
-    assert (lost.character, lost.name, lost.count) == ("ж", "CYRILLIC SMALL LETTER ZHE", 6)
-    report = build(root, tmp_path / "features", "text.max_unknown_share=0.5")  # decides no byte of a shard
-    assert report.written_shards == 0
-    assert build(root, tmp_path / "features", "text.max_unknown_share=0.05").written_shards == 0
+    build(root, tmp_path / "features", "text.max_unknown_share=0.05")
+    assert build(root, tmp_path / "features", "text.max_unknown_share=0.5").written_shards == 0
 
 
 def test_lost_letters_are_in_build_stats_and_report(corpus, tmp_path, monkeypatch):

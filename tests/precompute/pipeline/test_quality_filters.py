@@ -13,7 +13,6 @@ from click.testing import CliRunner
 
 from xtts.precompute.cli import main
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 
 RATE, CLIPS = 22_050, 16
@@ -97,7 +96,7 @@ def make_undecodable(corpus):
 
 
 def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered, unfiltered, corpus):
-    rejected = {row.clip.id: row for row in read_index(index_path(filtered)) if not row.is_kept}
+    rejected = {name: row for name, row in rows_of(filtered).items() if not row.is_kept}
     assert {name: row.reason for name, row in rejected.items()} == {n: b[0] for n, b in BROKEN.items()}
     for name, (_, setting, value) in BROKEN.items():
         detail = rejected[name].detail
