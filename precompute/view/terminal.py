@@ -37,8 +37,8 @@ class Display(Progress):
         self._progress = bars.Progress(
             *columns, console=self._console, transient=True, disable=not self._console.is_terminal
         )
-        self._stage, self._clips, self._done, self._seconds = "", 0, 0, 0.0
-        self._started = self._reported = time.monotonic()
+        self._task = self._progress.add_task("", visible=False, speed="", seconds=0.0)
+        self._reported = time.monotonic()
 
     def __enter__(self) -> "Display":
         self._progress.start()
@@ -53,29 +53,20 @@ class Display(Progress):
 
     def start(self, stage: str, clips: int, seconds: float) -> None:
         """Begin a bar."""
-        for task in self._progress.task_ids:
-            self._progress.remove_task(task)
-        self._stage, self._clips, self._done, self._seconds = stage, clips, 0, 0.0
-        self._started = self._reported = time.monotonic()
-        if clips:
-            self._progress.add_task(stage, total=clips, speed="")
+        self._reported = time.monotonic()
+        self._progress.reset(self._task, total=clips, visible=clips > 0, description=stage, speed="", seconds=0.0)
 
     def advance(self, clips: int, seconds: float) -> None:
         """Advance the bar, or print a line every `_PLAIN_SECONDS`."""
-        self._done, self._seconds = self._done + clips, self._seconds + seconds
-        for task in self._progress.task_ids:
-            self._progress.update(task, completed=self._done, speed=self._speed())
-        is_due = self._done == self._clips or time.monotonic() - self._reported > _PLAIN_SECONDS
+        (task,) = self._progress.tasks
+        done, seconds, wall = task.completed + clips, task.fields["seconds"] + seconds, max(1e-6, task.elapsed or 0.0)
+        speed = f"{done / wall:.0f} clips/s" + (f", {seconds / wall:.0f}x real time" if seconds else "")
+        self._progress.update(self._task, completed=done, speed=speed, seconds=seconds)
+        is_due = task.finished or time.monotonic() - self._reported > _PLAIN_SECONDS
         if self._progress.disable and is_due:
             self._reported = time.monotonic()
-            remaining, wall = self._clips - self._done, time.monotonic() - self._started
-            left = f", {remaining * wall / self._done:.0f} s left" if remaining and self._done else ""
-            self.say(f"{self._stage}: {self._done}/{self._clips} clips, {self._speed()}{left}")
-
-    def _speed(self) -> str:
-        wall = max(1e-6, time.monotonic() - self._started)
-        real_time = f", {self._seconds / wall:.0f}x real time" if self._seconds else ""
-        return f"{self._done / wall:.0f} clips/s{real_time}"
+            left = f", {task.remaining * wall / done:.0f} s left" if task.remaining and done else ""
+            self.say(f"{task.description}: {done}/{task.total} clips, {speed}{left}")
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
