@@ -19,6 +19,10 @@ import soxr
 from xtts.shared.errors import LockstepError
 
 _RATE = 16_000
+_LOOP = 2.4
+"""Compression ratio of a text beyond which Whisper's own decoder takes it for a loop."""
+_UNIQUE_TOKENS = 3
+"""Length of the sequences of tokens that may occur once, when a loop is transcribed again."""
 _MODULES = ("distillmos", "faster_whisper", "jiwer", "resemblyzer", "speechmos.dnsmos", "torch")
 
 
@@ -112,10 +116,7 @@ class Judge:
     def _verdict(self, samples: np.ndarray, utterance: Utterance, speaker: np.ndarray | None) -> Verdict:
         with self._torch.no_grad():
             opinion = float(self._mos(self._torch.from_numpy(samples)[None]))
-        segments, _ = self._whisper.transcribe(
-            samples, language=utterance.language, beam_size=5, temperature=0.0, condition_on_previous_text=False
-        )
-        heard = " ".join(segment.text.strip() for segment in segments)
+        heard = transcribe(self._whisper, samples, utterance.language)
         return Verdict(
             heard=heard,
             character_error_rate=float(self._jiwer.cer(_letters(utterance.text), _letters(heard))),
@@ -123,6 +124,23 @@ class Judge:
             dnsmos=float(self._dnsmos.run(samples, sr=_RATE)["ovrl_mos"]),
             similarity=None if speaker is None else float(self._encoder.embed_utterance(samples) @ speaker),
         )
+
+
+def transcribe(whisper: Any, samples: np.ndarray, language: str) -> str:  # noqa: ANN401, faster-whisper is optional
+    """Transcribe samples float32[S] at 16 kHz, the same each time.
+
+    Whisper at temperature 0 may repeat a phrase without end, so that one sentence of a thousand errors decides a mean.
+    It calls a segment a loop if its text compresses too well; then it is asked again, and may repeat no three tokens.
+    """
+    for forbidden in ({}, {"no_repeat_ngram_size": _UNIQUE_TOKENS}):
+        segments = list(
+            whisper.transcribe(
+                samples, language=language, beam_size=5, temperature=0.0, condition_on_previous_text=False, **forbidden
+            )[0]
+        )
+        if all(segment.compression_ratio <= _LOOP for segment in segments):
+            break
+    return " ".join(segment.text.strip() for segment in segments)
 
 
 def _modules() -> list[Any]:

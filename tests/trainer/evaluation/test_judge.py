@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import soundfile
 import soxr
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation import judge as judge_module
 from xtts.trainer.evaluation.judge import Judge, Utterance
 
 RECORDED = Path(__file__).parents[3] / "docs" / "kerstin-recorded.mp3"
@@ -25,6 +27,22 @@ def test_without_the_extra_a_line_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "distillmos", None)
     with pytest.raises(LockstepError, match=r"--judge: no .*distillmos.*pip install 'lockstep-tts\[judge\]'"):
         Judge("base")
+
+
+def test_a_loop_of_whisper_is_transcribed_again():
+    asked = []
+
+    def transcribe(samples, **options):
+        asked.append(options)
+        text, ratio = ("And so on. " * 40, 9.0) if len(asked) == 1 else (" And so on.", 1.1)
+        return iter([SimpleNamespace(text=text, compression_ratio=ratio)]), None
+
+    model = SimpleNamespace(transcribe=transcribe)
+    assert judge_module.transcribe(model, np.zeros(16_000, np.float32), "en") == "And so on."
+    assert judge_module.transcribe(model, np.zeros(16_000, np.float32), "en") == "And so on."
+    first, again, other = asked
+    assert first == other == {k: v for k, v in again.items() if k != "no_repeat_ngram_size"}
+    assert again["no_repeat_ngram_size"] == 3
 
 
 @pytest.fixture(scope="module")
