@@ -30,7 +30,7 @@ IS_SAMPLE := $(if $(DATA)$(wildcard $(CACHE)/cache.json $(CACHE)/.building),,yes
 ifdef IS_SAMPLE
 CACHE := $(SAMPLE)-features
 SAMPLE_SETTINGS := --set shapes.buckets=2
-SAMPLE_START := $(if $(filter tiny,$(CONFIG)),--init-from voices/base)
+SAMPLE_START := $(if $(filter tiny,$(CONFIG)),--init-from voices/base --steps 300)
 endif
 # Editors and type checkers do not run the finder of an editable install: they read folders. A .pth in the environment
 # names one whose xtts/ holds links to the tree. Python itself still asks the finder first, so that a module has one

@@ -18,9 +18,12 @@ case "$*" in
 esac
 """
 MAKE_SAMPLE = "xtts-precompute sample-corpus sample-corpus --clips 160 --seed 0"
-SAMPLE = "xtts-precompute build --data sample-corpus --cache sample-corpus-features --config tiny --set shapes.buckets=2"
+SAMPLE = (
+    "xtts-precompute build --data sample-corpus --cache sample-corpus-features --config tiny --set shapes.buckets=2"
+)
 TRAIN_SAMPLE = (
-    "xtts-train --config tiny --set shapes.buckets=2 --cache sample-corpus-features --resume --init-from voices/base"
+    "xtts-train --config tiny --set shapes.buckets=2 --cache sample-corpus-features --resume --init-from voices/base "
+    "--steps 300"
 )
 BUILD = "xtts-precompute build --data {} --cache features --config tiny"
 TRAIN = "xtts-train --config tiny --cache features --resume"

@@ -62,7 +62,7 @@ def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     spec = load_spec(cache)
     for bucket in spec.buckets:
-        for _, record in (clip for shard in bucket.train for clip in read_shard(cache / shard.file, spec, bucket)):
+        for record in (record for shard in bucket.train for record in read_shard(cache / shard.file, spec)):
             np.save(folder / f"{record.clip_id}.npy", record.mel[: record.mel_length].astype(np.float32))
     (folder / "metadata.csv").write_bytes((corpus / "metadata.csv").read_bytes())
     return folder

@@ -13,7 +13,7 @@ from xtts.precompute.archives.tar_files import read_member
 from xtts.shared.audio.decode import AudioSource, Recording
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.audio.trim_and_loudness import condition
-from xtts.shared.cache.clip_index import Clip
+from xtts.shared.cache.clip_index import Clip, clip_of_crop
 from xtts.shared.config import Config
 from xtts.shared.feature_settings import stored_features
 from xtts.shared.text.tokenizer import Tokenizer, Tokens
@@ -92,10 +92,10 @@ class RecordRecipe(AudioFiles):
 def resampling_rate(clip: Clip, config: Config) -> int:
     """Return the rate in Hz to which a clip is resampled: the profile's, or another to move the pitch of a crop.
 
-    Crops of a clip share the factor, which is drawn from what stands before the last `/` of their ids.
+    Crops of a clip share the factor, which is drawn from the clip's id.
     """
     rate, largest = mel_profile(config.audio.profile).sample_rate, config.audio.crop_pitch
-    digest = hashlib.sha256(f"{clip.corpus}\n{clip.id.rpartition('/')[0]}".encode()).digest()
+    digest = hashlib.sha256(f"{clip.corpus}\n{clip_of_crop(clip.id)}".encode()).digest()
     if not largest or digest[0] % 2:
         return rate
     exponent = 2.0 * int.from_bytes(digest[1:5]) / 2**32 - 1.0

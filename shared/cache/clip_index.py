@@ -244,3 +244,8 @@ def notes_of(row: IndexRow) -> str:
 def kept_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:
     """The rows of clips that are in the cache."""
     return [row for row in rows if row.is_kept]
+
+
+def clip_of_crop(crop: str) -> str:
+    """Return the id of the clip from which a crop was cut: `ID` of `ID/3`."""
+    return crop.rpartition("/")[0]

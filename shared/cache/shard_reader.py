@@ -6,17 +6,17 @@ from pathlib import Path
 
 from xtts.shared.audio.decode import AudioProblem, read_recording
 from xtts.shared.audio.mel import clip_mel
-from xtts.shared.cache.cache_spec import Bucket, CacheSpec
+from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
 
 
-def read_shard(path: Path, spec: CacheSpec, bucket: Bucket) -> Iterator[tuple[memoryview, Record]]:
-    """Yield (serialized `tf.train.Example`, its record) of each clip of a shard, in order.
+def read_shard(path: Path, spec: CacheSpec) -> Iterator[Record]:
+    """Yield the records of a shard, in order.
 
     Raises OSError if the file cannot be read, CorruptRecord at the first record that is not what was written.
     """
     for payload in unframe(memoryview(path.read_bytes())):
-        yield payload, parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
+        yield parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
 
 
 def with_mel(record: Record, spec: CacheSpec) -> Record:

@@ -147,7 +147,7 @@ def records(cache: Path) -> dict[str, tuple]:
         for bucket in spec.buckets
         for split in SPLITS
         for shard in bucket.shards(split)
-        for _, record in read_shard(cache / shard.file, spec, bucket)
+        for record in read_shard(cache / shard.file, spec)
     }
 
 

@@ -8,7 +8,7 @@ from xtts.shared.errors import LockstepError
 
 _AUTO = 500, 20_000, 500_000
 _AUTO_TINY = 40, 1_500, 20_000
-_AUTO_TINY_FROM_A_MODEL = 12, 300, 20_000
+_AUTO_TINY_FROM_A_MODEL = 12, 600, 20_000
 """`training.epochs: auto` as epochs, fewest and most steps; for size tiny an hour or less on two cores."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, Split, load_spec
+from xtts.shared.cache.cache_spec import CacheSpec, Shard, Split, load_spec
 from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard, with_mel
@@ -16,8 +16,8 @@ from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 from xtts.trainer.voice.voice_description import Voice
 
-ShardClips = tuple[Bucket, Shard, int | None]
-"""(bucket, shard, number of clips from its start or None for all)."""
+ShardClips = tuple[Shard, int | None]
+"""(shard, number of clips from its start or None for all)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +38,7 @@ def read_clips(cache: Path, voice: Voice, select: Callable[[CacheSpec], Iterable
     with ReadLock(cache):
         spec = load_spec(cache)
         _check_match(cache, spec, load_tokenizer(cache / spec.tokenizer_file), voice)
-        clips = [clip for bucket, shard, most in select(spec) for clip in shard_clips(cache, spec, bucket, shard, most)]
+        clips = [clip for shard, most in select(spec) for clip in shard_clips(cache, spec, shard, most)]
     longest = max(clips, key=lambda clip: len(clip.ids), default=None)
     if longest and len(longest.ids) > voice.most_tokens:
         raise LockstepError(
@@ -50,7 +50,7 @@ def read_clips(cache: Path, voice: Voice, select: Callable[[CacheSpec], Iterable
 
 def all_clips(spec: CacheSpec, *splits: Split) -> list[ShardClips]:
     """Select every clip of these splits."""
-    return [(bucket, shard, None) for split in splits for bucket in spec.buckets for shard in bucket.shards(split)]
+    return [(shard, None) for shard in spec.shards(*splits)]
 
 
 def some_clips(spec: CacheSpec, split: Split, count: int) -> list[ShardClips]:
@@ -60,7 +60,7 @@ def some_clips(spec: CacheSpec, split: Split, count: int) -> list[ShardClips]:
         missing = round(count * bucket.clips(split) / total)
         for shard in bucket.shards(split):
             if most := min(missing, shard.records):
-                selected.append((bucket, shard, most))
+                selected.append((shard, most))
                 missing -= most
     return selected
 
@@ -81,15 +81,13 @@ def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voic
     )
 
 
-def shard_clips(
-    cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, most: int | None = None
-) -> list[EvaluationClip]:
+def shard_clips(cache: Path, spec: CacheSpec, shard: Shard, most: int | None = None) -> list[EvaluationClip]:
     """Read the first `most` clips of a shard, or all; `LockstepError` if it does not match the cache spec."""
     location, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
     if problem:
         raise LockstepError(location, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
-        records = [record for _, record in islice(read_shard(cache / shard.file, spec, bucket), most)]
+        records = list(islice(read_shard(cache / shard.file, spec), most))
         return [
             EvaluationClip(
                 clip_id=record.clip_id,

@@ -52,10 +52,10 @@ def fixed_sentences(
     """
     read = validation_records(spec, most)
     fullest = max(range(len(spec.buckets)), key=lambda n: sum(read[n]))
-    bucket, clips = spec.buckets[fullest], list[EvaluationClip]()
-    for shard, records in zip(bucket.validation, read[fullest], strict=True):
+    clips = list[EvaluationClip]()
+    for shard, records in zip(spec.buckets[fullest].validation, read[fullest], strict=True):
         if len(clips) < count and records:
-            clips += shard_clips(cache, spec, bucket, shard, records)
+            clips += shard_clips(cache, spec, shard, records)
     return fullest, sorted(clips, key=lambda clip: clip.clip_id)[:count]
 
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import CacheSpec, shard_files
-from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
+from xtts.shared.cache.clip_index import IndexRow, clip_of_crop, kept_rows, read_index
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.evaluation.pictures import draw_pair
@@ -36,7 +37,7 @@ def held_out_sentences(cache: Path, spec: CacheSpec, count: int) -> list[Recorde
     clips = defaultdict[str, list[IndexRow]](list)
     for row in kept_rows(read_index(cache / spec.index_file)):
         if row.split == "validation":
-            clips[row.clip.id.partition("/")[0]].append(row)
+            clips[clip_of_crop(row.clip.id)].append(row)
     names = sorted(clips)
     chosen = names[:: max(1, len(names) // max(count, 1))][:count]
     return [_sentence(name, clips[name], cache, spec) for name in chosen]
@@ -44,11 +45,11 @@ def held_out_sentences(cache: Path, spec: CacheSpec, count: int) -> list[Recorde
 
 def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) -> RecordedSentence:
     files, hop = shard_files(spec), spec.mel_profile.hop_samples
-    rows = sorted(crops, key=lambda row: int(row.clip.id.partition("/")[2] or 0))
+    rows = sorted(crops, key=lambda row: int(row.clip.id.rpartition("/")[2]))
     mels, waveforms = list[np.ndarray](), list[np.ndarray]()
     for row in rows[:-1] or rows:
-        shard = read_shard(cache / files[row.shard_id], spec, spec.buckets[row.bucket])
-        record = next(record for position, (_, record) in enumerate(shard) if position == row.position)
+        shard = read_shard(cache / files[row.shard_id], spec)
+        record = next(islice(shard, row.position, None))
         assert record.crop is not None
         mels.append(record.mel[: record.mel_length].astype(np.float32))
         waveforms.append(record.crop.waveform[: record.mel_length * hop] / np.float32(32_768.0))

@@ -19,7 +19,6 @@ from xtts.shared.cache.cache_spec import (
     INDEX_FILE,
     SPEC_FILE,
     SPLITS,
-    Bucket,
     CacheSpec,
     Shard,
     load_spec,
@@ -27,7 +26,7 @@ from xtts.shared.cache.cache_spec import (
     with_digest,
     without_digest,
 )
-from xtts.shared.cache.clip_index import read_index, table_of
+from xtts.shared.cache.clip_index import clip_of_crop, read_index, table_of
 from xtts.shared.cache.records import Record, frame
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
@@ -102,7 +101,7 @@ def voice_mels(source: Source, cache: Path, options: SynthesisOptions) -> dict[s
         number = tf.TensorSpec([], tf.int32)
         compiled = tf.function(redraw, input_signature=[number, *signature], jit_compile=True, autograph=False)
         for shard in (*bucket.train, *bucket.validation):
-            clips = read_clips(cache, source.voice, lambda _: [(bucket, shard, None)])  # noqa: B023 - called at once
+            clips = read_clips(cache, source.voice, lambda _: [(shard, None)])  # noqa: B023 - called at once
             for chunk in (clips[i : i + _BATCH] for i in range(0, len(clips), _BATCH)):
                 padded = [*chunk, *[chunk[-1]] * (_BATCH - len(chunk))]
                 drawn = compiled(tf.constant(len(mels)), *batch_of(padded, signature, spec.mel_profile.silence))
@@ -130,7 +129,7 @@ class _CropWriter:
 
         buckets = [
             bucket.model_copy(update={
-                split: [self._write_shard(bucket, shard) for shard in bucket.shards(split)] for split in SPLITS
+                split: [self._write_shard(shard) for shard in bucket.shards(split)] for split in SPLITS
             })
             for bucket in self._spec.buckets
         ]  # fmt: skip
@@ -147,9 +146,9 @@ class _CropWriter:
         spec = self._spec.model_copy(update={"buckets": buckets, "index_sha256": digest, "index_file": file})
         (self._out / SPEC_FILE).write_bytes(spec_bytes(spec))
 
-    def _write_shard(self, bucket: Bucket, shard: Shard) -> Shard:
+    def _write_shard(self, shard: Shard) -> Shard:
         framed = list[bytes]()
-        for _, stored in read_shard(self._crops / shard.file, self._spec, bucket):
+        for stored in read_shard(self._crops / shard.file, self._spec):
             record = self._with_other_mel(stored)
             payload, values = record.to_example(), record.mel[: record.mel_length].astype(np.float64)
             self._rows[record.clip_id] = replace(
@@ -165,9 +164,8 @@ class _CropWriter:
         return shard.model_copy(update={"file": file, "sha256": digest})
 
     def _with_other_mel(self, record: Record) -> Record:
-        name, _, number = record.clip_id.partition("/")
-        first, clip = EDGE_FRAMES, self._rows[record.clip_id].clip
-        if number and clip.start is not None:
+        name, first, clip = clip_of_crop(record.clip_id), EDGE_FRAMES, self._rows[record.clip_id].clip
+        if clip.start is not None:
             first += round((clip.start - self._starts.get(name, 0.0)) / self._spec.mel_profile.seconds(1))
         mel = self._mels.get(name, record.mel[:0])[first : first + record.mel_length]
         if len(mel) < record.mel_length:

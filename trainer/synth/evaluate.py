@@ -50,7 +50,7 @@ def evaluate(
 
     def shards(spec: CacheSpec) -> list[Shard]:
         return spec.shards() if second_reading else [
-            shard for _, shard, _ in (*all_clips(spec, split), *other_clips(spec, split, limit))
+            shard for shard, _ in (*all_clips(spec, split), *other_clips(spec, split, limit))
         ]  # fmt: skip
 
     candidates = dict[str, System | None]()

@@ -114,4 +114,4 @@ def test_a_run_from_a_model_is_shorter_than_one_from_nothing(made):
     assert for_corpus(config, spec, from_a_model=True).training.steps == 12 * 800 // 8
     small = made({"a": (16,), "b": (16,)})
     assert for_corpus(config, small).training.steps == 1500
-    assert for_corpus(config, small, from_a_model=True).training.steps == 300
+    assert for_corpus(config, small, from_a_model=True).training.steps == 600

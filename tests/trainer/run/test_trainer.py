@@ -124,7 +124,7 @@ def test_a_resumed_run_knows_the_model_that_it_began_with(finished_run, run_trai
     about = {"cache": one_shape_cache, "out": None, "init_from": None}
     resumed = make_run_plan(["tiny"], [*settings, *shapes], {}, resume=str(tmp_path / "run"), **about)
     assert resumed.init_from == finished_run[0] / "checkpoints" / "step-12"
-    assert resumed.config.training.steps == 300
+    assert resumed.config.training.steps == 600
 
 
 def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_samples(

@@ -12,6 +12,7 @@ from xtts.trainer.voice.checkpoint import load_arrays
 
 SMALL = [
     "audio.crop_frames=32",
+    "audio.crop_pitch=0",
     "vocoder.width=16",
     "vocoder.blocks=1",
     "vocoder.expansion=2",

@@ -13,9 +13,9 @@ from xtts.trainer.synth import cli, crop_mels
 
 def records_of(cache):
     spec = load_spec(cache)
-    pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
-    shards = (read_shard(cache / shard.file, spec, bucket) for bucket, shard in pairs)
-    return {record.clip_id: record for shard in shards for _, record in shard}
+    stored = [shard for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
+    shards = (read_shard(cache / shard.file, spec) for shard in stored)
+    return {record.clip_id: record for shard in shards for record in shard}
 
 
 @pytest.mark.parametrize("start", [0.6, 1.0])
@@ -49,6 +49,10 @@ def test_caches_that_do_not_belong_together_are_refused(
     code, _, error = call(cli.main, "mels", *voice, crop_cache, crop_cache)
     assert "already exists" in error
     config = load_config("vocoder", assignments=["audio.crop_frames=32"])
+    build_cache(tiny_corpus, tmp_path / "others", config)
+    code, _, error = call(cli.main, "mels", *voice, tmp_path / "others", tmp_path / "out")
+    assert "audio.crop_pitch: crops with another pitch than the voice's, expected 0" in error
+    config = load_config("vocoder", assignments=["audio.crop_frames=32", "audio.crop_pitch=0"])
     build_cache([f"others={tiny_corpus}"], tmp_path / "others", config)
     code, _, error = call(cli.main, "mels", *voice, tmp_path / "others", tmp_path / "out")
     assert "no crop of a clip of the voice's cache; build both caches from the same --data" in error
