@@ -24,7 +24,7 @@ class TrainingResult:
     """State of a run after training."""
 
     run: Path
-    """Run folder: config.yaml, metrics.jsonl, checkpoints/, tensorboard/."""
+    """Run folder: config.yaml, metrics.jsonl, checkpoints/, tensorboard/, and voice/ once it is complete."""
     checkpoint: Path
     """The newest checkpoint."""
     step: int
@@ -44,7 +44,7 @@ def train(
     hooks: "Sequence[Hook]" = (),
     quiet: bool = False,
 ) -> TrainingResult:
-    """Train on a cache of stage 1 with locked, compiled steps, as `xtts-train` does.
+    """Train on a cache of stage 1 with locked, compiled steps, and export the voice, as `xtts-train` does.
 
     This imports TensorFlow and configures it for the whole process: its own graph optimizer is switched off, and XLA
     keeps compiled steps in the user's cache folder (unless TensorFlow was imported before).
@@ -79,7 +79,13 @@ def train(
     with tensorflow_import():
         from xtts.trainer.run.trainer import train as train_plan
 
-    return _result(plan, complete=train_plan(plan, Console(quiet=quiet), hooks=hooks))
+    console = Console(quiet=quiet)
+    complete = train_plan(plan, console, hooks=hooks)
+    if complete and (plan.cluster is None or plan.cluster.is_rank_0):
+        from xtts.trainer.synth.finished_run import finish_run
+
+        finish_run(plan.folder.path, console)
+    return _result(plan, complete=complete)
 
 
 def _path(given: str | PathLike[str] | None) -> Path | None:
