@@ -7,7 +7,7 @@ import importlib
 import re
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
@@ -116,7 +116,7 @@ class Judge:
     def _verdict(self, samples: np.ndarray, utterance: Utterance, speaker: np.ndarray | None) -> Verdict:
         with self._torch.no_grad():
             opinion = float(self._mos(self._torch.from_numpy(samples)[None]))
-        heard = transcribe(self._whisper, samples, utterance.language)
+        heard = transcribe(self._whisper.transcribe, samples, utterance.language)
         return Verdict(
             heard=heard,
             character_error_rate=float(self._jiwer.cer(_letters(utterance.text), _letters(heard))),
@@ -126,15 +126,15 @@ class Judge:
         )
 
 
-def transcribe(whisper: Any, samples: np.ndarray, language: str) -> str:  # noqa: ANN401, faster-whisper is optional
-    """Transcribe samples float32[S] at 16 kHz, the same each time.
+def transcribe(recognise: Callable[..., tuple[Iterable[Any], object]], samples: np.ndarray, language: str) -> str:
+    """Transcribe samples float32[S] at 16 kHz with Whisper's `transcribe`, the same each time.
 
     Whisper at temperature 0 may repeat a phrase without end, so that one sentence of a thousand errors decides a mean.
     It calls a segment a loop if its text compresses too well; then it is asked again, and may repeat no three tokens.
     """
     for forbidden in ({}, {"no_repeat_ngram_size": _UNIQUE_TOKENS}):
         segments = list(
-            whisper.transcribe(
+            recognise(
                 samples, language=language, beam_size=5, temperature=0.0, condition_on_previous_text=False, **forbidden
             )[0]
         )

@@ -37,9 +37,8 @@ def test_a_loop_of_whisper_is_transcribed_again():
         text, ratio = ("And so on. " * 40, 9.0) if len(asked) == 1 else (" And so on.", 1.1)
         return iter([SimpleNamespace(text=text, compression_ratio=ratio)]), None
 
-    model = SimpleNamespace(transcribe=transcribe)
-    assert judge_module.transcribe(model, np.zeros(16_000, np.float32), "en") == "And so on."
-    assert judge_module.transcribe(model, np.zeros(16_000, np.float32), "en") == "And so on."
+    assert judge_module.transcribe(transcribe, np.zeros(16_000, np.float32), "en") == "And so on."
+    assert judge_module.transcribe(transcribe, np.zeros(16_000, np.float32), "en") == "And so on."
     first, again, other = asked
     assert first == other == {k: v for k, v in again.items() if k != "no_repeat_ngram_size"}
     assert again["no_repeat_ngram_size"] == 3
