@@ -26,7 +26,7 @@ from xtts.shared.cache.cache_spec import (
     with_digest,
     without_digest,
 )
-from xtts.shared.cache.clip_index import clip_of_crop, read_index, table_of
+from xtts.shared.cache.clip_index import MOVED_PITCH, clip_of_crop, read_index, table_of
 from xtts.shared.cache.records import Record, frame
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError
@@ -51,7 +51,7 @@ _BATCH = 8
 def write_mels(checkpoint: Path, cache: Path, crops: Path, out: Path, options: SynthesisOptions) -> None:
     """Write a copy of `crops`, a cache of `audio.crop_frames`, whose mels are those of the voice.
 
-    cache: of the voice, with the clips that were cut; a crop of another clip keeps its mel, and is counted.
+    cache: of the voice, with the clips that were cut; a crop of another clip or pitch keeps its mel, and is counted.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, the caches do not fit, or the voice is that of a
@@ -66,10 +66,6 @@ def write_mels(checkpoint: Path, cache: Path, crops: Path, out: Path, options: S
             found = f"{'crops' if spec.holds_crops else 'whole clips'} of profile {spec.mel_profile.name}"
             expected = f"crops of profile {source.voice.profile}"
             raise LockstepError(str(crops), found=found, expected=expected, fix="build with --config vocoder")
-        if spec.features["audio"]["crop_pitch"]:
-            found = "crops with another pitch than the voice's"
-            fix = "build with --set audio.crop_pitch=0"
-            raise LockstepError(f"{crops}: audio.crop_pitch", found=found, expected="0", fix=fix)
         mels = voice_mels(source, cache, options)
         starts = {row.clip.id: row.clip.start or 0.0 for row in read_index(cache / load_spec(cache).index_file)}
         writer = _CropWriter(crops, spec, mels, starts, unfinished)
@@ -164,11 +160,11 @@ class _CropWriter:
         return shard.model_copy(update={"file": file, "sha256": digest})
 
     def _with_other_mel(self, record: Record) -> Record:
-        name, first, clip = clip_of_crop(record.clip_id), EDGE_FRAMES, self._rows[record.clip_id].clip
-        if clip.start is not None:
-            first += round((clip.start - self._starts.get(name, 0.0)) / self._spec.mel_profile.seconds(1))
+        name, first, row = clip_of_crop(record.clip_id), EDGE_FRAMES, self._rows[record.clip_id]
+        if row.clip.start is not None:
+            first += round((row.clip.start - self._starts.get(name, 0.0)) / self._spec.mel_profile.seconds(1))
         mel = self._mels.get(name, record.mel[:0])[first : first + record.mel_length]
-        if len(mel) < record.mel_length:
+        if len(mel) < record.mel_length or MOVED_PITCH in row.notes:
             self.kept += 1
             return record
         self.changed += 1
