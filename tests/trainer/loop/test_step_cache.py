@@ -40,6 +40,7 @@ def test_no_setting_of_the_schedule_is_in_a_compiled_step(training_run):
 def test_another_run_takes_the_steps_and_leaves_them(make_plan, run_settings, run_train, one_shape_cache, tmp_path):
     plan = make_plan(tmp_path / "run", *run_settings, cache=one_shape_cache)
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
+    assert run_train(tmp_path / "first", "training.steps=1")[0] == 0
     before = STEP_CACHE.take(buckets, plan.config)
     assert STEP_CACHE.take(buckets, plan.config) is None
     STEP_CACHE.keep(before, buckets, plan.config)
