@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import tensorflow as tf
 from graph_walk import walk
 
@@ -28,22 +29,29 @@ def operations(traced):
     ]  # fmt: skip
 
 
-def test_no_setting_of_the_schedule_is_in_a_compiled_step(training_run):
-    plan = training_run.plan
+@pytest.fixture
+def ended(make_plan, run_settings, run_train, one_shape_cache, tmp_path):
+    """(plan, buckets, steps) of a run that has ended; the steps are in the cache."""
+    plan = make_plan(tmp_path / "run", *run_settings, cache=one_shape_cache)
+    buckets = training_buckets(plan.cache, plan.spec, plan.config)
+    assert run_train(tmp_path / "first", "training.steps=1")[0] == 0
+    replicas = STEP_CACHE.take(buckets, plan.config)
+    assert STEP_CACHE.take(buckets, plan.config) is None
+    STEP_CACHE.keep(replicas, buckets, plan.config)
+    return plan, buckets, replicas
+
+
+def test_no_setting_of_the_schedule_is_in_a_compiled_step(ended):
+    plan, _, replicas = ended
     assert OTHER.keys() == SCHEDULE
     training = plan.config.training.model_copy(update=OTHER)
     config = plan.config.model_copy(update={"training": training})
     other = trace_replicas(training_buckets(plan.cache, plan.spec, config), config)
-    assert operations(other) == operations(training_run)
+    assert operations(other) == operations(replicas)
 
 
-def test_another_run_takes_the_steps_and_leaves_them(make_plan, run_settings, run_train, one_shape_cache, tmp_path):
-    plan = make_plan(tmp_path / "run", *run_settings, cache=one_shape_cache)
-    buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    assert run_train(tmp_path / "first", "training.steps=1")[0] == 0
-    before = STEP_CACHE.take(buckets, plan.config)
-    assert STEP_CACHE.take(buckets, plan.config) is None
-    STEP_CACHE.keep(before, buckets, plan.config)
+def test_another_run_takes_the_steps_and_leaves_them(ended, run_train, tmp_path):
+    plan, buckets, before = ended
     assert run_train(tmp_path / "run", "training.steps=2", "training.seed=3")[0] == 0
     after = STEP_CACHE.take(buckets, plan.config)
     assert after.step_functions is before.step_functions
