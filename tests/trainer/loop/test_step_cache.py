@@ -29,18 +29,20 @@ def operations(traced):
     ]  # fmt: skip
 
 
-@pytest.fixture
-def ended(make_plan, run_settings, run_train, one_shape_cache, tmp_path):
+@pytest.fixture(scope="module")
+def ended(make_plan, run_settings, run_train, one_shape_cache, tmp_path_factory):
     """(plan, buckets, steps) of a run that has ended; the steps are in the cache."""
-    plan = make_plan(tmp_path / "run", *run_settings, cache=one_shape_cache)
+    folder = tmp_path_factory.mktemp("ended")
+    plan = make_plan(folder / "run", *run_settings, cache=one_shape_cache)
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    assert run_train(tmp_path / "first", "training.steps=1")[0] == 0
+    assert run_train(folder / "first", "training.steps=1")[0] == 0
     replicas = STEP_CACHE.take(buckets, plan.config)
     assert STEP_CACHE.take(buckets, plan.config) is None
     STEP_CACHE.keep(replicas, buckets, plan.config)
     return plan, buckets, replicas
 
 
+@pytest.mark.long
 def test_no_setting_of_the_schedule_is_in_a_compiled_step(ended):
     plan, _, replicas = ended
     assert OTHER.keys() == SCHEDULE
