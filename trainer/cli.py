@@ -115,7 +115,7 @@ def run(plan: "RunPlan") -> None:
     with tensorflow_import():
         from xtts.trainer.run.trainer import train
 
-    if not train(plan, console) or (plan.cluster and not plan.cluster.is_rank_0):
+    if not train(plan, console) or not plan.is_rank_0:
         return
     from xtts.trainer.synth.finished_run import finish_run
     from xtts.trainer.voice.checkpoint import find_checkpoint, read_meta

@@ -81,7 +81,7 @@ def train(
 
     console = Console(quiet=quiet)
     complete = train_plan(plan, console, hooks=hooks)
-    if complete and (plan.cluster is None or plan.cluster.is_rank_0):
+    if complete and plan.is_rank_0:
         from xtts.trainer.synth.finished_run import finish_run
 
         finish_run(plan.folder.path, console)

@@ -95,8 +95,10 @@ def resampling_rate(clip: Clip, config: Config) -> int:
     Crops of a clip share the factor, which is drawn from the clip's id.
     """
     rate, largest = mel_profile(config.audio.profile).sample_rate, config.audio.crop_pitch
+    if not largest:
+        return rate
     digest = hashlib.sha256(f"{clip.corpus}\n{clip_of_crop(clip.id)}".encode()).digest()
-    if not largest or digest[0] % 2:
+    if digest[0] % 2:
         return rate
     exponent = 2.0 * int.from_bytes(digest[1:5]) / 2**32 - 1.0
     return round(rate * float((1.0 + largest) ** exponent))

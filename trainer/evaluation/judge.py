@@ -129,8 +129,9 @@ class Judge:
 def transcribe(recognise: Callable[..., tuple[Iterable[Any], object]], samples: np.ndarray, language: str) -> str:
     """Transcribe samples float32[S] at 16 kHz with Whisper's `transcribe`, the same each time.
 
-    Whisper at temperature 0 may repeat a phrase without end, so that one sentence of a thousand errors decides a mean.
-    It calls a segment a loop if its text compresses too well; then it is asked again, and may repeat no three tokens.
+    At temperature 0 Whisper may repeat a phrase without end, and one sentence with a thousand errors decides the mean.
+    A segment whose text compresses too well is such a loop. The speech is then transcribed again, without repeating any
+    three tokens.
     """
     for forbidden in ({}, {"no_repeat_ngram_size": _UNIQUE_TOKENS}):
         segments = list(

@@ -57,7 +57,7 @@ class Replicas:
 
     @property
     def step_functions(self) -> StepFunctions:
-        """Those of the first replica."""
+        """The step functions of the first replica."""
         return self.replicas[0].step_functions
 
     def exchange_averages(self) -> None:

@@ -51,7 +51,7 @@ class RunPlan:
     resume: Path | None
     """Checkpoint to continue."""
     init_from: Path | None
-    """Checkpoint or exported folder whose averaged weights the run starts, or a resumed run started, from."""
+    """Checkpoint or exported folder whose averaged weights began the run, also if the run is resumed."""
     lock: ReadLock
     """Keeps the files of the cache until the run ends, even if another build replaces it."""
     asked_steps: int | None = None
@@ -64,7 +64,7 @@ class RunPlan:
 
     @contextmanager
     def _hold(self) -> Iterator[None]:
-        folder = self.folder.exclusive() if self.cluster is None or self.cluster.is_rank_0 else nullcontext()
+        folder = self.folder.exclusive() if self.is_rank_0 else nullcontext()
         with self.lock, folder, self.copy.url_in_errors() if self.copy else nullcontext():
             yield
 
@@ -87,6 +87,11 @@ class RunPlan:
     def cluster(self) -> Cluster | None:
         """The workers that train together; None where this process trains alone."""
         return find_cluster(self.config.training.strategy)
+
+    @property
+    def is_rank_0(self) -> bool:
+        """Whether this process is the one that writes the run folder."""
+        return self.cluster is None or self.cluster.is_rank_0
 
     @property
     def facts(self) -> dict[str, str]:
