@@ -63,8 +63,7 @@ def load_setup(
     copy, local, lock, spec = open_cache(given, resolved.data)
     if copy:
         copy.fetch(spec.shards(*SPLITS))
-    from_a_model = folder is not None and folder.init_from() is not None
-    resolved = for_corpus(follow_text(resolved, spec.features), spec, from_a_model=from_a_model)
+    resolved = for_corpus(follow_text(resolved, spec.features), spec)
     if not spec.fixed_length:
         raise LockstepError(
             str(local), found="unpadded clips: every new shape is traced and compiled, nothing is locked",

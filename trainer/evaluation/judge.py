@@ -19,8 +19,8 @@ import soxr
 from xtts.shared.errors import LockstepError
 
 _RATE = 16_000
-_LOOP = 2.4
-"""Compression ratio of a text beyond which Whisper's own decoder takes it for a loop."""
+_LOOP = 2
+"""A transcript with more than this many times the letters of the text is a loop."""
 _UNIQUE_TOKENS = 3
 """Length of the sequences of tokens that may occur once, when a loop is transcribed again."""
 _MODULES = ("distillmos", "faster_whisper", "jiwer", "resemblyzer", "speechmos.dnsmos", "torch")
@@ -116,7 +116,7 @@ class Judge:
     def _verdict(self, samples: np.ndarray, utterance: Utterance, speaker: np.ndarray | None) -> Verdict:
         with self._torch.no_grad():
             opinion = float(self._mos(self._torch.from_numpy(samples)[None]))
-        heard = transcribe(self._whisper.transcribe, samples, utterance.language)
+        heard = transcribe(self._whisper.transcribe, samples, utterance.language, utterance.text)
         return Verdict(
             heard=heard,
             character_error_rate=float(self._jiwer.cer(_letters(utterance.text), _letters(heard))),
@@ -126,22 +126,22 @@ class Judge:
         )
 
 
-def transcribe(recognise: Callable[..., tuple[Iterable[Any], object]], samples: np.ndarray, language: str) -> str:
+def transcribe(
+    recognise: Callable[..., tuple[Iterable[Any], object]], samples: np.ndarray, language: str, text: str
+) -> str:
     """Transcribe samples float32[S] at 16 kHz with Whisper's `transcribe`, the same each time.
 
     At temperature 0 Whisper may repeat a phrase without end, and one sentence with a thousand errors decides the mean.
-    A segment whose text compresses too well is such a loop. The speech is then transcribed again, without repeating any
-    three tokens.
+    So speech that seems far longer than its text is transcribed again, without repeating any three tokens.
     """
     for forbidden in ({}, {"no_repeat_ngram_size": _UNIQUE_TOKENS}):
-        segments = list(
-            recognise(
-                samples, language=language, beam_size=5, temperature=0.0, condition_on_previous_text=False, **forbidden
-            )[0]
+        segments, _ = recognise(
+            samples, language=language, beam_size=5, temperature=0.0, condition_on_previous_text=False, **forbidden
         )
-        if all(segment.compression_ratio <= _LOOP for segment in segments):
+        heard = " ".join(segment.text.strip() for segment in segments)
+        if len(_letters(heard)) <= _LOOP * len(_letters(text)):
             break
-    return " ".join(segment.text.strip() for segment in segments)
+    return heard
 
 
 def _modules() -> list[Any]:
