@@ -14,9 +14,9 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.audio.mel import hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import VocoderConfig
+from xtts.trainer.model.frame_spectra import FrameSpectra, Spectrum
 from xtts.trainer.model.layers import Block, Seeds, axis_size, glorot
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
 
@@ -34,6 +34,8 @@ _MOST_NOISE = 0.25
 _PITCH_WIDTH = 96
 _LOG_GAINS = (-8.0, 4.0)
 _NOISE_TABLES = (4093, 4099)
+_ROUNDS = 3
+"""Times that the spectrum is brought back to the mel."""
 
 
 class Crops(NamedTuple):
@@ -138,9 +140,7 @@ class Vocoder(Block):
             Discriminator(window, hop, config.discriminator_width, seeds, name=f"discriminator_{window}")
             for window, hop in _DISCRIMINATED
         )
-        self.envelope = _envelope_matrix(profile)
-        self.window = hann_window(profile, np.dtype(np.float32))
-        self.filters = mel_filterbank(profile).astype(np.float32)
+        self.spectra = FrameSpectra(profile)
         self.build()
 
     def pitch(self, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -152,15 +152,14 @@ class Vocoder(Block):
         return log_hertz * _LOG_HZ_SCALE + _TYPICAL_LOG_HZ, voicing
 
     def gains(self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """(gain of the pulses, its phase in radians, gain of the noise), float32[B, T, F] each."""
+        """(gain of the pulses, its phase in radians, gain of the noise), float32[B, T, F] each; 1: the envelope."""
         pitch = tf.stack([(log_hertz - _TYPICAL_LOG_HZ) / _LOG_HZ_SCALE, voiced], axis=-1)
         x = self.input_convolution(tf.concat([(mel - self.mel_mean) / self.mel_deviation, pitch], axis=-1))
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)
         pulses, phase = tf.split(self.harmonic_output(x), 2, axis=-1)
-        level = tf.matmul(tf.exp(mel), tf.constant(self.envelope))
-        pulses, noise = (level * tf.exp(tf.clip_by_value(gain, *_LOG_GAINS)) for gain in (pulses, self.noise_output(x)))
+        pulses, noise = (tf.exp(tf.clip_by_value(gain, *_LOG_GAINS)) for gain in (pulses, self.noise_output(x)))
         return pulses, phase, noise
 
     @property
@@ -181,14 +180,10 @@ class Vocoder(Block):
         numbers: int32[B], of the crops in the step; seed: int32[2], of the noise on the mels, the noise and the first
         pulse; with_noise: add noise to half of the mels.
         """
-        samples = crops.samples.shape[1]
         mel = self._with_noise(crops.mel, numbers, seed) if with_noise else crops.mel
-        phase = random_uniform(fold_seed(seed, 3), numbers)
-        spectra = [
-            self.stft(pulse_train(crops.log_hertz, self.profile, phase)),
-            self.stft(random_normal(fold_seed(seed, 4), numbers, samples, 1)[..., 0]),
-        ]
-        spoken = self.filter_spectra(spectra, *self.gains(mel, crops.log_hertz, crops.voiced))
+        pulses = pulse_train(crops.log_hertz, self.profile, random_uniform(fold_seed(seed, 3), numbers))
+        noise = random_normal(fold_seed(seed, 4), numbers, crops.samples.shape[1], 1)[..., 0]
+        spoken = self._matched(self._filtered(mel, crops.log_hertz, crops.voiced, pulses, noise), crops.mel)
         log_hertz, voicing = self.pitch(mel)
         pitch_error = tf.reduce_sum(tf.abs(log_hertz - crops.log_hertz) * crops.voiced, axis=1)
         pitch_error /= tf.reduce_sum(crops.voiced, axis=1) + 1.0
@@ -231,58 +226,37 @@ class Vocoder(Block):
 
     def vocode(self, mel: tf.Tensor) -> tf.Tensor:
         """Samples float32[1, S] of a log-mel float32[1, T, M], T open, by operators that every ONNX runtime has."""
-        size, hop, frames = self.profile.fft_size, self.profile.hop_samples, tf.shape(mel)[1]
         log_hertz, voicing = self.pitch(mel)
         log_hertz = tf.clip_by_value(log_hertz, math.log(LOWEST_HZ), math.log(HIGHEST_HZ))
-        pulses, phase, noise = self.gains(mel, log_hertz, tf.cast(voicing > 0.0, tf.float32))
-        cosine, sine = _fourier_matrices(size, frames)
-        sources = [pulse_train(log_hertz, self.profile), constant_noise(frames * hop)]
-        spectra = []
-        for source in sources:
-            blocks = tf.reshape(tf.pad(source, [[0, 0], [self.padding, self.padding]]), [-1, hop])
-            shifted = [blocks[i : i + frames] for i in range(size // hop)]
-            windows = tf.concat(shifted, axis=1) * self.window
-            spectra.append((tf.matmul(windows, cosine), -tf.matmul(windows, sine)))
-        (pulse_real, pulse_imaginary), (noise_real, noise_imaginary) = spectra
-        real, imaginary = pulses * tf.cos(phase), pulses * tf.sin(phase)
-        spectrum = (
-            real * pulse_real - imaginary * pulse_imaginary + noise * noise_real,
-            real * pulse_imaginary + imaginary * pulse_real + noise * noise_imaginary,
-        )
-        # A real signal has the bins between the first and the last twice.
-        twice = np.full(self.bins, 2.0 / size, np.float32)
-        twice[[0, -1]] = 1.0 / size
-        weighted = [part[0] * (twice / float(np.linalg.norm(self.window))) for part in spectrum]
-        inverse = tf.matmul(weighted[0], cosine, transpose_b=True) - tf.matmul(weighted[1], sine, transpose_b=True)
-        return self.overlap_add((inverse * self.window)[tf.newaxis])
+        voiced = tf.cast(voicing > 0.0, tf.float32)
+        noise = constant_noise(tf.shape(mel)[1] * self.profile.hop_samples)
+        return self._matched(self._filtered(mel, log_hertz, voiced, pulse_train(log_hertz, self.profile), noise), mel)
 
-    def stft(self, samples: tf.Tensor) -> tf.Tensor:
-        """Spectra of the mel's frames: float32[B, S] -> complex64[B, T, F]."""
-        size, hop = self.profile.fft_size, self.profile.hop_samples
-        padded = tf.pad(samples, [[0, 0], [self.padding, self.padding]], mode="REFLECT")
-        return tf.signal.rfft(tf.signal.frame(padded, size, hop) * self.window)
+    def _filtered(
+        self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor, pulses: tf.Tensor, noise: tf.Tensor
+    ) -> Spectrum:
+        """Spectrum of samples of pulses and of noise, float32[B, S] each, filtered for a mel and its pitch."""
+        spectra = self.spectra
+        pulse_gain, phase, noise_gain = self.gains(mel, log_hertz, voiced)
+        filtered = spectra.filter(self._spectrum(pulses), pulse_gain, phase)
+        filtered = filtered.plus(spectra.filter(self._spectrum(noise), noise_gain))
+        return filtered.scaled(spectra.envelope(tf.exp(mel)) / float(np.linalg.norm(spectra.window)))
+
+    def _matched(self, spectrum: Spectrum, mel: tf.Tensor) -> tf.Tensor:
+        """Samples float32[B, S] of a spectrum, brought to a mel by some rounds of Griffin-Lim."""
+        padded = self.spectra.synthesise(spectrum)
+        for _ in range(_ROUNDS):
+            padded = self.spectra.synthesise(self.spectra.matched(self.spectra.analyse(padded), tf.exp(mel)))
+        return padded[:, self.padding : -self.padding]
 
     def log_mel(self, samples: tf.Tensor) -> tf.Tensor:
         """float32[B, S] -> float32[B, T, M], natural-log magnitude, as a loss sees it: in float32."""
-        magnitude = tf.sqrt(_square(self.stft(samples)) + self.profile.magnitude_floor)
-        return tf.math.log(tf.maximum(tf.matmul(magnitude, tf.constant(self.filters.T)), self.profile.log_floor))
+        mel = self.spectra.mel(self._spectrum(samples), self.profile.magnitude_floor)
+        return tf.math.log(tf.maximum(mel, self.profile.log_floor))
 
-    def filter_spectra(
-        self, spectra: list[tf.Tensor], pulses: tf.Tensor, phase: tf.Tensor, noise: tf.Tensor
-    ) -> tf.Tensor:
-        """Samples float32[B, S] of the filtered spectra of pulses and noise, complex64[B, T, F] each."""
-        scale = 1.0 / float(np.linalg.norm(self.window))
-        turned = tf.complex(pulses * tf.cos(phase), pulses * tf.sin(phase))
-        spectrum = (turned * spectra[0] + tf.complex(noise, tf.zeros_like(noise)) * spectra[1]) * scale
-        frames = tf.signal.irfft(spectrum) * self.window
-        return self.overlap_add(frames)
-
-    def overlap_add(self, frames: tf.Tensor) -> tf.Tensor:
-        """Samples float32[B, S] of windowed frames float32[B, T, N], divided by the sum of the squared windows."""
-        hop, count = self.profile.hop_samples, axis_size(frames, 1)
-        weight = _add_overlapping(tf.ones([1, count, 1]) * tf.square(self.window), hop)
-        added = _add_overlapping(frames, hop) / tf.maximum(weight, 1e-3)
-        return added[:, self.padding : self.padding + count * hop]
+    def _spectrum(self, samples: tf.Tensor) -> Spectrum:
+        """Spectrum of float32[B, S], zeros around it."""
+        return self.spectra.analyse(tf.pad(samples, [[0, 0], [self.padding, self.padding]]))
 
 
 def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | float = 0.0) -> tf.Tensor:
@@ -323,28 +297,6 @@ def constant_noise(count: tf.Tensor) -> tf.Tensor:
     return total[tf.newaxis]
 
 
-def _fourier_matrices(size: int, frames: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Cosines and sines of 2 pi n k / N: float32[N, N / 2 + 1] each.
-
-    Made when the graph runs, of one period: as constants they would be as large as the network. No optimiser folds
-    what depends on the frames, int32[], of which there are never less than 0.
-    """
-    zero = tf.minimum(frames, 0)
-    product = tf.range(size + zero)[:, tf.newaxis] * tf.range(size // 2 + 1)
-    angle = 2.0 * np.pi * np.arange(size) / size
-    cosine, sine = (tf.constant(wave(angle), tf.float32) for wave in (np.cos, np.sin))
-    return tf.gather(cosine, product % size), tf.gather(sine, product % size)
-
-
-def _add_overlapping(frames: tf.Tensor, hop: int) -> tf.Tensor:
-    """float32[B, T, N] -> float32[B, (T - 1) * hop + N], N a multiple of hop."""
-    shifts = frames.shape[2] // hop
-    pieces = tf.split(frames, shifts, axis=2)
-    padded = [tf.pad(piece, [[0, 0], [i, shifts - 1 - i], [0, 0]]) for i, piece in enumerate(pieces)]
-    added = tf.add_n(padded)
-    return tf.reshape(added, [tf.shape(frames)[0], axis_size(added, 1) * hop])
-
-
 def _square(spectrum: tf.Tensor) -> tf.Tensor:
     return tf.square(tf.math.real(spectrum)) + tf.square(tf.math.imag(spectrum))
 
@@ -359,12 +311,3 @@ def _spectral_loss(spoken: tf.Tensor, recorded: tf.Tensor) -> tf.Tensor:
         loss += tf.reduce_mean(tf.abs(tf.math.log(made) - tf.math.log(real)), axis=[1, 2])
         loss += tf.norm(made - real, axis=[1, 2]) / (tf.norm(real, axis=[1, 2]) + 1e-3)
     return loss / len(_RESOLUTIONS)
-
-
-def _envelope_matrix(profile: MelProfile) -> np.ndarray:
-    """Magnitude of a frequency bin from mel magnitudes: float32[M, F]; above the last filter as at its edge."""
-    filters = mel_filterbank(profile).astype(np.float64)
-    share = filters / np.maximum(filters.sum(axis=0), 1e-9) / np.maximum(filters.sum(axis=1), 1e-9)[:, None]
-    last = int(np.flatnonzero(filters.any(axis=0)).max())
-    share[:, last - 1 :] = share[:, last - 2 : last - 1]
-    return np.asarray(share, np.float32)

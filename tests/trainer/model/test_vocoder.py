@@ -46,12 +46,6 @@ def test_pulses_follow_the_pitch_smoothly_with_power_1():
     assert np.mean(pulses**2) == pytest.approx(1.0, abs=0.05)
 
 
-def test_frames_of_a_sound_add_up_to_it_again(vocoder):
-    sound = tf.constant(np.random.default_rng(0).standard_normal((1, FRAMES * HOP)), tf.float32)
-    again = vocoder.overlap_add(tf.signal.irfft(vocoder.stft(sound)) * vocoder.window)
-    np.testing.assert_allclose(again, sound, atol=1e-4)
-
-
 def test_noise_is_standard_normal_white_and_the_same_each_time():
     noise = constant_noise(tf.constant(50_000)).numpy()[0]
     np.testing.assert_array_equal(noise[:100], constant_noise(tf.constant(100)).numpy()[0])
@@ -78,7 +72,7 @@ def test_losses_are_a_function_of_the_seed_and_fall(vocoder, crops):
     weights = [weight for weight in vocoder.trainable_variables if "/discriminator_" not in weight.path]
     kept = [weight.numpy() for weight in weights]
 
-    @tf.function(jit_compile=True)
+    @tf.function
     def step():
         with tf.GradientTape() as tape:
             found = losses(vocoder, crops)
@@ -93,18 +87,11 @@ def test_losses_are_a_function_of_the_seed_and_fall(vocoder, crops):
     assert totals[-1] < 0.7 * totals[0]
 
 
-def test_it_speaks_outside_training_as_in_it(vocoder, crops):
-    mel = crops.mel[:1]
-    log_hertz, voicing = vocoder.pitch(mel)
-    log_hertz = tf.clip_by_value(log_hertz, np.log(60.0), np.log(550.0))
-    sources = [pulse_train(log_hertz, PROFILE), constant_noise(tf.constant(FRAMES * HOP))]
-    gains = vocoder.gains(mel, log_hertz, tf.cast(voicing > 0, tf.float32))
-    trained = vocoder.filter_spectra([vocoder.stft(source) for source in sources], *gains)
-    spoken = vocoder.vocode(mel)
+def test_speech_has_the_mel_that_was_asked_for(vocoder, crops):
+    spoken = vocoder.vocode(crops.mel[:1])
     assert spoken.shape == (1, FRAMES * HOP)
-    inside = slice(4 * HOP, -4 * HOP)  # windows at the edges are padded otherwise
-    scale = np.abs(trained).max()
-    np.testing.assert_allclose(spoken[:, inside] / scale, trained[:, inside] / scale, atol=1e-3)
+    error = np.abs(vocoder.log_mel(spoken) - crops.mel[:1])[:, 4:-4].mean()
+    assert error < 0.22  # the weights are random: 0.33 before it is brought to the mel
 
 
 def test_a_crop_counts_by_its_useful_frames_and_a_padding_row_not_at_all(vocoder, crops):

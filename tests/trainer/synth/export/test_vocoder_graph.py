@@ -1,6 +1,7 @@
 """The vocoder as an ONNX graph, and the voice that has one in its folder."""
 
 import numpy as np
+import onnx
 import pytest
 
 from xtts.shared.audio.griffin_lim import reconstruct
@@ -31,13 +32,14 @@ def voice(vocoder, tmp_path_factory):
 
 
 def test_the_graph_gives_the_samples_of_the_model(vocoder, voice):
-    graph = vocoder_graph(vocoder)
+    graph = onnx.load(voice / VOCODER_FILE)
     assert graph.opset_import[0].version == 17
     assert not {node.op_type for node in graph.graph.node} & {"STFT", "DFT", "RandomNormal", "RandomNormalLike"}
     assert graph.ByteSize() < 1e6
     speak = make_vocoder(f"onnx:{voice / VOCODER_FILE}", PROFILE, pytest.fail)
     expected = np.clip(vocoder.vocode(MEL[None])[0], -1, 1)
-    np.testing.assert_allclose(speak(MEL), expected, atol=1e-3 * np.abs(expected).max())
+    # The waves of its Fourier transforms are float16, too: 60 dB below the loudest sample.
+    np.testing.assert_allclose(speak(MEL), expected, atol=3e-3 * np.abs(expected).max())
     assert len(speak(MEL[:1])) == PROFILE.hop_samples
 
 
