@@ -1,7 +1,7 @@
 """Sound by vocoder: recordings after their mel and back, or speech. PESQ, and whether it buzzes or is noisy.
 
-    python benchmarks/vocoding.py DATA [--clips 10] [--profile hifigan] [--vocoder onnx:FILE ...] [--out FILE.json]
-        [--speech VOICE [--speaker NAME]]
+    python benchmarks/vocoding.py DATA [--clips 10] [--vocoder onnx:FILE ...] [--speech VOICE [--speaker NAME]]
+        [--out FILE.json]
 
 DATA is a corpus as `xtts-precompute build` takes it; with --speech an exported folder speaks its texts. Wideband PESQ
 (ITU-T P.862.2) at 16 kHz against the recording, from 1 to 4.64; `+-` is the standard error of the mean over the clips,
@@ -29,12 +29,12 @@ from xtts.precompute.corpus.listing import read_corpus
 from xtts.shared.audio.decode import decode
 from xtts.shared.audio.griffin_lim import reconstruct, shortest_samples
 from xtts.shared.audio.mel import log_mel
-from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.audio.pitch import track_pitch
 from xtts.trainer.synth import load_voice
 from xtts.trainer.vocoders.vocoder import Vocoder, make_vocoder
 
-PESQ_HZ = 16_000
+PROFILE, PESQ_HZ = mel_profile("hifigan"), 16_000
 BAND_HZ = (2_000, 3_200)
 LPC_ORDER, SAMPLES, LAGS = 24, 512, range(-3, 4)
 
@@ -43,41 +43,37 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("data", type=Path, help="folder of a corpus")
     parser.add_argument("--clips", type=int, default=10, help="how many, evenly spaced over the corpus")
-    parser.add_argument("--profile", default="hifigan", choices=list(MEL_PROFILES))
     parser.add_argument("--vocoder", action="append", default=[], metavar="onnx:FILE", help="one more; repeatable")
     parser.add_argument("--speech", metavar="VOICE", help="exported folder that speaks the texts")
     parser.add_argument("--speaker", help="its speaker")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    profile = mel_profile(options.profile)
-    recordings, texts = read(options.data, options.clips, profile)
-    mels = [log_mel(samples, profile) for samples in recordings]
+    recordings, texts = read(options.data, options.clips)
+    mels = [log_mel(samples, PROFILE) for samples in recordings]
     if options.speech:
         voice = load_voice(options.speech, speaker=options.speaker)
         mels = [voice.speak(text).mel for text in texts]
-    vocoders: dict[str, Vocoder] = {"griffinlim": partial(reconstruct, profile=profile)}
-    vocoders["griffinlim, blurred"] = lambda mel: reconstruct(gaussian_filter1d(mel, 1.0, axis=1), profile)
-    vocoders["librosa"] = lambda mel: of_librosa(mel, profile)
-    vocoders |= {name: make_vocoder(name, profile, print) for name in options.vocoder}
-    rows = [{"vocoder": "recordings", "PESQ": "", "+-": "", "time,_ms": ""} | periods(recordings, profile)]
+    vocoders: dict[str, Vocoder] = {"griffinlim": partial(reconstruct, profile=PROFILE)}
+    vocoders["griffinlim, blurred"] = lambda mel: reconstruct(gaussian_filter1d(mel, 1.0, axis=1), PROFILE)
+    vocoders["librosa"] = of_librosa
+    vocoders |= {name: make_vocoder(name, PROFILE, print) for name in options.vocoder}
+    rows = [{"vocoder": "recordings", "PESQ": "", "+-": "", "time,_ms": ""} | periods(recordings)]
     for name, vocode in vocoders.items():
         began, sounds = time.process_time(), [vocode(mel) for mel in mels]
-        milliseconds = 1000 * (time.process_time() - began) * profile.sample_rate / sum(map(len, sounds))
-        scores = [] if options.speech else [score(*pair, profile) for pair in zip(recordings, sounds, strict=True)]
-        rows.append(
-            {"vocoder": name} | opinion(scores) | {"time,_ms": f"{milliseconds:.1f}"} | periods(sounds, profile)
-        )
-    title = "speech" if options.speech else f"recordings after mel profile {profile.name} and back"
+        milliseconds = 1000 * (time.process_time() - began) * PROFILE.sample_rate / sum(map(len, sounds))
+        scores = [] if options.speech else [score(*pair) for pair in zip(recordings, sounds, strict=True)]
+        rows.append({"vocoder": name} | opinion(scores) | {"time,_ms": f"{milliseconds:.1f}"} | periods(sounds))
+    title = "speech" if options.speech else "recordings after their mel and back"
     figures = {"title": title, "clips": len(mels), "table": rows}
     figures |= machine(["lockstep-tts", "librosa", "pesq"])
     report(section_lines("vocoding", figures), figures, options.out)
 
 
-def read(data: Path, count: int, profile: MelProfile) -> tuple[list[np.ndarray], list[str]]:
+def read(data: Path, count: int) -> tuple[list[np.ndarray], list[str]]:
     """Samples and texts of clips that are evenly spaced over the corpus."""
     clips = read_corpus(data).clips.select(["source", "text"]).to_pylist()
     chosen = [clips[i * len(clips) // count] for i in range(min(count, len(clips)))]
-    return [decode(data / clip["source"], rate=profile.sample_rate) for clip in chosen], [
+    return [decode(data / clip["source"], rate=PROFILE.sample_rate) for clip in chosen], [
         clip["text"] for clip in chosen
     ]
 
@@ -89,22 +85,22 @@ def opinion(scores: list[float]) -> dict[str, str]:
     return {"PESQ": f"{np.mean(scores):.2f}", "+-": f"{np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}"}
 
 
-def score(recording: np.ndarray, heard: np.ndarray, profile: MelProfile) -> float:
+def score(recording: np.ndarray, heard: np.ndarray) -> float:
     """Wideband PESQ of two clips that begin together."""
     both = min(len(recording), len(heard))
-    one, two = (soxr.resample(samples[:both], profile.sample_rate, PESQ_HZ) for samples in (recording, heard))
+    one, two = (soxr.resample(samples[:both], PROFILE.sample_rate, PESQ_HZ) for samples in (recording, heard))
     return float(pesq(PESQ_HZ, one, two, "wb"))
 
 
-def periods(sounds: list[np.ndarray], profile: MelProfile) -> dict[str, str]:
+def periods(sounds: list[np.ndarray]) -> dict[str, str]:
     """Cells of the figures of voiced frames."""
-    band = butter(4, BAND_HZ, "bandpass", fs=profile.sample_rate, output="sos")
+    band = butter(4, BAND_HZ, "bandpass", fs=PROFILE.sample_rate, output="sos")
     residuals, whole, high = list[float](), list[float](), list[float]()
     for samples in sounds:
-        hertz = track_pitch(samples, profile, len(samples) // profile.hop_samples)
+        hertz = track_pitch(samples, PROFILE, len(samples) // PROFILE.hop_samples)
         filtered = sosfiltfilt(band, samples)
         for frame in np.flatnonzero(hertz):
-            lag, start = round(profile.sample_rate / hertz[frame]), frame * profile.hop_samples
+            lag, start = round(PROFILE.sample_rate / hertz[frame]), frame * PROFILE.hop_samples
             if lag + LAGS[-1] <= start <= len(samples) - SAMPLES:
                 span = slice(start, start + SAMPLES)
                 predictor = librosa.lpc(samples[span].astype(np.float64), order=LPC_ORDER)
@@ -124,20 +120,17 @@ def correlation(samples: np.ndarray, span: slice, lag: int) -> float:
     return max(float(now @ then / max(np.sqrt((now @ now) * (then @ then)), 1e-12)) for then in shifted)
 
 
-def of_librosa(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
+def of_librosa(mel: np.ndarray) -> np.ndarray:
     """Librosa's own inverse of a mel, cut as the profile frames its clips."""
-    htk = profile.mel_scale == "htk"
     magnitude = librosa.feature.inverse.mel_to_stft(
-        np.exp(mel.T), sr=profile.sample_rate, n_fft=profile.fft_size, power=1.0, fmin=profile.low_hz,
-        fmax=profile.high_hz, htk=htk, norm=None if htk else "slaney",
+        np.exp(mel.T), sr=PROFILE.sample_rate, n_fft=PROFILE.fft_size, power=1.0, fmin=PROFILE.low_hz,
+        fmax=PROFILE.high_hz,
     )  # fmt: skip
-    padded = librosa.griffinlim(
-        magnitude, n_iter=60, hop_length=profile.hop_samples, win_length=profile.window_samples,
-        n_fft=profile.fft_size, center=False, random_state=0,
+    padded: np.ndarray = librosa.griffinlim(
+        magnitude, n_iter=60, hop_length=PROFILE.hop_samples, win_length=PROFILE.window_samples,
+        n_fft=PROFILE.fft_size, center=False, random_state=0,
     )  # fmt: skip
-    start = profile.padding_samples
-    samples: np.ndarray = padded[start : start + shortest_samples(len(mel), profile)]
-    return samples
+    return padded[PROFILE.padding_samples :][: shortest_samples(len(mel), PROFILE)]
 
 
 if __name__ == "__main__":

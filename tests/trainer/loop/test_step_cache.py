@@ -52,6 +52,7 @@ def test_no_setting_of_the_schedule_is_in_a_compiled_step(ended):
     assert operations(other) == operations(replicas)
 
 
+@pytest.mark.long
 def test_another_run_takes_the_steps_and_leaves_them(ended, run_train, tmp_path):
     plan, buckets, before = ended
     assert run_train(tmp_path / "run", "training.steps=2", "training.seed=3")[0] == 0
