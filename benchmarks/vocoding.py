@@ -57,12 +57,15 @@ def main() -> None:
     vocoders["griffinlim, blurred"] = lambda mel: reconstruct(gaussian_filter1d(mel, 1.0, axis=1), PROFILE)
     vocoders["librosa"] = of_librosa
     vocoders |= {name: make_vocoder(name, PROFILE, print) for name in options.vocoder}
-    rows = [{"vocoder": "recordings", "PESQ": "", "+-": "", "time,_ms": ""} | periods(recordings)]
+    rows = [{"vocoder": "recordings", "PESQ": "", "+-": "", "time,_ms": ""} | voicing_figures(recordings)]
     for name, vocode in vocoders.items():
+        vocode(mels[0])  # numba and imports
         began, sounds = time.process_time(), [vocode(mel) for mel in mels]
         milliseconds = 1000 * (time.process_time() - began) * PROFILE.sample_rate / sum(map(len, sounds))
         scores = [] if options.speech else [score(*pair) for pair in zip(recordings, sounds, strict=True)]
-        rows.append({"vocoder": name} | opinion(scores) | {"time,_ms": f"{milliseconds:.1f}"} | periods(sounds))
+        rows.append(
+            {"vocoder": name} | mean_pesq(scores) | {"time,_ms": f"{milliseconds:.1f}"} | voicing_figures(sounds)
+        )
     title = "speech" if options.speech else "recordings after their mel and back"
     figures = {"title": title, "clips": len(mels), "table": rows}
     figures |= machine(["lockstep-tts", "librosa", "pesq"])
@@ -73,13 +76,12 @@ def read(data: Path, count: int) -> tuple[list[np.ndarray], list[str]]:
     """Samples and texts of clips that are evenly spaced over the corpus."""
     clips = read_corpus(data).clips.select(["source", "text"]).to_pylist()
     chosen = [clips[i * len(clips) // count] for i in range(min(count, len(clips)))]
-    return [decode(data / clip["source"], rate=PROFILE.sample_rate) for clip in chosen], [
-        clip["text"] for clip in chosen
-    ]
+    sounds = [decode(data / clip["source"], rate=PROFILE.sample_rate) for clip in chosen]
+    return sounds, [clip["text"] for clip in chosen]
 
 
-def opinion(scores: list[float]) -> dict[str, str]:
-    """Cells of the mean PESQ."""
+def mean_pesq(scores: list[float]) -> dict[str, str]:
+    """Cells of the mean PESQ, empty without scores."""
     if not scores:
         return {"PESQ": "", "+-": ""}
     return {"PESQ": f"{np.mean(scores):.2f}", "+-": f"{np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}"}
@@ -92,7 +94,7 @@ def score(recording: np.ndarray, heard: np.ndarray) -> float:
     return float(pesq(PESQ_HZ, one, two, "wb"))
 
 
-def periods(sounds: list[np.ndarray]) -> dict[str, str]:
+def voicing_figures(sounds: list[np.ndarray]) -> dict[str, str]:
     """Cells of the figures of voiced frames."""
     band = butter(4, BAND_HZ, "bandpass", fs=PROFILE.sample_rate, output="sos")
     residuals, whole, high = list[float](), list[float](), list[float]()

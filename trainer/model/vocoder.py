@@ -35,7 +35,7 @@ _PITCH_WIDTH = 96
 _LOG_GAINS = (-8.0, 4.0)
 _NOISE_TABLES = (4093, 4099)
 _ROUNDS = 3
-"""Times that the spectrum is brought back to the mel."""
+"""Rounds of Griffin-Lim that bring the spectrum to the mel: more make speech rougher."""
 
 
 class Crops(NamedTuple):
@@ -152,7 +152,7 @@ class Vocoder(Block):
         return log_hertz * _LOG_HZ_SCALE + _TYPICAL_LOG_HZ, voicing
 
     def gains(self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """(gain of the pulses, its phase in radians, gain of the noise), float32[B, T, F] each; 1: the envelope."""
+        """(gain of the pulses, its phase in radians, gain of the noise), float32[B, T, F] each, over the envelope."""
         pitch = tf.stack([(log_hertz - _TYPICAL_LOG_HZ) / _LOG_HZ_SCALE, voiced], axis=-1)
         x = self.input_convolution(tf.concat([(mel - self.mel_mean) / self.mel_deviation, pitch], axis=-1))
         for block in self.blocks:
@@ -244,9 +244,9 @@ class Vocoder(Block):
 
     def _matched(self, spectrum: Spectrum, mel: tf.Tensor) -> tf.Tensor:
         """Samples float32[B, S] of a spectrum, brought to a mel by some rounds of Griffin-Lim."""
-        padded = self.spectra.synthesise(spectrum)
+        padded, magnitudes = self.spectra.synthesise(spectrum), tf.exp(mel)
         for _ in range(_ROUNDS):
-            padded = self.spectra.synthesise(self.spectra.matched(self.spectra.analyse(padded), tf.exp(mel)))
+            padded = self.spectra.synthesise(self.spectra.matched(self.spectra.analyse(padded), magnitudes))
         return padded[:, self.padding : -self.padding]
 
     def log_mel(self, samples: tf.Tensor) -> tf.Tensor:

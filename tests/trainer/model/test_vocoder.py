@@ -94,6 +94,14 @@ def test_speech_has_the_mel_that_was_asked_for(vocoder, crops):
     assert error < 0.22  # the weights are random: 0.33 before it is brought to the mel
 
 
+def test_noise_on_the_mel_does_not_reach_the_mel_that_speech_is_brought_to(vocoder, crops):
+    noisy, clean = (
+        np.mean(vocoder.losses(crops, tf.range(2), tf.constant([7, 0]), with_noise=with_noise)["mel"])
+        for with_noise in (True, False)
+    )
+    assert 0 < abs(noisy - clean) < 0.005  # 0.03 if it did
+
+
 def test_a_crop_counts_by_its_useful_frames_and_a_padding_row_not_at_all(vocoder, crops):
     objective = VocoderObjective(vocoder, VOCODER)
     waveform = tf.cast(crops.samples * 32_768.0, tf.int16)
