@@ -111,7 +111,7 @@ def simulate_match(rows: int) -> Figures:
     names = pa.array(np.where(order < changed, order + rows, order)).cast(pa.string())
     previous = PreviousCache(rows=table.set_column(table.schema.get_field_index("id"), "id", names))
     began = time.process_time()
-    previous.find_rows(table)
+    previous.find_reusable(table, ())
     seconds = time.process_time() - began
     assert int((previous.row_of_clip < 0).sum()) == changed
     known = np.arange(changed, rows)

@@ -17,7 +17,6 @@ from xtts.precompute.pipeline.changes import change_lines
 from xtts.precompute.pipeline.commit import commit, make_spec, sweep
 from xtts.precompute.pipeline.index import measure_sample, write_index
 from xtts.precompute.pipeline.plan import ShardPlan, plan_cache, plan_columns
-from xtts.precompute.pipeline.previous import PreviousCache, open_previous
 from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.scan import scan_clips
 from xtts.precompute.pipeline.staging import StagingArea
@@ -140,8 +139,8 @@ def _scan_and_plan(
     """
     recipe = replace(request.recipe, unpacked=staging.scratch)
     config, features = recipe.config, recipe.features
-    previous = PreviousCache() if request.fresh else open_previous(request.cache, request.exclude)
-    previous.find_rows(request.corpora.clips)
+    previous = request.previous
+    previous.find_reusable(request.corpora.clips, request.exclude)
     staged = {} if request.fresh else staging.finished(request.exclude)
     clips, letters = scan_clips(request.corpora.clips, recipe, previous, pool, progress)
     check_rejects(rejected_clips(clips), request.corpora, config, of=len(clips))

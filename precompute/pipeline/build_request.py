@@ -42,6 +42,8 @@ class BuildRequest:
     recipe: RecordRecipe
     fresh: bool
     """Keep nothing of the cache in the folder."""
+    previous: PreviousCache
+    """The cache in the folder; an empty one if `fresh`."""
     url: StoreUrl | None = None
     """The cache in an object store for which `cache` is the folder to work in."""
     exclude: frozenset[str] = frozenset()
@@ -89,7 +91,7 @@ def make_request(
     clips = cut_clips(corpora.clips, corpora.roots, config) if config.audio.crop_frames else corpora.clips
     corpora = replace(corpora, clips=clips, notes=(*corpora.notes, *notes))
     recipe = RecordRecipe(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only)
-    return BuildRequest(corpora=corpora, cache=cache, recipe=recipe, fresh=fresh, url=url)
+    return BuildRequest(corpora=corpora, cache=cache, recipe=recipe, fresh=fresh, previous=previous, url=url)
 
 
 def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, list[str]]:

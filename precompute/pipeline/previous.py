@@ -58,9 +58,9 @@ class PreviousCache:
     """A line about a damaged file, for the user."""
     folder: Path = Path()
     shards: Mapping[str, Shard] = field(default_factory=dict)
-    """Reusable shards in the folder, by file without digest."""
+    """Reusable shards in the folder, by file without digest; see `find_reusable`."""
     row_of_clip: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    """int64[N]: row of each clip, -1 for none; see `find_rows`."""
+    """int64[N]: row of each clip, -1 for none; see `find_reusable`."""
     unchanged: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
     """uint8[N]: flags such as `SAME_AUDIO`."""
 
@@ -70,8 +70,11 @@ class PreviousCache:
             return False
         return not feature_differences(self.spec.features, {name: features[name] for name in sections})
 
-    def find_rows(self, clips: "pa.Table") -> None:
-        """Fill `row_of_clip` by the ids of clips; a clip with the id of an earlier one has no row."""
+    def find_reusable(self, clips: "pa.Table", exclude: Collection[str]) -> None:
+        """Fill `row_of_clip` by the ids of clips, and `shards` with those in the folder that are not in `exclude`.
+
+        A clip with the id of an earlier one has no row.
+        """
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -79,6 +82,9 @@ class PreviousCache:
         rows = pc.index_in(ids, value_set=self.rows["id"].combine_chunks(), skip_nulls=True)
         self.row_of_clip = rows.fill_null(-1).to_numpy().astype(np.int64)
         self.unchanged = np.zeros(len(self.row_of_clip), np.uint8)
+        if self.spec and not self.problem:
+            sound = [shard for shard in self.spec.shards() if size_of(self.folder / shard.file) == shard.bytes]
+            self.shards = {without_digest(shard.file): shard for shard in sound if shard.file not in exclude}
 
     def has_texts(self, clips: "pa.Table", main_language: str) -> "pa.Array[Any]":
         """bool[N]: whether the cache has the text of each clip, in the same language."""
@@ -154,11 +160,8 @@ class PreviousCache:
         return StoredClips(positions=positions[stored], rows=pack(table.filter(stored)), files=used)
 
 
-def open_previous(cache: Path, exclude: Collection[str] = ()) -> PreviousCache:
-    """Open the cache in a folder, if there is one; of a damaged one only the plan and the tokenizer are of use.
-
-    exclude: shards that must not be reused, by file.
-    """
+def open_previous(cache: Path) -> PreviousCache:
+    """Open the cache in a folder, if there is one; of a damaged one only the plan and the tokenizer are of use."""
     import pyarrow.compute as pc
 
     previous = PreviousCache(folder=cache)
@@ -178,8 +181,6 @@ def open_previous(cache: Path, exclude: Collection[str] = ()) -> PreviousCache:
         previous.problem = f"{error.where}: {error.found}: the whole cache is built again"
         return previous
     previous.rows = rows.filter(pc.invert(rows["duplicate"])).combine_chunks()
-    sound = [shard for shard in spec.shards() if size_of(cache / shard.file) == shard.bytes]
-    previous.shards = {without_digest(shard.file): shard for shard in sound if shard.file not in exclude}
     return previous
 
 
