@@ -7,34 +7,31 @@ from pathlib import Path
 import pytest
 
 CI = Path(__file__).parents[1] / ".ci"
-CHOICE = runpy.run_path(str(CI / "long_tests.py"))
+long_tests = runpy.run_path(str(CI / "long_tests.py"))["long_tests"]
 problems = runpy.run_path(str(CI / "commits.py"))["problems"]
 
 
 @pytest.mark.parametrize(
-    ("changed", "tests"),
+    ("changed", "asked", "not_asked"),
     [
-        ("trainer/run/trainer.py", "tests/trainer/run"),
-        ("trainer/vocoders/onnx_vocoder.py", "tests/trainer/vocoders"),
-        ("trainer/cli.py", "tests/trainer"),
-        ("shared/errors.py", "tests/shared"),
-        ("precompute/pipeline/gone_folder/x.py", "tests/precompute/pipeline"),
-        ("tests/trainer/run/test_devices.py", "tests/trainer/run"),
-        ("tests/conftest.py", "tests"),
-        ("tests/test_collection.py", "tests/test_collection.py"),
-        ("benchmarks/setup/commands.py", "tests/benchmarks"),
-        ("pyproject.toml", "tests/test_installed_wheel.py"),
-        ("docs/design.md", ""),
+        ("trainer/run/gone.py", "trainer/run/test_two_devices.py", "trainer/loop/test_step_cache.py"),
+        ("trainer/cli.py", "trainer/test_commands_of_the_pages.py", "trainer/run/test_two_devices.py"),
+        ("shared/config.py", "precompute/workers/test_ray_pool.py", "trainer/run/test_two_devices.py"),
+        ("precompute/pipeline/gone_folder/x.py", "precompute/pipeline/test_crash_safety.py", "test_examples.py"),
+        ("tests/trainer/run/test_devices.py", "trainer/run/test_devices.py", "trainer/run/test_two_devices.py"),
+        ("tests/trainer/server_process.py", "trainer/serve/test_real_servers.py", "trainer/run/test_two_devices.py"),
+        ("benchmarks/setup/commands.py", "benchmarks/test_programs.py", "test_examples.py"),
+        ("pyproject.toml", "test_installed_wheel.py", "test_examples.py"),
     ],
 )
-def test_a_changed_file_has_the_folder_of_its_folder(changed, tests):
-    assert CHOICE["folder_of"](changed) == tests
+def test_a_change_asks_for_the_long_tests_that_import_it_or_mirror_its_folder(changed, asked, not_asked):
+    reasons = long_tests([changed])
+    assert reasons[f"tests/{asked}"] == changed
+    assert f"tests/{not_asked}" not in reasons
 
 
-def test_a_folder_is_chosen_once_and_with_all_below_it():
-    changes = ["trainer/run/a.py", "trainer/run/b.py", "trainer/cli.py", "README.md"]
-    assert CHOICE["chosen"](changes) == {"tests/trainer": "trainer/cli.py"}
-    assert CHOICE["chosen"](["README.md"]) == {}
+def test_pages_and_fixtures_ask_for_no_long_test():
+    assert long_tests(["docs/design.md", "tests/conftest.py"]) == {}
 
 
 @pytest.fixture
