@@ -95,26 +95,23 @@ def build(
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import path_or_url
 
-        address, at = ray_address_of(engine, ray_address), path_or_url(cache)
-        with stoppable(cache), open_pool(workers, address) as pool:
-            if not dry_run and (fresh or (isinstance(at, Path) and not (at / "cache.json").exists())):
-                pool.start()  # there is work for them; they load what they need while this process loads the rest
-            from xtts.precompute.corpus.corpus_entries import parse_data
-            from xtts.precompute.pipeline.build_cache import explain_build, run_build
-            from xtts.precompute.pipeline.build_request import make_request
-            from xtts.precompute.view.terminal import Display, build_summary
+        pool = open_pool(workers, ray_address_of(engine, ray_address))  # before the imports of numpy, see there
+        from xtts.precompute.corpus.corpus_entries import parse_data
+        from xtts.precompute.pipeline.build_cache import explain_build, run_build
+        from xtts.precompute.pipeline.build_request import make_request
+        from xtts.precompute.view.terminal import Display, build_summary
 
+        with stoppable(cache), Display() as display:
             settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
-            with Display() as display:
-                corpora = parse_data(data, layout=layout, columns=columns)
-                request = make_request(
-                    corpora, at, settings, limit=limit, fresh=fresh, index_only=index_only,
-                    spans_machines=pool.spans_machines,
-                )  # fmt: skip
-                if dry_run:
-                    explain_build(request, pool, display)
-                    return
-                report = run_build(request, pool, display)
+            corpora = parse_data(data, layout=layout, columns=columns)
+            request = make_request(
+                corpora, path_or_url(cache), settings, limit=limit, fresh=fresh, index_only=index_only,
+                spans_machines=pool.spans_machines,
+            )  # fmt: skip
+            if dry_run:
+                explain_build(request, pool, display)
+                return
+            report = run_build(request, pool, display)
         click.echo(build_summary(report, cache))
 
 

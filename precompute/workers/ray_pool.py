@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.precompute.workers.worker_pool import OWN_CLUSTER, Result, Task, WorkerPool, call, load_extractor, pickled
+from xtts.precompute.workers.worker_pool import OWN_CLUSTER, Result, Task, WorkerPool, call, pickled
 from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.system.machine import keep_freed_memory
 
@@ -52,12 +52,6 @@ class RayPool(WorkerPool):
             self._ray.shutdown()
         self._ray, self._pending = None, []
 
-    def start(self) -> None:
-        """Connect, and make the workers load the feature extractor."""
-        self._connect()
-        for _ in range(self._cpus_now()):
-            self._submit(self._ray.put(pickled(load_extractor)), None)
-
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come; at most two tasks per CPU wait. The object store holds the function once."""
         packed, self._pending = None, []
@@ -67,13 +61,11 @@ class RayPool(WorkerPool):
                 packed = self._ray.put(pickled(function))
             while len(self._pending) >= 2 * max(1, self._cpus_now()):
                 yield cast(Result, self._next())
-            self._pending.append(self._submit(packed, task))
+            # Pickled here: Ray's own pickling calls Python code for each dataclass.
+            pickled_task = pickle.dumps(task, pickle.HIGHEST_PROTOCOL)
+            self._pending.append(self._remote.remote(packed, pickled_task, self._versions))
         while self._pending:
             yield cast(Result, self._next())
-
-    def _submit(self, packed: object, task: object) -> object:
-        # Pickled here: Ray's own pickling calls Python code for each dataclass.
-        return self._remote.remote(packed, pickle.dumps(task, pickle.HIGHEST_PROTOCOL), self._versions)
 
     def _next(self) -> object:
         waited = 0.0

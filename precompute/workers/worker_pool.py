@@ -1,6 +1,5 @@
 """Pools that run the tasks of stage 1, on processes of this machine or on a Ray cluster, and progress reports."""
 
-import importlib
 import multiprocessing
 import os
 import pickle
@@ -54,9 +53,6 @@ class WorkerPool:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the processes, after an error without waiting for their tasks."""
 
-    def start(self) -> None:
-        """Make the processes load the feature extractor in the background."""
-
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results in any order; the function is pickled once, with its bound arguments.
 
@@ -100,11 +96,6 @@ class ProcessPool(WorkerPool):
                 process.kill()  # idle after the last result; a regular exit takes 0.4 s longer
             self._executor.shutdown(wait=True, cancel_futures=True)
 
-    def start(self) -> None:
-        """Submit a task to each process that loads it."""
-        for _ in range(self.workers):
-            self._executor_with_workers().submit(load_extractor)
-
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come; at most two tasks per worker wait, to stop quickly and bound memory."""
         pending, packed = set[Future[Result]](), pickled(function)
@@ -128,12 +119,6 @@ class ProcessPool(WorkerPool):
             context = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_prepare_worker)
         return self._executor
-
-
-def load_extractor(_: None = None) -> None:
-    """Import what the tasks of a build need, as a task without input (runs in a worker)."""
-    for module in ("xtts.precompute.pipeline.scan", "xtts.precompute.pipeline.write", "scipy.fft"):
-        importlib.import_module(module)
 
 
 def _prepare_worker() -> None:

@@ -154,7 +154,7 @@ def test_contradictory_engine_options_are_rejected(engine, address):
 def test_a_missing_ray_is_reported_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(LockstepError, match=r"ray is not installed; pip install 'lockstep-tts\[ray\]'"):
-        open_pool(1, "local").start()
+        list(open_pool(1, "local").run(os.getenv, ["HOME"]))
 
 
 @pytest.mark.parametrize(("address", "found"), [
@@ -165,7 +165,7 @@ def test_a_missing_ray_is_reported_with_the_fix(monkeypatch):
 def test_an_address_without_a_cluster_is_rejected(monkeypatch, address, found):
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
     with pytest.raises(LockstepError, match=found):
-        open_pool(1, address).start()
+        list(open_pool(1, address).run(os.getenv, ["HOME"]))
 
 
 def test_an_unmounted_corpus_stops_the_build(tiny_corpus, tiny_config, tmp_path):
