@@ -136,8 +136,7 @@ def compare_features(cache: Path, request: BuildRequest, pool: WorkerPool, *, cl
     spec = load_spec(cache)
     files = shard_files(spec)
     rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.recipe.roots)
-    kept = sorted(kept_rows(rows), key=lambda row: row.record_sha256)
-    chosen = sorted(kept[:clips], key=lambda row: row.clip.audio_key[:2])
+    chosen = sorted(kept_rows(rows), key=lambda row: row.record_sha256)[:clips]
     jobs = [(row, (cache / files[row.shard_id]).absolute()) for row in chosen]
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
     with _with_room(request) as recipe, pool:

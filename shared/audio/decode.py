@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,6 @@ _UNREAD_OGG = "Junk after the last page"
 """libsndfile's log of an Ogg file that ends inside a page, or has several streams, of which it reads one."""
 _SILENT_SHARE, _CANCELLED_SHARE = 1e-4, 0.1
 """Shares of the loudest channel's power below which a channel is silent, and the channels' mean has cancelled out."""
-_OPEN_RECORDINGS = 8
-"""Recordings that a process keeps open to read segments."""
 _ROUNDING_SECONDS = 0.01
 """Tolerance for rounded times in lists: a segment may end this long after its recording; from 0 to this close to the
 end, it is the whole recording."""
@@ -124,19 +122,20 @@ def read_header(source: AudioSource, segment: Segment | None = None) -> Header:
     """Read the header of a file, or of a segment; raises `AudioProblem` if it cannot be used."""
     if (len(source) if isinstance(source, bytes) else os.path.getsize(source)) == 0:
         raise AudioProblem("empty audio", "a file of 0 bytes")
-    with _opened(source) if segment is None else _recording(source) as file:
+    with _opened(source) as file:
         return _checked_header(file, segment)
 
 
 def read_recording(source: AudioSource, segment: Segment | None = None) -> Recording:
     """Decode a file, or seek to a segment and decode it; raises `AudioProblem`."""
-    with _opened(source) if segment is None else _recording(source) as file:
+    with _opened(source) as file:
         header = _checked_header(file, segment)
-        if segment is None or file.subtype.startswith(_SEEKABLE):
-            samples = _read(file, header, lead_in=0)
-        else:  # the samples must not depend on earlier reads
-            with _opened(source) as reopened:
-                samples = _read(reopened, header, lead_in=min(header.first, round(_LEAD_IN_SECONDS * header.rate)))
+        lead_in = 0 if file.subtype.startswith(_SEEKABLE) else round(_LEAD_IN_SECONDS * header.rate)
+        start = max(0, header.first - lead_in)
+        if start:
+            file.seek(start)
+        dtype = "int16" if file.subtype == "PCM_16" else "float32"
+        samples = file.read(header.first - start + header.frames, dtype=dtype, always_2d=True)[header.first - start :]
     if len(samples) != header.frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says {header.frames}")
     return Recording(header=header, samples=samples)
@@ -155,36 +154,10 @@ def source_rate(notes: str, rate: int) -> int:
 
 @contextmanager
 def _opened(source: AudioSource) -> Iterator[Any]:
-    with _as_problems(), soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:
-        yield file
-
-
-@contextmanager
-def _recording(source: AudioSource) -> Iterator[Any]:
-    """Open a file and keep it open for its other segments, unless it has a problem."""
-    if isinstance(source, bytes):
-        with _opened(source) as file:
+    """Open a file; errors of libsndfile and the system become `AudioProblem`."""
+    try:
+        with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:
             yield file
-        return
-    try:
-        with _as_problems():
-            status = os.stat(source)
-            yield _open_recording(str(source), status.st_ino, status.st_size, status.st_mtime_ns)
-    except AudioProblem:
-        _open_recording.cache_clear()
-        raise
-
-
-@lru_cache(maxsize=_OPEN_RECORDINGS)
-def _open_recording(path: str, *_version: int) -> soundfile.SoundFile:
-    return soundfile.SoundFile(path)
-
-
-@contextmanager
-def _as_problems() -> Iterator[None]:
-    """Turn errors of libsndfile and the system into `AudioProblem`."""
-    try:
-        yield
     except soundfile.LibsndfileError as error:  # its message has the path, which must not get into the index
         raise AudioProblem("unreadable audio", str(error.error_string)[:200]) from None
     except (soundfile.SoundFileError, OSError) as error:
@@ -227,15 +200,6 @@ def _mixed_down(channels: np.ndarray) -> np.ndarray:
     mixed = channels[:, power >= _SILENT_SHARE * power.max()].mean(axis=1, dtype=np.float32)
     cancelled = mixed.var(dtype=np.float64) < _CANCELLED_SHARE * power.max()
     return channels[:, int(power.argmax())] if cancelled else mixed
-
-
-def _read(file: soundfile.SoundFile, header: Header, *, lead_in: int) -> np.ndarray:
-    """Read int16 or float32, [S, channels]."""
-    if file.tell() != header.first - lead_in:
-        file.seek(header.first - lead_in)
-    dtype = "int16" if file.subtype == "PCM_16" else "float32"
-    samples: np.ndarray = file.read(lead_in + header.frames, dtype=dtype, always_2d=True)
-    return samples[lead_in:]
 
 
 def _segment_header(header: Header, segment: Segment) -> Header:

@@ -1,4 +1,3 @@
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -100,7 +99,7 @@ def test_an_unusable_file_has_a_reason(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", [("wav", "PCM_16"), ("wav", "PCM_24"), ("wav", "FLOAT"), ("flac", "PCM_16")])
 @fuzzed(few=30, many=3000)
-def test_segments_equal_the_recording_in_any_order(tmp_path, kind, fuzz):
+def test_segments_equal_the_recording(tmp_path, kind, fuzz):
     path, random = tmp_path / f"a.{kind[0]}", np.random.default_rng(fuzz.seed())
     soundfile.write(path, 0.1 * random.standard_normal((50_000, 2)), 22_050, subtype=kind[1])
     samples = read_recording(path).samples
@@ -113,17 +112,14 @@ def test_segments_equal_the_recording_in_any_order(tmp_path, kind, fuzz):
 
 
 @pytest.mark.parametrize("suffix", ["mp3", "ogg"])
-def test_a_lossy_segment_does_not_depend_on_earlier_reads(tmp_path, suffix):
+def test_a_lossy_segment_equals_the_recording(tmp_path, suffix):
     path, random = tmp_path / f"a.{suffix}", np.random.default_rng(0)
     with soundfile.SoundFile(path, "w", 22_050, 1) as file:
         for _ in range(10):
             file.write(tone(22_050, 1.0) + 0.1 * random.standard_normal(22_050))
     samples = read_recording(path).samples
-    spans = [Segment(start, 0.5) for start in (8.0, 0.25, 4.0, 2.0, 9.0)]
-    segments = [read_recording(path, span).samples for span in spans]
-    for span, segment in list(zip(spans, segments, strict=True))[::-1]:
-        np.testing.assert_array_equal(read_recording(path, span).samples, segment)
-        first = round(span.start * 22_050)
+    for start in (8.0, 0.25, 4.0, 2.0, 9.0):
+        segment, first = read_recording(path, Segment(start, 0.5)).samples, round(start * 22_050)
         np.testing.assert_allclose(segment, samples[first : first + len(segment)], atol=1e-6)
 
 
@@ -145,25 +141,13 @@ def test_the_digest_of_samples_covers_their_rate(tmp_path):
     assert len({read_recording(path).sha256 for path in paths}) == 2
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="no /proc")
-def test_few_recordings_stay_open_and_a_replaced_one_is_reopened(tmp_path):
-    descriptors, segment = Path("/proc/self/fd"), Segment(0.0, 0.01)
-    before = len(list(descriptors.iterdir()))
-    for i in range(40):
-        read_recording(wav(tmp_path / f"{i}.wav", tone(22_050, 0.02), 22_050), segment)
-    assert len(list(descriptors.iterdir())) <= before + 8
-    wav(tmp_path / "new.wav", np.full(22_050, 0.5), 22_050).replace(tmp_path / "39.wav")
-    assert read_recording(tmp_path / "39.wav", segment).samples[0, 0] == 0.5 * 32768
-
-
 def test_a_truncated_recording_fails_only_its_last_segments(tmp_path):
     complete = tmp_path / "complete.flac"
     soundfile.write(complete, 0.1 * np.random.default_rng(0).standard_normal(10 * 22_050), 22_050)
     broken = tmp_path / "broken.flac"
     broken.write_bytes(complete.read_bytes()[: complete.stat().st_size // 2])
-    for _ in range(2):  # also after the failure
-        np.testing.assert_array_equal(
-            read_recording(broken, Segment(1.0, 1.0)).samples, read_recording(complete, Segment(1.0, 1.0)).samples
-        )
-        with pytest.raises(AudioProblem, match="unreadable audio"):
-            read_recording(broken, Segment(8.0, 1.0))
+    np.testing.assert_array_equal(
+        read_recording(broken, Segment(1.0, 1.0)).samples, read_recording(complete, Segment(1.0, 1.0)).samples
+    )
+    with pytest.raises(AudioProblem, match="unreadable audio"):
+        read_recording(broken, Segment(8.0, 1.0))
