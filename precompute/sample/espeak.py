@@ -13,13 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.phonemes import initialise_espeak, load_espeak
+from xtts.shared.text.phonemes import load_espeak
 
 SAMPLE_RATE_HZ = 22_050
 VOICE = "en-us"
 WORDS_PER_MINUTE = 140  # 15 characters a second, the pace of LJSpeech
-
-_FIX_INSTALL = "pip install 'lockstep-tts[demo]'"
 
 # Values of espeak-ng's speak_lib.h.
 _POSITION_CHARACTER = 1
@@ -43,11 +41,10 @@ def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MI
 
 @contextmanager
 def _fresh_library() -> Iterator[ctypes.CDLL]:
-    """Load espeak-ng, with its static variables in their initial state, initialise it, and unload it at the end."""
-    library, dlclose = load_espeak(_FIX_INSTALL), ctypes.CDLL(None).dlclose
+    """Load espeak-ng, with its static variables in their initial state, and unload it at the end."""
+    library, dlclose = load_espeak(), ctypes.CDLL(None).dlclose
     dlclose.argtypes = [ctypes.c_void_p]
     try:
-        initialise_espeak(library, _FIX_INSTALL)
         yield library
         library.espeak_Terminate()
     finally:

@@ -15,7 +15,7 @@ import unicodedata
 from functools import lru_cache
 from threading import Lock
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import plain_punctuation
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
@@ -277,9 +277,7 @@ def _previous_character(data: bytes, offset: int) -> int:
 @lru_cache
 def _library() -> ctypes.CDLL:
     """Load espeak-ng, once per process; phonemes, unlike its sound, do not depend on what was spoken before."""
-    fix = "pip install 'lockstep-tts[phonemes]'"
-    library = load_espeak(fix)
-    initialise_espeak(library, fix)
+    library = load_espeak()
     library.espeak_TextToPhonemes.restype = ctypes.c_char_p
     library.espeak_TextToPhonemes.argtypes = [ctypes.POINTER(ctypes.c_void_p), ctypes.c_int, ctypes.c_int]
     return library
@@ -294,24 +292,16 @@ def _speaking(voice: str) -> ctypes.CDLL:
     return _library()
 
 
-def load_espeak(fix: str) -> ctypes.CDLL:
-    """Load espeak-ng from the optional wheel that `fix` installs."""
+def load_espeak() -> ctypes.CDLL:
+    """Load and initialise espeak-ng, so that a call hands out its samples before it returns."""
+    wheel = import_extra("espeakng_loader", "phonemes", "espeak-ng", "espeakng_loader is not installed")
+    fix, data_path = "pip install 'lockstep-tts[phonemes]'", str(wheel.get_data_path())
     try:
-        import espeakng_loader
-    except ImportError:
-        raise LockstepError("espeak-ng", found="espeakng_loader is not installed", fix=fix) from None
-    try:
-        return ctypes.CDLL(str(espeakng_loader.get_library_path()))
+        library = ctypes.CDLL(str(wheel.get_library_path()))
     except OSError as error:
         raise LockstepError("espeak-ng", found=f"cannot be loaded ({error})", fix=fix) from None
-
-
-def initialise_espeak(library: ctypes.CDLL, fix: str) -> None:
-    """Initialise espeak-ng with its data, so that a call hands out its samples before it returns."""
-    import espeakng_loader
-
-    data_path = str(espeakng_loader.get_data_path())
     library.espeak_Initialize.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
     if library.espeak_Initialize(_AUDIO_OUTPUT_SYNCHRONOUS, 0, os.fsencode(data_path), _INITIALIZE_DONT_EXIT) <= 0:
         fix = f"{fix}, at a path of less than 160 characters"
         raise LockstepError("espeak-ng", found=f"cannot read {data_path}", fix=fix)
+    return library

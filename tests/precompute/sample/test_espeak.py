@@ -70,7 +70,7 @@ def test_a_broken_installation_is_reported_with_the_fix(there, tmp_path):
     (tmp_path / "libespeak-ng.so").write_bytes(b"not a library")
     missing, without_data, without_library, whole = there(broken_installations, tmp_path)
     assert "not installed" in missing
-    assert "; pip install 'lockstep-tts[demo]'" in missing
+    assert "; pip install 'lockstep-tts[phonemes]'" in missing
     assert "cannot read" in without_data
     assert "cannot be loaded" in without_library
     assert whole == ""
