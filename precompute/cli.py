@@ -1,7 +1,6 @@
 """`xtts-precompute`: the commands of stage 1. Heavy imports happen inside the commands."""
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
@@ -128,34 +127,35 @@ def build(
 @click.option("--repair", is_flag=True, help="Repair: write the broken files again, from the corpus of --against.")
 @_layout_option
 @_columns_option
-@click.option("--json", "as_json", is_flag=True, help="JSON output, for programs.")
 @_workers_option
 @_engine_option
 @_ray_address_option
 def verify(
     cache: str, against: tuple[str, ...], deep: int | None, repair: bool, layout: str | None, columns: str | None,
-    as_json: bool, workers: int, engine: str, ray_address: str | None,
+    workers: int, engine: str, ray_address: str | None,
 ) -> None:  # fmt: skip
     """Check a cache: every checksum, shape and count.
 
     Exit code 0: sound, 1: damaged, 2: the check could not run.
     """
     with report_errors():
-        from xtts.precompute.check.verify_command import find_problems, run_verify
+        from xtts.precompute.check.verify_command import find_problems
         from xtts.precompute.corpus.corpus_entries import parse_data
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.open_pool import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import path_or_url
 
-        at, corpora = path_or_url(cache), parse_data(against, layout=layout, columns=columns) if against else None
-        address = ray_address_of(engine, ray_address)
+        corpora = parse_data(against, layout=layout, columns=columns) if against else None
         with stoppable(cache), Display() as display:
-            find = partial(
-                find_problems, at, corpora, display, deep=deep, repair=repair, workers=workers, ray_address=address
-            )
-            code = run_verify(at, find, as_json=as_json, echo=click.echo)
-        sys.exit(code)
+            findings = find_problems(
+                path_or_url(cache), corpora, display, deep=deep, repair=repair, workers=workers,
+                ray_address=ray_address_of(engine, ray_address),
+            )  # fmt: skip
+        for finding in findings:
+            click.echo(str(finding))
+        click.echo(f"{cache}: {len(findings)} findings" if findings else f"{cache}: sound")
+        sys.exit(1 if findings else 0)
 
 
 @main.command()

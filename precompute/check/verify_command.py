@@ -1,8 +1,5 @@
-"""`xtts-precompute verify`: choosing the checks, printing the findings, and the exit code."""
+"""`xtts-precompute verify`: choosing the checks."""
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -13,28 +10,6 @@ from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
-
-
-def run_verify(
-    cache: PathOrUrl, find: Callable[[], list[CacheFinding]], *, as_json: bool, echo: Callable[[str], None]
-) -> int:
-    """Print the findings of `find`; return the exit code, 0 for a sound cache."""
-    try:
-        findings = find()
-        code = 1 if findings else 0
-    except LockstepError as error:
-        if not as_json:
-            raise
-        fields = {"found": error.found, "expected": error.expected, "fix": error.fix}
-        findings, code = [CacheFinding(file=error.where, where=error.where, **fields)], error.exit_code
-    if as_json:
-        report = {"cache": str(cache), "sound": code == 0, "findings": [asdict(f) for f in findings]}
-        echo(json.dumps(report, indent=1))
-        return code
-    for finding in findings:
-        echo(str(finding))
-    echo(f"{cache}: {len(findings)} findings" if findings else f"{cache}: sound")
-    return code
 
 
 def find_problems(
