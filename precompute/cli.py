@@ -39,15 +39,6 @@ _columns_option = click.option(
 )  # fmt: skip
 
 
-def _clips(_: click.Context, option: click.Parameter, value: str | None) -> int | None:
-    """Parse a count of clips; `all` is 0."""
-    if value is None or value == "all":
-        return None if value is None else 0
-    if not value.isdigit() or int(value) == 0:
-        raise click.BadParameter(f"{value!r} is neither a number of clips nor 'all'.", param=option)
-    return int(value)
-
-
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="lockstep-tts")
 def main() -> None:
@@ -121,8 +112,8 @@ def build(
     help="Corpus to compare the cache with, as --data of build: finds changed, added and removed clips.",
 )  # fmt: skip
 @click.option(
-    "--deep", callback=_clips, is_flag=False, flag_value="100", metavar="[N|all]",
-    help="Number of clips whose mels are computed again, or all (100 without a value); needs --against.",
+    "--deep", type=click.IntRange(0), is_flag=False, flag_value=100, metavar="[N]",
+    help="Number of clips whose mels are computed again, 0 for all (100 without a value); needs --against.",
 )  # fmt: skip
 @click.option("--repair", is_flag=True, help="Repair: write the broken files again, from the corpus of --against.")
 @_layout_option
