@@ -17,7 +17,6 @@ from xtts.shared.errors import LockstepError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_ITEM_BYTES = 2
 _FORMAT_BYTES = (16, 18)
 """Sizes of the chunk `fmt ` that tf.audio.decode_wav accepts."""
 WITH_MELS = "build a cache with mels: the same command without --index-only"
@@ -26,7 +25,8 @@ WITH_MELS = "build a cache with mels: the same command without --index-only"
 def audio_name(row: IndexRow, recipe: RecordRecipe) -> AudioName:
     """Return the reference to a clip's wav, of which only the header is read.
 
-    Raises `AudioProblem` for a broken file, and for another format a `LockstepError` with the command to convert it.
+    Raises `AudioProblem` for a file with other samples than the scan found, as one that is cut off, and for another
+    format a `LockstepError` with the command to convert it.
     """
     path, rate = recipe.path(row.clip), recipe.profile.sample_rate
     samples = round(row.seconds * rate)
@@ -47,7 +47,7 @@ def audio_name(row: IndexRow, recipe: RecordRecipe) -> AudioName:
             fix=f"convert it and all like it: {convert}; or {WITH_MELS}",
         )  # fmt: skip
     if header.frames != samples:
-        raise AudioProblem("unreadable audio", f"{header.frames} samples, {samples} were found before")
+        raise AudioProblem("unreadable audio", f"the header says {header.frames} samples, the scan found {samples}")
     return AudioName(source=row.clip.source, samples=samples, corpus=row.clip.corpus)
 
 
@@ -58,7 +58,7 @@ class OtherFormat(Exception):
 def read_wav_header(path: Path) -> Header:
     """Return the header of a 16-bit PCM wav that tf.audio.decode_wav accepts: a plain chunk `fmt ` comes first.
 
-    Raises `OtherFormat` for any other file, `AudioProblem` for a truncated file, `OSError`.
+    Raises `OtherFormat` for any other file, `OSError`.
     """
     with path.open("rb") as file:
         start = file.read(22)
@@ -71,17 +71,11 @@ def read_wav_header(path: Path) -> Header:
         try:
             with wave.open(file) as wav:
                 header = Header(frames=wav.getnframes(), rate=wav.getframerate(), channels=wav.getnchannels())
-                sample_bytes = wav.getsampwidth()
-        except EOFError:
-            raise AudioProblem("unreadable audio", "a wav without audio") from None
-        except wave.Error as error:
+                bits = 8 * wav.getsampwidth()
+        except (EOFError, wave.Error) as error:
             raise OtherFormat(f"wav of format {tag} ({error})") from None
-        audio_bytes = path.stat().st_size - file.tell()
-    if sample_bytes != _ITEM_BYTES:
-        raise OtherFormat(f"{8 * sample_bytes}-bit wav")
-    expected_bytes = header.frames * header.channels * sample_bytes
-    if expected_bytes > audio_bytes:
-        raise AudioProblem("unreadable audio", f"{audio_bytes} bytes of audio, the header says {expected_bytes}")
+    if bits != 16:
+        raise OtherFormat(f"{bits}-bit wav")
     return header
 
 
