@@ -63,6 +63,6 @@ def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:
     spec = load_spec(cache)
     for bucket in spec.buckets:
         for record in (record for shard in bucket.train for record in read_shard(cache / shard.file, spec)):
-            np.save(folder / f"{record.clip_id}.npy", record.mel[: record.mel_length].astype(np.float32))
+            np.save(folder / f"{record.clip_id}.npy", record.unpadded_mel.astype(np.float32))
     (folder / "metadata.csv").write_bytes((corpus / "metadata.csv").read_bytes())
     return folder

@@ -179,7 +179,7 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
 def _compare_mel(
     mel: np.ndarray, stored: Record, recipe: RecordRecipe, about: dict[str, Any]
 ) -> Iterator[CacheFinding]:
-    error = np.abs(mel.astype(np.float32) - stored.mel[: stored.mel_length].astype(np.float32))
+    error = np.abs(mel.astype(np.float32) - stored.unpadded_mel.astype(np.float32))
     most = _TOLERANCE[recipe.config.shards.mel_dtype]
     if not error.max() <= most:  # nor a number
         frame, channel = np.unravel_index(int(error.argmax()), error.shape)

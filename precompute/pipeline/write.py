@@ -113,8 +113,7 @@ def _features(
         return record, "", (0.0, 0.0), None
     if stored is not None:
         record = mels.read_record(stored.path, stored.position, row.clip.id)
-        mel = record.mel[: record.mel_length]
-        return _record(row, mel, shard, recipe, record.crop), stored.audio_sha256, stored.sums, None
+        return _record(row, record.unpadded_mel, shard, recipe, record.crop), stored.audio_sha256, stored.sums, None
     mel, samples, audio = read_mel(row, recipe)
     sums = mel_sums(mel)
     if not math.isfinite(sums[1]):

@@ -1,10 +1,7 @@
 """Reading single clips of a finished cache."""
 
 import difflib
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.shared.cache.cache_copy import CacheCopy
@@ -19,19 +16,6 @@ from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.scripts import JOINERS
 
 _NEAREST = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class CachedClip:
-    """A clip's row of the index and its record: tokens int64[L] and mel [T, M], padded as stored."""
-
-    row: IndexRow
-    record: Record
-
-    @property
-    def mel(self) -> np.ndarray:
-        """The mel without its padding, float32[frames, M]."""
-        return self.record.mel[: self.record.mel_length].astype(np.float32)
 
 
 class CachedClips:
@@ -62,7 +46,7 @@ class CachedClips:
             raise LockstepError(f"{clip_id!r}", found=f"not in {index}", expected=plain(expected))
         return next((row for row in rows if row.is_kept), rows[0])
 
-    def read(self, row: IndexRow) -> CachedClip:
+    def read(self, row: IndexRow) -> Record:
         """Read the record of a kept clip; raise a `LockstepError` if the cache does not match the index."""
         file = self._files.get(row.shard_id)
         if file is None:
@@ -74,7 +58,7 @@ class CachedClips:
             raise self._broken(file, row, problem[0], problem[1])
         record = self._mels.read_record(self.cache / file, row.position, row.clip.id)
         try:
-            return CachedClip(row=row, record=with_mel(record, self.spec))
+            return with_mel(record, self.spec)
         except CorruptRecord as error:
             raise self._broken(file, row, str(error)) from None
 

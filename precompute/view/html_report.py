@@ -22,7 +22,7 @@ from xtts.precompute.corpus.corpora import corpus_folders
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.record_recipe import AudioFiles
 from xtts.precompute.corpus.remote_corpus import with_folders
-from xtts.precompute.view.cached_clips import CachedClip, CachedClips
+from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.terminal import UNMEASURED
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
@@ -41,6 +41,7 @@ from xtts.shared.cache.quality_stats import (
     letters_in,
     quality_stats,
 )
+from xtts.shared.cache.records import Record
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, letters_of, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
@@ -60,7 +61,8 @@ _BARS, _TICKS = 42, 7
 class ClipCard:
     """A clip to see and hear; pictures and sounds are data URIs."""
 
-    clip: CachedClip
+    row: IndexRow
+    record: Record
     seconds: float
     used: float
     """Share of the picture's width that is not padding."""
@@ -206,20 +208,20 @@ def clip_cards(
     with TemporaryDirectory() as unpacked:
         audio = AudioFiles(roots=folders, unpacked=Path(unpacked))
         for row, remarks in remarked:
-            cards.append(_card(clips.read(row), clips.spec.mel_profile, audio, remarks))
+            cards.append(_card(row, clips.read(row), clips.spec.mel_profile, audio, remarks))
             progress.advance(1, row.seconds)
     return cards
 
 
-def _card(clip: CachedClip, profile: MelProfile, audio: AudioFiles, remarks: list[str]) -> ClipCard:
-    stored, seconds = clip.record.mel.astype(np.float32), profile.seconds(clip.record.mel_length)
-    recording, problem = _recording(clip.row.clip, audio, profile.sample_rate)
+def _card(row: IndexRow, record: Record, profile: MelProfile, audio: AudioFiles, remarks: list[str]) -> ClipCard:
+    stored, seconds = record.mel.astype(np.float32), profile.seconds(record.mel_length)
+    recording, problem = _recording(row.clip, audio, profile.sample_rate)
     limit = int(EXCERPT_SECONDS / profile.seconds(1))
-    is_excerpt = clip.record.mel_length > limit
+    is_excerpt = record.mel_length > limit
     return ClipCard(
-        clip=clip, seconds=seconds, used=1.0 if is_excerpt else clip.record.mel_length / len(stored),
+        row=row, record=record, seconds=seconds, used=1.0 if is_excerpt else record.mel_length / len(stored),
         picture=_data_uri("image/webp", _picture(stored[:limit] if is_excerpt else stored, profile)),
-        sound=_sound(reconstruct(clip.mel[:limit], profile), profile.sample_rate), recording=recording,
+        sound=_sound(reconstruct(record.unpadded_mel[:limit], profile), profile.sample_rate), recording=recording,
         remarks=remarks + problem,
     )  # fmt: skip
 

@@ -6,12 +6,13 @@ import numpy as np
 import soundfile
 
 from xtts.precompute.corpus.clip_fields import check_name
-from xtts.precompute.view.cached_clips import CachedClip, CachedClips, plain
+from xtts.precompute.view.cached_clips import CachedClips, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.clip_index import notes_of
+from xtts.shared.cache.clip_index import IndexRow, notes_of
+from xtts.shared.cache.records import Record
 from xtts.shared.storage.urls import PathOrUrl
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
@@ -27,35 +28,34 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
     if not row.is_kept:
         reason = f"{row.clip.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")
         return "\n".join(map(plain, [reason, *about]))
-    clip, profile = clips.read(row), clips.spec.mel_profile
+    record, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
         check_name(row.clip.id, what="clip id", location=str(clips.cache))
         picture, sound = (out / f"{row.clip.id}{ending}" for ending in (".png", ".wav"))
-        picture.write_bytes(draw_clip(clip, profile))
-        soundfile.write(sound, reconstruct(clip.mel, profile), profile.sample_rate, subtype="PCM_16")
-    lines = [figures_text(clip, profile), *about]
+        picture.write_bytes(draw_clip(row, record, profile))
+        soundfile.write(sound, reconstruct(record.unpadded_mel, profile), profile.sample_rate, subtype="PCM_16")
+    lines = [figures_text(row, record, profile), *about]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
     lines += [f"left out of the text: {left_out}"] if (left_out := row.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
     return "\n".join(map(plain, lines))
 
 
-def figures_text(clip: CachedClip, profile: MelProfile) -> str:
+def figures_text(row: IndexRow, record: Record, profile: MelProfile) -> str:
     """Return a line with the clip's lengths, stored lengths and bucket."""
-    row, record = clip.row, clip.record
     tokens = f"{record.token_length} of {len(record.tokens)} tokens"
     frames = f"{record.mel_length} of {len(record.mel)} frames ({profile.seconds(record.mel_length):.2f} s)"
     return f"{row.clip.id}: {tokens}, {frames}, {row.split} bucket {row.bucket:02d}"
 
 
-def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
+def draw_clip(row: IndexRow, record: Record, profile: MelProfile) -> bytes:
     """Draw the stored mel, its padding shaded; return the bytes of a PNG."""
     from matplotlib.figure import Figure  # imported in 0.25 s; pyplot would look for a screen
 
     figure = Figure(figsize=(_INCHES_WIDE, _INCHES_HIGH), dpi=_DOTS_PER_INCH, layout="constrained")
     axes = figure.subplots()
-    mel, used = clip.record.mel.astype(np.float32), clip.record.mel_length
+    mel, used = record.mel.astype(np.float32), record.mel_length
     image = draw_mel(axes, mel, width=len(mel))
     figure.colorbar(image, ax=axes, label="natural-log magnitude", pad=0.01)
     if used < len(mel):
@@ -66,5 +66,5 @@ def draw_clip(clip: CachedClip, profile: MelProfile) -> bytes:
     seconds.set_xlim(0.0, profile.seconds(len(mel)))
     seconds.set_xlabel("seconds")
     # A dollar sign in an id must not start a formula.
-    figure.suptitle(plain(figures_text(clip, profile)), parse_math=False, fontsize=11)
+    figure.suptitle(plain(figures_text(row, record, profile)), parse_math=False, fontsize=11)
     return png_bytes(figure)

@@ -134,6 +134,11 @@ class Record:
     audio: AudioName | None = None
     crop: CropAudio | None = None
 
+    @property
+    def unpadded_mel(self) -> np.ndarray:
+        """The mel without its padding, [T, M] in the stored type."""
+        return self.mel[: self.mel_length]
+
     def _example(self, sound: Mapping[str, bytes | list[int]]) -> Message:
         """The message with these features and those that all records have."""
         features = {

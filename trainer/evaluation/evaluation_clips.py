@@ -92,7 +92,7 @@ def shard_clips(cache: Path, spec: CacheSpec, shard: Shard, most: int | None = N
             EvaluationClip(
                 clip_id=record.clip_id,
                 ids=record.tokens[: record.token_length].tolist(),
-                mel=record.mel[: record.mel_length].astype(np.float32),
+                mel=record.unpadded_mel.astype(np.float32),
                 speaker=record.speaker,
                 language=record.language,
             )

@@ -51,7 +51,7 @@ def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) ->
         shard = read_shard(cache / files[row.shard_id], spec)
         record = next(islice(shard, row.position, None))
         assert record.crop is not None
-        mels.append(record.mel[: record.mel_length].astype(np.float32))
+        mels.append(record.unpadded_mel.astype(np.float32))
         waveforms.append(record.crop.waveform[: record.mel_length * hop] / np.float32(32_768.0))
     return RecordedSentence(
         name=name, text=rows[0].clip.text, mel=np.concatenate(mels), samples=np.concatenate(waveforms)

@@ -146,7 +146,7 @@ class _CropWriter:
         framed = list[bytes]()
         for stored in read_shard(self._crops / shard.file, self._spec):
             record = self._with_other_mel(stored)
-            payload, values = record.to_example(), record.mel[: record.mel_length].astype(np.float64)
+            payload, values = record.to_example(), record.unpadded_mel.astype(np.float64)
             self._rows[record.clip_id] = replace(
                 self._rows[record.clip_id], record_sha256=hashlib.sha256(payload).hexdigest(),
                 mel_sum=float(values.sum()), mel_square_sum=float(np.square(values).sum()),

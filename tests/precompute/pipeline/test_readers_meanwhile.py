@@ -76,7 +76,7 @@ def test_a_clip_is_read_from_the_cache_that_was_opened(workspace, no_blanks):
     clips = CachedClips(workspace / "cache")
     update(workspace, no_blanks)
     for row in (row for row in clips.rows if row.is_kept):
-        assert clips.read(row).record.clip_id == row.clip.id
+        assert clips.read(row).clip_id == row.clip.id
     assert clips.rows == read_index(workspace / "cache" / clips.spec.index_file)
 
 

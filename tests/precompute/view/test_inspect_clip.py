@@ -30,7 +30,7 @@ def test_inspect_writes_picture_and_sound(tiny_cache, tmp_path):
     info = soundfile.info(tmp_path / "new" / "folder" / "tone-0003.wav")
     assert (info.samplerate, info.channels, info.subtype) == (22_050, 1, "PCM_16")
     assert info.frames == 256 * row.mel_length
-    stored = CachedClips(tiny_cache).read(row).mel
+    stored = CachedClips(tiny_cache).read(row).unpadded_mel
     heard = log_mel(decode((tmp_path / "new/folder/tone-0003.wav").read_bytes(), rate=22_050), mel_profile("hifigan"))
     assert heard.shape == stored.shape
     assert np.corrcoef(heard.ravel(), stored.ravel())[0, 1] > 0.9
@@ -39,11 +39,9 @@ def test_inspect_writes_picture_and_sound(tiny_cache, tmp_path):
 
 def test_text_is_neither_formula_nor_escape_sequence(tiny_cache):
     clips = CachedClips(tiny_cache)
-    clip = clips.read(clips.row("tone-0000"))
-    strange = replace(
-        clip, row=replace(clip.row, clip=replace(clip.row.clip, text="costs $5 and \\frac{ \x1b[2J \u65e5\u672c"))
-    )
-    assert draw_clip(strange, clips.spec.mel_profile).startswith(b"\x89PNG")
+    row = clips.row("tone-0000")
+    strange = replace(row, clip=replace(row.clip, id="costs $5 and \\frac{ \x1b[2J \u65e5\u672c"))
+    assert draw_clip(strange, clips.read(row), clips.spec.mel_profile).startswith(b"\x89PNG")
     assert plain("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}c"
 
 
