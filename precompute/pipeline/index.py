@@ -119,7 +119,7 @@ def measure_sample(
         sample = sample[np.argpartition(plan.columns.high[clips[sample]], SAMPLE_CLIPS - 1)[:SAMPLE_CLIPS]]
     sample = sample[np.argsort(clips[sample])]
     rows = rows.take(sample)
-    progress.start("statistics", len(sample), recipe.profile.seconds(int(rows["mel_length"].to_numpy().sum())))
+    progress.start("statistics", len(sample))
     chunks = (pack(rows.slice(start, _CHUNK)) for start in range(0, len(sample), _CHUNK))
     sums = dict[str, Sums]()
     for sums_of_chunk in pool.run(partial(sums_of_clips, recipe), chunks):

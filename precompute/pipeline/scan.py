@@ -180,7 +180,7 @@ def scan_clips(
     same_tokenizer = spec is not None and spec.tokenizer_sha256 == recipe.tokenizer.sha256
     same_audio = previous.has_settings(recipe.features, "audio")
     same_text = previous.has_settings(recipe.features, "text") and same_tokenizer
-    progress.start("scan", len(clips), 0.0)
+    progress.start("scan", len(clips))
     # A small rerun is over before workers have started. Decoding needs workers: they sum in one thread.
     decodes = config.audio.trim_silence_db is not None or needs_samples(config.data.filters)
     is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines

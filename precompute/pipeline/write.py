@@ -194,7 +194,7 @@ def write_missing(work: ShardWork, staging: StagingArea, pool: WorkerPool, progr
     shapes = {shard.plan.file: shard.shape for shard in missing}
     sizes = {f: stored_bytes(len(own), int(own.sum()), shapes[f], recipe.config) for f, own in frames.items()}
     check_free_space(staging.cache, sum(sizes.values()))
-    progress.start("features", sum(map(len, frames.values())), sum(seconds.values()))
+    progress.start("features", sum(map(len, frames.values())))
     tasks = (
         (shard, staging.unfinished(shard.plan.file), pack(clips.take(shard.plan.clips)), pool.spans_machines)
         for shard in sorted(missing, key=lambda shard: (-sizes[shard.plan.file], shard.plan.file))

@@ -103,7 +103,7 @@ def _make(
         wavs.mkdir(exist_ok=True)
         missing = [line for line in lines if not (wavs / f"{line[0]}.wav").exists()]
         tasks = [missing[i : i + _CLIPS_PER_TASK] for i in range(0, len(missing), _CLIPS_PER_TASK)]
-        progress.start("speech", len(missing), 0.0)
+        progress.start("speech", len(missing))
         with open_pool(min(workers, len(tasks))) as pool:
             for seconds in pool.run(partial(_speak_clips, voice, wavs), tasks):
                 progress.advance(len(seconds), sum(seconds))

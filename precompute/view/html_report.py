@@ -203,7 +203,7 @@ def clip_cards(
     clips: CachedClips, remarked: Sequence[tuple[IndexRow, list[str]]], folders: Mapping[str, Path], progress: Progress
 ) -> list[ClipCard]:
     """Return the cards of clips with their remarks; a corpus without a folder has no recordings."""
-    progress.start("clips", len(remarked), 0.0)
+    progress.start("clips", len(remarked))
     cards = list[ClipCard]()
     with TemporaryDirectory() as unpacked:
         audio = AudioFiles(roots=folders, unpacked=Path(unpacked))

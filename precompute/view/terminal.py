@@ -51,7 +51,7 @@ class Display(Progress):
         """Print a line above the bar."""
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
-    def start(self, stage: str, clips: int, seconds: float) -> None:
+    def start(self, stage: str, clips: int) -> None:
         """Begin a bar."""
         self._reported = time.monotonic()
         self._progress.reset(self._task, total=clips, visible=clips > 0, description=stage, speed="", seconds=0.0)

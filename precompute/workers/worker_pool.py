@@ -29,8 +29,8 @@ class Progress:
     def say(self, text: str) -> None:
         """Report a line of text."""
 
-    def start(self, stage: str, clips: int, seconds: float) -> None:
-        """Begin a stage of `clips` clips with `seconds` of audio in total."""
+    def start(self, stage: str, clips: int) -> None:
+        """Begin a stage of `clips` clips."""
 
     def advance(self, clips: int, seconds: float) -> None:
         """Report that `clips` more clips with `seconds` of audio are done."""

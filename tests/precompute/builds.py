@@ -39,7 +39,7 @@ class Listener(Progress):
     def say(self, text: str) -> None:
         self.lines.append(text)
 
-    def start(self, stage: str, clips: int, seconds: float) -> None:
+    def start(self, stage: str, clips: int) -> None:
         self.stages[stage] = clips
         self.at_start(stage)
 

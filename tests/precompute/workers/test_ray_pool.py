@@ -71,7 +71,7 @@ class NodeLost(Progress):
         self.lost: set[str] = set()
         self.caught = 0
 
-    def start(self, stage: str, clips: int, seconds: float) -> None:
+    def start(self, stage: str, clips: int) -> None:
         self.stage = stage
 
     def advance(self, clips: int, seconds: float) -> None:
