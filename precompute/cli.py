@@ -191,19 +191,18 @@ def inspect(cache: str, clip_id: str | None, out: Path) -> None:
 @main.command()
 @_cache_option
 @click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="File of the page.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the clips that are shown.")
 @click.option(
     "--data", metavar="[NAME=]PATH", multiple=True,
     help="Corpus, as --data of build: its recordings are heard beside what the mels keep of them.",
 )  # fmt: skip
-def report(cache: str, out: Path, seed: int, data: tuple[str, ...]) -> None:
+def report(cache: str, out: Path, data: tuple[str, ...]) -> None:
     """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips, a search."""
     with report_errors():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display
 
         with Display() as display:
-            summary = write_report(cache, out, seed=seed, progress=display, data=data)
+            summary = write_report(cache, out, progress=display, data=data)
         click.echo(summary)
 
 

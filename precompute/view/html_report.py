@@ -75,19 +75,19 @@ class ClipCard:
     """Lines about what is unusual in the clip."""
 
 
-def write_report(cache: PathOrUrl | str, out: Path, *, seed: int, progress: Progress, data: Data = ()) -> str:
-    """Write the page; return the line to print. The same cache, corpus and seed give the same bytes.
+def write_report(cache: PathOrUrl | str, out: Path, *, progress: Progress, data: Data = ()) -> str:
+    """Write the page; return the line to print. The same cache and corpus give the same bytes.
 
     data: the corpora of the cache as given to the build, for the original recordings of the clips.
     """
-    page = report_page(CachedClips(cache), seed=seed, progress=progress, data=data).encode()
+    page = report_page(CachedClips(cache), progress=progress, data=data).encode()
     with disk_errors_explained(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_bytes(page)
     return f"{out}: {len(page) / 2**20:.1f} MiB"
 
 
-def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data = ()) -> str:
+def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> str:
     """Render the page. The template escapes every value: texts and ids are untrusted."""
     import jinja2
 
@@ -99,7 +99,7 @@ def report_page(clips: CachedClips, *, seed: int, progress: Progress, data: Data
     quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
     suspects = [(outliers[0].row, [outlier.text for outlier in outliers]) for outliers in quality.worst(WORST_SHOWN)]
     by_id = sorted(kept, key=lambda row: row.clip.id)
-    positions = sorted(random.Random(seed).sample(range(len(by_id)), min(CLIPS_SHOWN, len(by_id))))
+    positions = sorted(random.Random(0).sample(range(len(by_id)), min(CLIPS_SHOWN, len(by_id))))
     drawn = [(by_id[position], list[str]()) for position in positions]
     cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
