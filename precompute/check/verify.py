@@ -16,18 +16,9 @@ import numpy as np
 from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.shared_folders import check_visible
 from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import (
-    SPEC_FILE,
-    SPLITS,
-    Bucket,
-    CacheSpec,
-    Shard,
-    load_spec,
-    shard_files,
-    without_digest,
-)
+from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, CacheSpec, Shard, load_spec, shard_files
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
-from xtts.shared.cache.quick_check import shard_problem
+from xtts.shared.cache.quick_check import file_sha256, shard_problem
 from xtts.shared.cache.records import CorruptRecord, CropAudio, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.storage.urls import PathOrUrl
@@ -77,7 +68,7 @@ def _check_all(
     cache: Path, threads: int, ray_address: str | None, borrowed: _Borrow = nullcontext
 ) -> list[CacheFinding]:
     spec = load_spec(cache)
-    findings = [*_check_small_files(cache, spec), *_check_extra_files(cache, spec)]
+    findings = list(_check_small_files(cache, spec))
     try:
         rows = read_index(cache / spec.index_file)
     except LockstepError as error:
@@ -123,23 +114,10 @@ def _of_file(name: str, found: str, expected: str = "") -> CacheFinding:
 
 def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
     for name, digest in ((spec.tokenizer_file, spec.tokenizer_sha256), (spec.index_file, spec.index_sha256)):
-        try:
-            data = (cache / name).read_bytes()
-        except OSError:
+        if not (cache / name).is_file():
             yield _of_file(name, "missing", "a file of the cache")
-            continue
-        if hashlib.sha256(data).hexdigest() != digest:
+        elif file_sha256(cache / name) != digest:
             yield _of_file(name, "other content than when it was written (sha256 differs)")
-
-
-def _check_extra_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
-    """Files that no build wrote; replaced files have a digest in their names, and the next build removes them."""
-    listed = {shard.file for shard in spec.shards()}
-    for split in SPLITS:
-        for path in sorted((cache / split).rglob("*")):
-            name = path.relative_to(cache).as_posix()
-            if not path.is_dir() and name not in listed and without_digest(name) == name:
-                yield _of_file(name, "a file that is not of this cache", "no such file")
 
 
 def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding]:

@@ -5,7 +5,6 @@ import os
 import random
 import re
 import shlex
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,7 +83,6 @@ BREAKAGES = {
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-9]),
     "emptied": lambda path: path.write_bytes(b""),
     "missing": Path.unlink,
-    "with another beside it": lambda path: shutil.copy(path, path.with_name("shard-00007-of-00009.tfrecord")),
     "replaced by a link": lambda path: path.symlink_to(path.rename(path.parents[3] / "away")),
 }
 
