@@ -46,7 +46,7 @@ class RemoteCache:
         new = [name for name, path in files.items() if name not in stored or stored[name].bytes != path.stat().st_size]
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
             list(pool.map(lambda name: self._store.upload(files[name], name), new))
-        self._store.write(SPEC_FILE, spec_bytes(spec))
+        self._store.upload(spec_bytes(spec), SPEC_FILE)
 
     def sweep(self, before: CacheSpec | None, now: CacheSpec) -> None:
         """Remove the objects of builds that neither the `cache.json` before this build nor the new one lists.

@@ -6,13 +6,13 @@ Arrow is imported on first use: a process without URLs does without it.
 import hashlib
 import io
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import with_retries
@@ -104,17 +104,14 @@ class ObjectStore:
         finally:
             temp.unlink(missing_ok=True)
 
-    def upload(self, source: Path, name: str) -> None:
-        """Store a file atomically: one request; for a large file one per 10 MB, and two more."""
-        self._send(lambda: source.open("rb"), name)
+    def upload(self, source: Path | bytes, name: str) -> None:
+        """Store a file, or bytes, atomically: one request; for a large file one per 10 MB, and two more."""
 
-    def write(self, name: str, data: bytes) -> None:
-        """Store a small object."""
-        self._send(lambda: io.BytesIO(data), name)
-
-    def _send(self, open_source: Callable[[], BinaryIO], name: str) -> None:
         def send() -> None:
-            with open_source() as file, self.opened[0].open_output_stream(self._path(name), compression=None) as out:
+            with (
+                io.BytesIO(source) if isinstance(source, bytes) else source.open("rb") as file,
+                self.opened[0].open_output_stream(self._path(name), compression=None) as out,
+            ):
                 shutil.copyfileobj(file, out, _CHUNK_BYTES)
 
         with_retries(self.url.child(name), send)

@@ -29,7 +29,7 @@ def test_a_remote_corpus_gives_the_shards_of_a_local_one(url, tmp_path, tiny_cor
     assert SPEC_FILE not in ObjectStore(url).list(), "the cache is no part of it"
     assert not build(url.full, cache, tiny_config).changed
     store, before = ObjectStore(url), other.stat().st_ino
-    store.write("wavs/tone-0000.wav", store.read("wavs/tone-0001.wav"))
+    store.upload(store.read("wavs/tone-0001.wav"), "wavs/tone-0000.wav")
     store.remove(["wavs/tone-0002.wav"])
     report = build(f"{url.full}/metadata.csv", cache, tiny_config)
     assert (report.changed, dict(report.rejected)) == (True, {"missing audio": 1})

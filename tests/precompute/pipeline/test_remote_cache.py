@@ -146,7 +146,7 @@ def test_a_damaged_object_is_found(url, tiny_cache):
     shard = load_spec(tiny_cache).buckets[0].train[0]
     data = bytearray((tiny_cache / shard.file).read_bytes())
     data[len(data) // 2] ^= 1
-    ObjectStore(url).write(shard.file, bytes(data))
+    ObjectStore(url).upload(bytes(data), shard.file)
     findings = verify_cache(url, threads=1)
     assert [finding.file for finding in findings] == [shard.file]
     with (

@@ -52,7 +52,7 @@ def test_objects_can_be_written_listed_read_and_removed(store, tmp_path):
     data = os.urandom(100_000)
     (tmp_path / "shard").write_bytes(data)
     store.upload(tmp_path / "shard", "train/shard")
-    store.write("cache.json", b"{}")
+    store.upload(b"{}", "cache.json")
     assert {name: info.bytes for name, info in store.list().items()} == {"train/shard": 100_000, "cache.json": 2}
     assert pickle.loads(pickle.dumps(store)).read("train/shard") == data
     store.remove(["train/shard", "gone"])
@@ -60,7 +60,7 @@ def test_objects_can_be_written_listed_read_and_removed(store, tmp_path):
 
 
 def test_a_download_is_complete_and_correct_or_leaves_no_file(store, tmp_path):
-    store.write("shard", b"abc")
+    store.upload(b"abc", "shard")
     right = hashlib.sha256(b"abc").hexdigest()
     store.download("shard", tmp_path / "a" / "shard", sha256=right)
     assert (tmp_path / "a" / "shard").read_bytes() == b"abc"
@@ -77,12 +77,12 @@ def test_a_missing_bucket_is_reported(object_server):
     with pytest.raises(LockstepError, match=r"^s3://no-such-bucket-here/cache: no such bucket; look at its name"):
         store.list()
     with pytest.raises(LockstepError, match="no such bucket"):
-        store.write("cache.json", b"")
+        store.upload(b"", "cache.json")
 
 
 def test_a_brief_failure_is_retried(store, tmp_path, monkeypatch):
     monkeypatch.setattr(failures, "PAUSES", (0.0, 0.0))
-    store.write("shard", b"abc")
+    store.upload(b"abc", "shard")
     (system, path), calls = fs.FileSystem.from_uri(store.url.for_arrow()), []
 
     class Throttled:
