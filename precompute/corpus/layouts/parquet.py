@@ -48,19 +48,6 @@ Columns = dict[str, str]
 of audio files without embedded bytes, `file` the names that become ids of clips without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of a Parquet file."""
-
-    location: str
-    file: str
-    position: int
-    embedded: bool
-    """Whether the row holds its audio."""
-    values: Mapping[str, str]
-    """Text by kind, of `_KINDS`."""
-
-
 @dataclass(frozen=True)
 class Parquet:
     """A file, a folder of files, or a folder with files in `data/`; of several splits only those of training."""
@@ -79,17 +66,28 @@ class Parquet:
     def read(self, data: Path) -> Iterator[Clip]:
         """Yield the clips in the order of their files and rows."""
         root, (files, _) = folder_of(data), _read_and_skipped(data)
-        ids, column = clip_ids(self._names(root, files)), self.columns.get("file", "")
-        return (_clip(row, root, ids, column) for file in files for row in self._rows(root, file))
+        names = (values["file"] for file in files for _, _, values in self._rows(root / file, only_names=True))
+        ids, column = clip_ids(without_suffix(name) for name in names if name), self.columns.get("file", "")
+        for file in files:
+            for position, embedded, values in self._rows(root / file):
+                location, source = (
+                    f"{root / file} row {position}",
+                    f"{file}/{position}" + (f":{column}" if column else ""),
+                )
+                if not embedded and values.get("path"):
+                    source = source_of(root, values["path"], (os.path.dirname(file), ""), location)
+                if (clip_id := values.get("id")) is None:
+                    name = values.get("file")
+                    clip_id = ids[without_suffix(name)] if name else f"{Path(file).stem}-{position}"
+                yield checked_clip(
+                    clip_id, values.get("normalised") or values.get("text", ""), source, location=location,
+                    speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
+                    language=values.get("language", ""),
+                )  # fmt: skip
 
-    def _names(self, root: Path, files: list[str]) -> Iterator[str]:
-        """Yield the names that become ids of clips without one, to tell which are repeated."""
-        for row in (row for file in files for row in self._rows(root, file, only_names=True)):
-            if row.values["file"]:
-                yield without_suffix(row.values["file"])
-
-    def _rows(self, root: Path, file: str, *, only_names: bool = False) -> Iterator[_Row]:
-        path, first = root / file, 0
+    def _rows(self, path: Path, *, only_names: bool = False) -> Iterator[tuple[int, bool, dict[str, str]]]:
+        """Yield (position, whether it holds its audio, text by kind of `_KINDS`) of each row of a file."""
+        first = 0
         try:
             with open_parquet(path) as table:
                 columns = find_columns(str(path), table.schema_arrow, self.columns)
@@ -98,7 +96,7 @@ class Parquet:
                 kinds = ["file"] if only_names else [kind for kind in _KINDS if columns[kind]]
                 for group in range(table.num_row_groups):
                     for position, (embedded, values) in enumerate(_group_rows(table, group, columns, kinds), first):
-                        yield _Row(f"{path} row {position}", file, position, embedded, values)
+                        yield position, embedded, values
                     first += table.metadata.row_group(group).num_rows
         except BrokenParquet as error:
             raise LockstepError(str(path), found=f"cannot be read ({error})", expected="a Parquet file") from None
@@ -167,20 +165,6 @@ def _group_rows(
 
 def _text(value: object) -> str:
     return "" if value is None else " ".join(filter(None, (line.strip() for line in str(value).split("\n"))))
-
-
-def _clip(row: _Row, root: Path, ids: Mapping[str, str], column: str) -> Clip:
-    values, source = row.values, f"{row.file}/{row.position}" + (f":{column}" if column else "")
-    if not row.embedded and values.get("path"):
-        source = source_of(root, values["path"], (os.path.dirname(row.file), ""), row.location)
-    if (clip_id := values.get("id")) is None:
-        name = values.get("file")
-        clip_id = ids[without_suffix(name)] if name else f"{Path(row.file).stem}-{row.position}"
-    return checked_clip(
-        clip_id, values.get("normalised") or values.get("text", ""), source, location=row.location,
-        speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
-        language=values.get("language", ""),
-    )  # fmt: skip
 
 
 def find_columns(location: str, schema: "pa.Schema", named: Mapping[str, str]) -> Columns:
