@@ -13,7 +13,7 @@ import numpy as np
 from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
 from xtts.precompute.corpus.corpus_entries import Data
-from xtts.precompute.corpus.record_recipe import RecordRecipe
+from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.clip_features import extract_mel
 from xtts.precompute.features.index_only import audio_name
@@ -158,7 +158,8 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
         audio = read_audio(recipe.audio(row.clip), row.clip)
         if row.audio_sha256 not in ("", audio.sha256):
             return  # `check_corpus` says so
-        mel = extract_mel(recipe.samples(audio, recipe.rate(row.clip)), row.mel_length, recipe)
+        samples = recipe.samples(audio, resampling_rate(row.clip, recipe.config))
+        mel = extract_mel(samples, row.mel_length, recipe)
         stored = mels.read_record(path, row.position, row.clip.id)
     except (OSError, AudioProblem, LockstepError) as error:
         yield CacheFinding(**about, found=f"cannot be compared: {error}")

@@ -77,10 +77,6 @@ class RecordRecipe(AudioFiles):
         crop = self.config.audio.crop_frames
         return min(self.profile.frames(samples), crop) if crop else self.profile.clip_frames(samples)
 
-    def rate(self, clip: Clip) -> int:
-        """The rate in Hz to which a clip is resampled."""
-        return resampling_rate(clip, self.config)
-
     def samples(self, recording: Recording, rate: int) -> np.ndarray:
         """The samples of a mel, float32[S]: mono, resampled to `rate` Hz, trimmed and scaled as configured."""
         audio = self.config.audio

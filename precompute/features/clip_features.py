@@ -3,7 +3,7 @@
 import numpy as np
 
 from xtts.precompute.corpus.clip_audio import check_unchanged, read_audio
-from xtts.precompute.corpus.record_recipe import RecordRecipe
+from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
 from xtts.precompute.features.tables import unpack
 from xtts.shared.audio.decode import AudioProblem, Recording
 from xtts.shared.audio.mel import clip_mel, log_mel
@@ -23,7 +23,7 @@ Sums = tuple[str, float, float]
 def read_mel(row: IndexRow, recipe: RecordRecipe) -> tuple[np.ndarray, np.ndarray, Recording]:
     """Return (mel in the stored type, samples float32[S], recording) of a clip; raises `AudioProblem`."""
     audio = _read_source(row, recipe)
-    samples = recipe.samples(audio, recipe.rate(row.clip))
+    samples = recipe.samples(audio, resampling_rate(row.clip, recipe.config))
     return extract_mel(samples, row.mel_length, recipe), samples, audio
 
 

@@ -18,7 +18,7 @@ from xtts.precompute.corpus.clip_audio import (
     same_file,
     with_file,
 )
-from xtts.precompute.corpus.record_recipe import RecordRecipe
+from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
 from xtts.precompute.features.clip_features import measure
 from xtts.precompute.features.filters import filter_by_header, filter_by_signal, must_be_measured, needs_samples
 from xtts.precompute.features.tables import pack, unpack
@@ -129,7 +129,7 @@ def _with_header(row: IndexRow, recipe: RecordRecipe) -> IndexRow:
     try:
         source = recipe.audio(row.clip)
         header = audio_header(source, row.clip)
-        rate = recipe.rate(row.clip)
+        rate = resampling_rate(row.clip, recipe.config)
         samples, notes = header.samples_at(rate), [header.notes(profile.sample_rate)]
         if rate != profile.sample_rate:
             notes.append(f"{MOVED_PITCH} {profile.sample_rate / rate:.2f}")
