@@ -27,7 +27,6 @@ from xtts.shared.errors import LockstepError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 _FOLDERS = ("", "data")
 """Subfolders that may hold the Parquet files."""
@@ -70,10 +69,8 @@ class Parquet:
         ids, column = clip_ids(without_suffix(name) for name in names if name), self.columns.get("file", "")
         for file in files:
             for position, embedded, values in self._rows(root / file):
-                location, source = (
-                    f"{root / file} row {position}",
-                    f"{file}/{position}" + (f":{column}" if column else ""),
-                )
+                location = f"{root / file} row {position}"
+                source = f"{file}/{position}" + (f":{column}" if column else "")
                 if not embedded and values.get("path"):
                     source = source_of(root, values["path"], (os.path.dirname(file), ""), location)
                 if (clip_id := values.get("id")) is None:
@@ -94,9 +91,16 @@ class Parquet:
                 if only_names and (columns["id"] or not columns["file"]):
                     return
                 kinds = ["file"] if only_names else [kind for kind in _KINDS if columns[kind]]
+                leaves = list(dict.fromkeys(columns[kind] for kind in kinds))
                 for group in range(table.num_row_groups):
-                    for position, (embedded, values) in enumerate(_group_rows(table, group, columns, kinds), first):
-                        yield position, embedded, values
+                    embedded = rows_with_audio(table, group, columns["audio"]) if columns["audio"] else []
+                    for row, values in enumerate(row_values(table, group, leaves)):
+                        by_leaf = dict(zip(leaves, map(_text, values), strict=True))
+                        yield (
+                            first + row,
+                            bool(embedded) and embedded[row],
+                            {kind: by_leaf[columns[kind]] for kind in kinds},
+                        )
                     first += table.metadata.row_group(group).num_rows
         except BrokenParquet as error:
             raise LockstepError(str(path), found=f"cannot be read ({error})", expected="a Parquet file") from None
@@ -150,17 +154,6 @@ def _split(file: str) -> str:
     """Return the split that a file's name gives; empty if it gives none."""
     match = _SPLIT.fullmatch(Path(file).stem)
     return (match[1] or match[2]) if match else ""
-
-
-def _group_rows(
-    table: "pq.ParquetFile", group: int, columns: Columns, kinds: list[str]
-) -> Iterator[tuple[bool, dict[str, str]]]:
-    """Yield (whether it holds audio, text by kind) of each row of a row group."""
-    leaves = list(dict.fromkeys(columns[kind] for kind in kinds))
-    positions = [(kind, leaves.index(columns[kind])) for kind in kinds]
-    embedded = rows_with_audio(table, group, columns["audio"]) if columns["audio"] else []
-    for position, values in enumerate(row_values(table, group, leaves)):
-        yield bool(embedded) and embedded[position], {kind: _text(values[column]) for kind, column in positions}
 
 
 def _text(value: object) -> str:
