@@ -102,6 +102,9 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
     positions = sorted(random.Random(0).sample(range(len(by_id)), min(CLIPS_SHOWN, len(by_id))))
     drawn = [(by_id[position], list[str]()) for position in positions]
     cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
+    notes = Counter(note for row in kept for note in notes_of(row).split("; ") if note)
+    lines = [[row.clip.id, row.clip.speaker, round(row.seconds, 2), row.clip.text, row.reason] for row in clips.rows]
+    packed = zlib.compress(json.dumps(sorted(lines)[:_SEARCHED], ensure_ascii=False).encode(), level=9)  # to search
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["sha256"] = lambda text: _base64(hashlib.sha256(text.encode()).digest())
     template = environment.from_string(
@@ -111,7 +114,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         name=clips.cache.resolve().name, spec=spec, stats=stats, percentile_names=PERCENTILE_NAMES,
         histograms=histograms(kept, stats, spec), splits=SPLITS,
         mib=sum(shard.bytes for shard in spec.shards()) / 2**20,
-        shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=note_counts(kept),
+        shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=notes.most_common(),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
         quality=quality, measures=[measure for measure in MEASURES if measure is not CLIPPING], far=OUTLIER_SCORE,
@@ -119,7 +122,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
         speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
         cards=cards[len(suspects) :], suspects=cards[: len(suspects)], scatter=scatter(kept, quality),
-        rows=len(clips.rows), searched=min(_SEARCHED, len(clips.rows)), packed=packed_clips(clips.rows),
+        rows=len(clips.rows), searched=min(_SEARCHED, len(clips.rows)), packed=_base64(packed),
     )  # fmt: skip
 
 
@@ -145,12 +148,6 @@ def scatter(kept: Sequence[IndexRow], quality: QualityStats) -> dict[str, Any]:
     marked = [(outlier.row.seconds, letters_in(outlier.row), outlier) for outlier in outliers]
     rounded = {(round(seconds / most[0], 3), round(letters / most[1], 3)) for seconds, letters in points}
     return {"most": most, "ticks": ticks, "shares": sorted(rounded), "marked": marked}
-
-
-def packed_clips(rows: Iterable[IndexRow]) -> str:
-    """Return the data of the page's search, zlib in base64: id, speaker, seconds, text and reason of rejection."""
-    lines = [[row.clip.id, row.clip.speaker, round(row.seconds, 2), row.clip.text, row.reason] for row in rows]
-    return _base64(zlib.compress(json.dumps(sorted(lines)[:_SEARCHED], ensure_ascii=False).encode(), level=9))
 
 
 def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, dict[str, Any]]:
@@ -192,11 +189,6 @@ def rejected_rows(rows: Iterable[IndexRow]) -> list[tuple[str, list[IndexRow]]]:
         if not row.is_kept:
             rejected[row.reason].append(row)
     return sorted(rejected.items(), key=lambda item: (-len(item[1]), item[0]))
-
-
-def note_counts(kept: Iterable[IndexRow]) -> list[tuple[str, int]]:
-    """Return the notes on clips with their counts, the most frequent first."""
-    return Counter(note for row in kept for note in notes_of(row).split("; ") if note).most_common()
 
 
 def clip_cards(
