@@ -172,16 +172,10 @@ def stats(cache: str) -> None:
 
 @main.command()
 @_cache_option
-@click.argument("clip_id", metavar="ID", required=False)
+@click.argument("clip_id", metavar="ID")
 @click.option("--out", type=_FOLDER, default=".", help="Folder for ID.png and ID.wav.  [default: the current one]")
-def inspect(cache: str, clip_id: str | None, out: Path) -> None:
+def inspect(cache: str, clip_id: str, out: Path) -> None:
     """Show one clip: a picture of its mel, and the sound that the mel gives (Griffin-Lim)."""
-    from xtts.shared.storage.urls import is_url
-
-    if clip_id is None:  # `inspect --cache ID`: the option took the id for its folder
-        if cache == DEFAULT_CACHE or is_url(cache) or Path(cache).is_dir():
-            raise click.UsageError("Missing argument 'ID'.")
-        cache, clip_id = DEFAULT_CACHE, cache
     with report_errors():
         from xtts.precompute.view.inspect_clip import inspect_clip
 
