@@ -31,15 +31,12 @@ class Language:
     """espeak-ng voice; empty if none reads words with all tones and vowels."""
 
 
-def _parse_row(row: str) -> tuple[Language, list[str]]:
-    """Parse a row of `languages.tsv` into (language, its other codes)."""
-    code, others, name, scripts, voice = row.split("\t")
-    return Language(code=code, name=name, scripts=tuple(scripts.split("+")), voice=voice.strip("-")), others.split()
-
-
-_ROWS = [_parse_row(row) for row in Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()[1:]]
-LANGUAGES = {language.code: language for language, _ in _ROWS}
-_MAIN_CODES = {other: language.code for language, others in _ROWS for other in others}
+_ROWS = [row.split("\t") for row in Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()[1:]]
+LANGUAGES = {
+    code: Language(code=code, name=name, scripts=tuple(scripts.split("+")), voice=voice.strip("-"))
+    for code, _, name, scripts, voice in _ROWS
+}
+_MAIN_CODES = {other: code for code, others, *_ in _ROWS for other in others.split()}
 
 
 def find_language(code: str) -> Language:

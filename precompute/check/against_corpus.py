@@ -26,7 +26,8 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_files
 from xtts.shared.cache.clip_index import UNKNOWN, Clip, IndexRow, clips_of, kept_rows, read_index
-from xtts.shared.cache.records import CorruptRecord, Record, parse_example, unframe
+from xtts.shared.cache.records import CorruptRecord, Record
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
 from xtts.shared.errors import LockstepError, build_command
@@ -78,8 +79,7 @@ def _check_ids(cache: Path, spec: CacheSpec, broken: Collection[str], request: B
         if file in broken:
             continue
         with suppress(OSError, CorruptRecord, StopIteration):  # the build writes it again
-            first = next(unframe(memoryview((cache / file).read_bytes())))
-            clip = parse_example(first, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels).clip_id
+            clip = next(read_shard(cache / file, spec)).clip_id
             if clip not in ids:
                 problem, expected = f"no clip {clip}, which {file} holds", "the corpus that the cache was built from"
                 raise LockstepError(

@@ -16,7 +16,6 @@ from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.staging import refuse_foreign_folder
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import ENGLISH
 from xtts.shared.cache.clip_index import strings
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
@@ -125,7 +124,7 @@ def _tokenizer(
     codes = dict.fromkeys(strings(language.unique()))
     if settings.language in codes or not codes:  # the main language comes first
         codes = {settings.language: None, **codes}
-    if settings.tokenizer == "bpe" or set(codes) != {ENGLISH}:
+    if settings.tokenizer == "bpe" or set(codes) != {"en"}:
         new = pc.is_valid(language)
         if stored is not None and stored.lexicon == lexicon:
             new = pc.invert(previous.has_texts(clips, settings.language))
@@ -134,7 +133,7 @@ def _tokenizer(
             own = clips["text"].filter(pc.and_(new, pc.equal(language, code)))
             texts[code] = [apply_lexicon(text, lexicon) for text in strings(own)]
     else:
-        texts = {ENGLISH: []}  # its table is fixed
+        texts = {"en": []}  # its table is fixed
     learned = learn_tokenizer(
         settings.tokenizer, texts, vocabulary=settings.bpe_vocabulary, add_blank=settings.add_blank, previous=stored
     )  # fmt: skip

@@ -7,13 +7,11 @@ from xtts.precompute.workers.ray_pool import RayPool
 from xtts.precompute.workers.worker_pool import OWN_CLUSTER, ProcessPool, ThisProcess, WorkerPool
 from xtts.shared.errors import LockstepError
 
-ENGINES = ("local", "ray")
-
 
 def ray_address_of(engine: str, ray_address: str | None) -> str | None:
     """Return the Ray address from the options `--engine` and `--ray-address`; None for local processes."""
-    if engine not in ENGINES:
-        raise LockstepError("--engine", found=repr(engine), expected=" or ".join(ENGINES))
+    if engine not in ("local", "ray"):
+        raise LockstepError("--engine", found=repr(engine), expected="local or ray")
     if engine == "local" and ray_address is not None:
         expected = "--engine ray --ray-address ..."
         raise LockstepError("--ray-address", found="no --engine ray beside it", expected=expected)

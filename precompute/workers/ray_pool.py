@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.precompute.workers.worker_pool import OWN_CLUSTER, Result, Task, WorkerPool, call, pickled
+from xtts.precompute.workers.worker_pool import OWN_CLUSTER, Result, Task, WorkerPool, call
 from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.system.machine import keep_freed_memory
 
@@ -58,7 +58,7 @@ class RayPool(WorkerPool):
         for task in tasks:
             if packed is None:  # connect with the first task only
                 self._connect()
-                packed = self._ray.put(pickled(function))
+                packed = self._ray.put(pickle.dumps(function))
             while len(self._pending) >= 2 * max(1, self._cpus_now()):
                 yield cast(Result, self._next())
             # Pickled here: Ray's own pickling calls Python code for each dataclass.

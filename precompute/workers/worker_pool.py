@@ -62,11 +62,6 @@ class WorkerPool:
         raise NotImplementedError
 
 
-def pickled(function: Callable[..., Any]) -> bytes:
-    """Pickle a module-level function and its bound arguments for `call`."""
-    return pickle.dumps(function, pickle.HIGHEST_PROTOCOL)
-
-
 def call(packed: bytes, task: object) -> Any:  # noqa: ANN401 - of any packed function
     """Apply a packed function to a task (runs in a worker, which unpickles the function once)."""
     return _unpacked(packed)(task)
@@ -98,7 +93,7 @@ class ProcessPool(WorkerPool):
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come; at most two tasks per worker wait, to stop quickly and bound memory."""
-        pending, packed = set[Future[Result]](), pickled(function)
+        pending, packed = set[Future[Result]](), pickle.dumps(function)
         try:
             for task in tasks:
                 while len(pending) >= 2 * self.workers:

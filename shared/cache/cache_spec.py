@@ -16,7 +16,6 @@ from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
 FORMAT_VERSION: Literal[9] = 9
-ENGLISH = "en"
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
 """The names of the last two carry a digest in a cache: see `with_digest`."""
 Split = Literal["train", "validation"]

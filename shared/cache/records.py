@@ -96,6 +96,11 @@ class AudioName:
     corpus: str = ""
     """Empty for the corpus without a name, and then not written."""
 
+    def features(self) -> dict[str, bytes | list[int]]:
+        """The features of a `tf.train.Example`."""
+        corpus = {"corpus": self.corpus.encode()} if self.corpus else {}
+        return {"audio": os.fsencode(self.source), "samples": [self.samples], **corpus}
+
 
 @dataclass(frozen=True, kw_only=True)
 class CropAudio:
@@ -157,7 +162,7 @@ class Record:
 
     def to_example(self) -> bytes:
         """Serialize as `tf.train.Example`, features in key order so that equal clips give equal bytes."""
-        sound = {"mel": self.mel.tobytes()} if self.audio is None else _audio_features(self.audio)
+        sound = {"mel": self.mel.tobytes()} if self.audio is None else self.audio.features()
         sound |= self.crop.features() if self.crop else {}
         data: bytes = self._example(sound).SerializeToString()
         return data
@@ -165,11 +170,6 @@ class Record:
     def bytes_with_mel(self, mel_bytes: int) -> int:
         """Size of the example if it had a mel of this many bytes instead of the name of its audio."""
         return int(self._example({"mel": bytes(mel_bytes)}).ByteSize())
-
-
-def _audio_features(audio: AudioName) -> dict[str, bytes | list[int]]:
-    corpus = {"corpus": audio.corpus.encode()} if audio.corpus else {}
-    return {"audio": os.fsencode(audio.source), "samples": [audio.samples], **corpus}
 
 
 def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> Record:

@@ -72,11 +72,6 @@ PathOrUrl = Path | StoreUrl
 """A local path, or a URL in an object store."""
 
 
-def is_url(text: str) -> bool:
-    """Whether a text is meant as a URL; a path with :// in it would have an empty component."""
-    return "://" in text
-
-
 def path_or_url(text: str | os.PathLike[str] | StoreUrl) -> PathOrUrl:
     """Parse a path or the URL of an object store.
 
@@ -85,7 +80,7 @@ def path_or_url(text: str | os.PathLike[str] | StoreUrl) -> PathOrUrl:
     if isinstance(text, StoreUrl):
         return text
     given = os.fspath(text)
-    if not is_url(given):
+    if "://" not in given:  # a path with it would have an empty component
         return Path(given)
     scheme, _, rest = given.partition("://")
     base, _, options = rest.partition("?")
