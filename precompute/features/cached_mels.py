@@ -72,7 +72,7 @@ class StoredMels:
         except (OSError, CorruptRecord, StopIteration, IndexError) as error:
             location = f"{path} record {position} ({clip_id})"
             fix = f"{repair_command(path.parents[2])}, or build with --fresh"
-            raise LockstepError(location, found=f"cannot be used again: {error}", fix=fix, exit_code=1) from None
+            raise LockstepError(location, found=f"cannot be read: {error}", fix=fix, exit_code=1) from None
         return record
 
 

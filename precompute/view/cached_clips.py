@@ -5,9 +5,8 @@ from pathlib import Path
 
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_files
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_id_of
 from xtts.shared.cache.clip_index import IndexRow, read_index
-from xtts.shared.cache.quick_check import shard_problem
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import with_mel
 from xtts.shared.errors import LockstepError, repair_command
@@ -33,8 +32,7 @@ class CachedClips:
         self.spec: CacheSpec = load_spec(cache)
         self.rows: list[IndexRow] = read_index(cache / self.spec.index_file)
         self._mels = StoredMels(mel_dtype=self.spec.mel_dtype, mel_channels=self.spec.mel_channels)
-        self._files = shard_files(self.spec)
-        self._shards = {shard.file: shard for shard in self.spec.shards()}
+        self._shards = {shard_id_of(shard.file): shard for shard in self.spec.shards()}
 
     def row(self, clip_id: str) -> IndexRow:
         """Return the row of a clip, of a repeated id the kept one; raise a `LockstepError` that lists similar ids."""
@@ -48,23 +46,15 @@ class CachedClips:
 
     def read(self, row: IndexRow) -> Record:
         """Read the record of a kept clip; raise a `LockstepError` if the cache does not match the index."""
-        file = self._files.get(row.shard_id)
-        if file is None:
-            raise self._broken(self.spec.index_file, row, "names no record of the cache")
+        shard = self._shards[row.shard_id]
         if self._copy:
-            self._copy.fetch([self._shards[file]])
-        problem = shard_problem(self.cache, self._shards[file])
-        if problem:
-            raise self._broken(file, row, problem[0], problem[1])
-        record = self._mels.read_record(self.cache / file, row.position, row.clip.id)
+            self._copy.fetch([shard])
+        record = self._mels.read_record(self.cache / shard.file, row.position, row.clip.id)
         try:
             return with_mel(record, self.spec)
         except CorruptRecord as error:
-            raise self._broken(file, row, str(error)) from None
-
-    def _broken(self, file: str, row: IndexRow, problem: str, expected: str = "") -> LockstepError:
-        clip, fix = f"{self.cache / file} ({row.clip.id})", repair_command(self.cache)
-        return LockstepError(clip, found=problem, expected=expected, fix=fix, exit_code=1)
+            location, fix = f"{self.cache / shard.file} ({row.clip.id})", repair_command(self.cache)
+            raise LockstepError(location, found=str(error), fix=fix, exit_code=1) from None
 
 
 def plain(text: str) -> str:

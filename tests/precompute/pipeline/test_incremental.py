@@ -142,7 +142,7 @@ def test_a_broken_stored_mel_is_not_used(workspace):
     data = bytearray(path.read_bytes())
     data[3000] ^= 1
     path.write_bytes(data)
-    with pytest.raises(LockstepError, match=r"shard-00000.* record 0 \(tone-.*cannot be used again: data checksum"):
+    with pytest.raises(LockstepError, match=r"shard-00000.* record 0 \(tone-.*cannot be read: data checksum"):
         update(workspace, config(text__add_blank=False))
     report, _ = update(workspace, config(text__add_blank=False), fresh=True)
     assert report.kept_shards == 0

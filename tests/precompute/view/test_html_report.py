@@ -180,7 +180,7 @@ def test_a_cache_without_its_shards_is_rejected(tiny_cache, tmp_path):
     for shard in (tmp_path / "features").rglob("*.tfrecord"):
         shard.unlink()
     with pytest.raises(
-        LockstepError, match=r"tfrecord \(tone-\d+\): missing, .*verify --cache .* --against .* --repair"
+        LockstepError, match=r"record \d+ \(tone-\d+\): cannot be read: .*verify --cache .* --against .* --repair"
     ):
         write_report(tmp_path / "features", tmp_path / "report.html", progress=Progress())
     assert not (tmp_path / "report.html").exists()
