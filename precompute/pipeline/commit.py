@@ -86,13 +86,13 @@ def commit(
         new.append(spec.tokenizer_file)
     if not _holds(cache / spec.index_file, spec.index_sha256):
         atomic_files.sync_file(index)
-        atomic_files.move(index, staging.staged(spec.index_file))
+        atomic_files.move((index, staging.staged(spec.index_file)))
         new.append(spec.index_file)
     changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
     if changed:
         if remote is not None:
             remote.store(spec, {file: staging.staged(file) if file in new else cache / file for file in spec.files})
-        atomic_files.move_all((staging.staged(file), cache / file) for file in new)
+        atomic_files.move(*((staging.staged(file), cache / file) for file in new))
         atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))
     staging.remove()
     return changed

@@ -138,7 +138,7 @@ class StagingArea:
         staged_rows = rows_beside(self.staged(without_digest(shard.file)))
         staged_rows.unlink(missing_ok=True)
         # Rows without their shard, after a power cut, do no harm: `finished` looks for both.
-        atomic_files.move_all([(path, self.staged(shard.file)), (rows, staged_rows)])
+        atomic_files.move((path, self.staged(shard.file)), (rows, staged_rows))
         return shard
 
     def rows(self, file: str) -> "pa.Table":

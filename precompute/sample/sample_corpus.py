@@ -108,7 +108,7 @@ def _make(
             for seconds in pool.run(partial(_speak_clips, voice, wavs), tasks):
                 progress.advance(len(seconds), sum(seconds))
         atomic_files.write(folder / METADATA_FILE, _metadata_text(lines))
-        atomic_files.move(folder, out)
+        atomic_files.move((folder, out))
 
 
 def _speak_clips(voice: str, wavs: Path, lines: list[Line]) -> list[float]:

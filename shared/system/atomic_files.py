@@ -1,7 +1,6 @@
 """Atomic writes: a crash or a power cut leaves the old file or the new one, never a fragment."""
 
 import os
-from collections.abc import Iterable
 from itertools import takewhile
 from pathlib import Path
 
@@ -15,12 +14,7 @@ def sync_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def move(source: Path, target: Path) -> None:
-    """Move a synced file to its final path, durably."""
-    move_all([(source, target)])
-
-
-def move_all(moves: Iterable[tuple[Path, Path]]) -> None:
+def move(*moves: tuple[Path, Path]) -> None:
     """Move synced files to their final paths, durably: every folder is synced once, after the last move."""
     folders = dict[Path, None]()
     for source, target in moves:
@@ -39,7 +33,7 @@ def write(path: Path, data: bytes) -> None:
     try:
         temp.write_bytes(data)
         sync_file(temp)
-        move(temp, path)
+        move((temp, path))
     except OSError:
         temp.unlink(missing_ok=True)
         raise

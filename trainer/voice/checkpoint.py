@@ -72,7 +72,7 @@ def save_checkpoint(
             sync_file(path)
         if final.exists():
             _set_aside(final)
-        move(partial, final)
+        move((partial, final))
     except OSError as error:
         shutil.rmtree(partial, ignore_errors=True)
         raise LockstepError(
