@@ -130,18 +130,14 @@ def verify(
     Exit code 0: sound, 1: damaged, 2: the check could not run.
     """
     with report_errors():
-        from xtts.precompute.check.verify_command import find_problems
-        from xtts.precompute.corpus.corpus_entries import parse_data
+        from xtts.precompute.library import verify_cache
         from xtts.precompute.view.terminal import Display
-        from xtts.precompute.workers.open_pool import ray_address_of
         from xtts.precompute.workers.stopping import stoppable
-        from xtts.shared.storage.urls import path_or_url
 
-        corpora = parse_data(against, layout=layout, columns=columns) if against else None
         with stoppable(cache), Display() as display:
-            findings = find_problems(
-                path_or_url(cache), corpora, display, deep=deep, repair=repair, workers=workers,
-                ray_address=ray_address_of(engine, ray_address),
+            findings = verify_cache(
+                cache, against=against or None, deep=deep, repair=repair, workers=workers, layout=layout,
+                columns=columns, engine=engine, ray_address=ray_address, progress=display,
             )  # fmt: skip
         for finding in findings:
             click.echo(str(finding))

@@ -1,17 +1,22 @@
 """Stage 1 for Python programs: `from xtts.precompute import build_cache, verify_cache`."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from os import PathLike
+from pathlib import Path
 
+from xtts.precompute.check import verify
+from xtts.precompute.check.against_corpus import cache_request, check_corpus, compare_features, repair_cache
 from xtts.precompute.check.verify import CacheFinding
-from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.open_pool import open_pool, ray_address_of
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.config_flags import config_names, resolve
+from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import path_or_url
+from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.system.machine import usable_cores
 
 
@@ -61,7 +66,7 @@ def build_cache(
 def verify_cache(
     cache: str | PathLike[str], *, against: Data | None = None, deep: int | None = None, repair: bool = False,
     workers: int | None = None, layout: str | None = None, columns: str | None = None, engine: str = "local",
-    ray_address: str | None = None,
+    ray_address: str | None = None, progress: Progress | None = None,
 ) -> list[CacheFinding]:  # fmt: skip
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
@@ -75,15 +80,39 @@ def verify_cache(
         columns: Or which columns its list has.
         engine: "local" or "ray", as for `build_cache`.
         ray_address: Its address, as for `build_cache`.
+        progress: Receives the problems that are repaired, and the progress (default: nothing is shown).
 
     Returns:
         All problems, in the order of the files: `file`, `where`, `found`, `expected` and `fix` of each.
 
     Raises:
-        LockstepError: There is no cache to check, or no corpus for what was asked.
+        LockstepError: There is no cache to check, no corpus for what was asked, or it is impossible with a URL.
     """
-    return find_problems(
-        path_or_url(cache), None if against is None else parse_data(against, layout=layout, columns=columns),
-        Progress(), deep=deep, repair=repair, workers=usable_cores() if workers is None else workers,
-        ray_address=ray_address_of(engine, ray_address),
-    )  # fmt: skip
+    at, address, progress = path_or_url(cache), ray_address_of(engine, ray_address), progress or Progress()
+    corpora = None if against is None else parse_data(against, layout=layout, columns=columns)
+    if corpora is None and (deep is not None or repair):
+        option = "--repair" if repair else "--deep"
+        raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
+    for option, value in (("--against", corpora), ("--engine ray", address)):
+        if value is not None and not isinstance(at, Path):
+            fix = f"verify {at} alone; a build with the same options brings it up to date"
+            raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
+    # Never in this process: its numpy may compute other last digits than a worker's.
+    workers = max(1, usable_cores() if workers is None else workers)
+    check = partial(verify.verify_cache, at, threads=workers, ray_address=address)
+    findings = check()
+    if corpora is None or not isinstance(at, Path):
+        return findings
+    if repair and findings:
+        for finding in findings:
+            progress.say(str(finding))
+        repair_cache(at, corpora, findings, open_pool(workers, address), progress)
+        progress.say(f"{len({finding.file for finding in findings})} files repaired")
+        findings = check()
+    if not findings:
+        with ReadLock(at):
+            request = cache_request(at, corpora)
+            findings = check_corpus(at, request)
+            if deep is not None:
+                findings += compare_features(at, request, open_pool(workers, address), clips=deep or None)
+    return findings

@@ -39,7 +39,7 @@ TOPS = {"cli", "synth_cli", "library", "__init__"}
 """Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
     "shared": "system audio text < storage < cache",
-    "precompute": "workers < archives < corpus < features < pipeline < check view sample < cli library < __init__",
+    "precompute": "workers < archives < corpus < features < pipeline < check view sample < library < cli __init__",
     "trainer": "data model system < loop vocoders < voice < evaluation < reporting < run < doctor synth < serve"
     " < cli synth_cli library < __init__",
 }

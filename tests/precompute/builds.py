@@ -16,8 +16,8 @@ import soundfile
 from cache_files import build_cache, index_path
 
 from xtts.precompute.check.verify import CacheFinding
-from xtts.precompute.check.verify_command import find_problems
 from xtts.precompute.corpus import listing
+from xtts.precompute.library import verify_cache
 from xtts.precompute.pipeline.build_cache import BuildReport
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.cache.cache_spec import SPLITS, load_spec
@@ -108,7 +108,7 @@ def update(workspace: Path, config: Config, cache: str = "cache", **options: obj
 
 def problems(cache: Path, data: object = None, **options: object) -> list[CacheFinding]:
     """What `verify` finds, or leaves after a repair."""
-    return find_problems(cache, data, Progress(), **{"deep": None, "repair": False, "workers": 0, **options})
+    return verify_cache(cache, against=data, workers=0, **options)
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -122,7 +122,7 @@ def test_a_build_on_a_cluster_has_the_same_bytes(ray, tiny_corpus, tiny_cache, t
     assert tree(tmp_path / "cache") == tree(tiny_cache)
     shard = next((tmp_path / "cache").rglob("*.tfrecord"))
     shard.unlink()
-    assert problems(tmp_path / "cache", tiny_corpus, deep=8, repair=True, ray_address="auto") == []
+    assert problems(tmp_path / "cache", tiny_corpus, deep=8, repair=True, engine="ray", ray_address="auto") == []
 
 
 @pytest.mark.parametrize(("error", "found"), [
