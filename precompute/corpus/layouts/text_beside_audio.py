@@ -23,6 +23,7 @@ class TextBesideAudio:
     """Suffixes of texts in the order of preference."""
     by_speaker: bool
     """The paths are SPEAKER/CHAPTER/ID.wav, and texts are normalised."""
+    expected: str
 
     def matches(self, data: Path) -> bool:
         """Whether it is a folder with an audio file and its text."""
@@ -30,11 +31,6 @@ class TextBesideAudio:
             return False
         paths = files_below(data)
         return not audio_by_name(paths).keys().isdisjoint(_texts(paths, self.text_suffixes))
-
-    @property
-    def expected(self) -> str:
-        """The files that a clip needs."""
-        return f"ID.wav with ID{self.text_suffixes[0]} beside it"
 
     def read(self, data: Path) -> Iterator[Clip]:
         """Yield the clips in the order of their paths, those of a file with times in its order.
@@ -55,8 +51,8 @@ def _speaker(data: Path, name: str) -> str:
     return parts[-3] if len(parts) > 3 else ""
 
 
-LIBRITTS = TextBesideAudio("libritts", (".normalized.txt",), by_speaker=True)
-PLAIN_FOLDER = TextBesideAudio("folder", (".txt", SUBTITLES), by_speaker=False)
+LIBRITTS = TextBesideAudio("libritts", (".normalized.txt",), True, "ID.wav with ID.normalized.txt beside it")
+PLAIN_FOLDER = TextBesideAudio("folder", (".txt", SUBTITLES), False, "ID.wav with ID.txt beside it")
 
 
 class VCTK:
