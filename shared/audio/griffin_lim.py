@@ -13,7 +13,7 @@ from xtts.shared.audio.mel_profiles import MelProfile
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
 
-ITERATIONS = 60
+_ITERATIONS = 60
 _MOMENTUM = 0.99
 """Perraudin, Balazs and Sondergaard, "A fast Griffin-Lim algorithm", WASPAA 2013; 1.1 and more sound worse."""
 
@@ -21,7 +21,7 @@ _SMALLEST, _SMALLEST_WEIGHT = 1e-9, 1e-4
 """Least magnitude or mel, and least sum of squared windows: only samples at the edges, which are cut, have less."""
 
 
-def reconstruct(mel: np.ndarray, profile: MelProfile, *, iterations: int = ITERATIONS) -> np.ndarray:
+def reconstruct(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
     """Return samples whose log-mel is close to `mel`; deterministic.
 
     mel: [T, M], natural-log magnitude, without padding. Returns float32[S] in -1 to 1, with `profile.frames(S) == T`.
@@ -51,7 +51,7 @@ def reconstruct(mel: np.ndarray, profile: MelProfile, *, iterations: int = ITERA
     start = fit(np.ones((count, bins), np.float32))
     phases = np.random.default_rng(0).random(start.shape, dtype=np.float32)
     spectrum, previous = start * np.exp(np.complex64(2j * np.pi) * phases), None
-    for _ in range(iterations):
+    for _ in range(_ITERATIONS):
         frames = sliding_window_view(sound(spectrum), size)[::hop][:count]
         consistent = scipy.fft.rfft(frames * window, axis=1)[:, :bins]
         ahead = consistent if previous is None else (1 + _MOMENTUM) * consistent - _MOMENTUM * previous
