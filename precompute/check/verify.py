@@ -77,26 +77,24 @@ def _check_all(
     rows_of_shard, every_digest = _rows_by_shard(spec, rows), any(f.file == spec.index_file for f in findings)
     check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
     pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
-    tasks = [(i, *pair, rows_of_shard.get(pair[1].file, [])) for i, pair in enumerate(pairs)]
+    tasks = [(*pair, rows_of_shard.get(pair[1].file, [])) for pair in pairs]
     if ray_address is None:  # threads are enough: hashing lets them all run
         with ThreadPoolExecutor(max(1, threads)) as executor:
             results = list(executor.map(check, tasks))
     else:
         with open_pool(threads, ray_address) as pool:
-            results = sorted(pool.run(check, tasks), key=lambda result: result[0])
-    return findings + [finding for _, own in results for finding in own]
-
-
-_Task = tuple[int, Bucket, Shard, list[IndexRow]]
+            results = list(pool.run(check, tasks))
+    order = {shard.file: i for i, (_, shard) in enumerate(pairs)}
+    return findings + sorted((finding for own in results for finding in own), key=lambda finding: order[finding.file])
 
 
 def _check_task(
-    cache: Path, spec: CacheSpec, every_digest: bool, borrowed: _Borrow, task: _Task
-) -> tuple[int, list[CacheFinding]]:
-    i, bucket, shard, rows = task
+    cache: Path, spec: CacheSpec, every_digest: bool, borrowed: _Borrow, task: tuple[Bucket, Shard, list[IndexRow]]
+) -> list[CacheFinding]:
+    bucket, shard, rows = task
     check_visible(cache)
     with borrowed(shard):
-        return i, list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
+        return list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
 
 
 def _rows_by_shard(spec: CacheSpec, rows: list[IndexRow]) -> dict[str, list[IndexRow]]:
