@@ -63,11 +63,6 @@ class LetterCounts:
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
         """Count one clip; `left_out`: its characters without a token, as in `Tokens.unknown`."""
         original, text = text, INLINE_PHONEMES.sub(" ", text)
-        if text.isascii() and not left_out:  # nearly every English text: no letter needs a closer look
-            plain = Counter(filter(str.isalpha, text.lower()))
-            self.letters.update(plain)
-            self._keep_examples(clip_id, plain)
-            return
         lowered, missing = lower_case(text, self.language), set(left_out)
         letters = Counter(c for c in lowered if is_letter(c))
         self.letters.update(letters)

@@ -30,6 +30,7 @@ def test_characters_are_listed_with_name_count_and_example():
     rare = counted("de", ["aaa bbb ß", "aß ñ bbb"]).characters()
     assert [(row.character, row.fate) for row in rare] == [("ß", "rare"), ("ñ", "rare")]
     assert dict(counted("en", [ENGLISH, "Й й"]).left_out) == {"й": 2}, "not taken apart and folded"
+    assert dict(counted("tr", ["ISI"]).letters) == {"\u0131": 2, "s": 1}, "as the tokenizer spells it"
 
 
 def test_phonemes_in_double_brackets_are_not_counted_as_letters():
