@@ -11,7 +11,7 @@ from xtts.precompute.features.tables import counted
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import MAX_TOKENS
-from xtts.shared.cache.clip_index import MISSING_AUDIO, REJECTED, IndexRow, rows_of, strings
+from xtts.shared.cache.clip_index import MISSING_AUDIO, IndexRow, rows_of, strings
 from xtts.shared.cache.quality_stats import letters_per_second
 from xtts.shared.config import Config, FilterConfig
 from xtts.shared.errors import LockstepError
@@ -97,14 +97,6 @@ def must_be_measured(row: IndexRow, previous: IndexRow | None) -> bool:
     if row.reason or row.quality is not None:
         return False
     return not (previous and previous.reason and previous.split and same_file(row, previous))
-
-
-def rejected_clips(*tables: "pa.Table") -> "pa.Table":
-    """The rejected rows of tables with the columns of an index, in one table."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return pa.concat_tables([table.filter(pc.equal(table["status"], REJECTED)) for table in tables])
 
 
 def check_rejects(rejected: "pa.Table", corpora: Corpora, config: Config, *, of: int) -> None:

@@ -1,5 +1,6 @@
 """Arrow tables as bytes: of tasks, of their results, and of the rows beside a staged shard."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,14 @@ def read_table(path: Path) -> "pa.Table":
 
     with pa.memory_map(str(path)) as source:
         return pa.ipc.open_file(source).read_all()
+
+
+def with_status(status: str, tables: Iterable["pa.Table"]) -> "pa.Table":
+    """Return the rows with a status, such as `KEPT`, of tables with the columns of an index, in one table."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pa.concat_tables([table.filter(pc.equal(table["status"], status)) for table in tables])
 
 
 def counted(column: "pa.ChunkedArray[Any]") -> dict[Any, int]:

@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from xtts.precompute.features.filters import check_rejects, rejected_clips
+from xtts.precompute.features.filters import check_rejects
 from xtts.precompute.features.mel_check import compute_mel_check
-from xtts.precompute.features.tables import counted
+from xtts.precompute.features.tables import counted, with_status
 from xtts.precompute.pipeline.build_request import BuildRequest
 from xtts.precompute.pipeline.changes import change_lines
 from xtts.precompute.pipeline.commit import commit, make_spec, sweep
@@ -26,6 +27,7 @@ from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
+from xtts.shared.cache.clip_index import REJECTED
 from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
@@ -83,7 +85,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
                 reused = shard.file in work.reused
                 return previous.rows_of(shard, clips.take(shard.clips)) if reused else staging.rows(shard.file)
 
-            rejected = rejected_clips(clips, *map(rows_of, plan.shards))
+            rejected = with_status(REJECTED, chain([clips], map(rows_of, plan.shards)))
             check_rejects(rejected, request.corpora, recipe.config, of=len(clips))
             sums = measure_sample(plan, rows_of, recipe, pool, progress) if recipe.index_only else None
             index = staging.scratch / INDEX_FILE
@@ -143,7 +145,7 @@ def _scan_and_plan(
     previous.find_reusable(request.corpora.clips, request.exclude)
     staged = {} if request.fresh else staging.finished(request.exclude)
     clips, letters = scan_clips(request.corpora.clips, recipe, previous, pool, progress)
-    check_rejects(rejected_clips(clips), request.corpora, config, of=len(clips))
+    check_rejects(with_status(REJECTED, [clips]), request.corpora, config, of=len(clips))
     plan = plan_cache(plan_columns(clips, config.split.seed), config, previous.plan(features))
     if previous.spec and previous.has_settings(features, "audio"):
         mel_check = previous.spec.mel_check

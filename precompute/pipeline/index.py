@@ -11,7 +11,7 @@ import numpy as np
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.clip_features import Sums, sums_of_clips
-from xtts.precompute.features.tables import pack
+from xtts.precompute.features.tables import pack, with_status
 from xtts.precompute.pipeline.plan import Plan, ShardPlan
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -63,7 +63,7 @@ def write_index(
 
     def groups() -> Iterator["pa.Table"]:
         for _, shards in groupby(plan.shards, key=lambda shard: shard.id[:2]):
-            kept = _kept_rows(map(rows_of, shards))
+            kept = with_status(KEPT, map(rows_of, shards))
             kept = kept if sums is None else _with_sums(kept, sums)
             summed.append(kept.select(_SUMMED))
             yield kept
@@ -71,14 +71,7 @@ def write_index(
         yield with_column(rejected, "audio_sha256", [""] * len(rejected))
 
     write_tables(path, groups())
-    return _statistics(_kept_rows(summed), len(rejected), plan, config)
-
-
-def _kept_rows(tables: Iterable["pa.Table"]) -> "pa.Table":
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    return pa.concat_tables([table.filter(pc.equal(table["status"], KEPT)) for table in tables])
+    return _statistics(with_status(KEPT, summed), len(rejected), plan, config)
 
 
 def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> tuple[Statistics, list[float]]:
