@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from xtts.precompute.corpus.clip_fields import check_name
 from xtts.precompute.view.cached_clips import CachedClips, plain
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
@@ -31,8 +30,8 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
     record, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
-        check_name(row.clip.id, what="clip id", location=str(clips.cache))
-        picture, sound = (out / f"{row.clip.id}{ending}" for ending in (".png", ".wav"))
+        name = row.clip.id.replace("/", "_")  # a crop's
+        picture, sound = (out / f"{name}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(row, record, profile))
         soundfile.write(sound, reconstruct(record.unpadded_mel, profile), profile.sample_rate, subtype="PCM_16")
     lines = [figures_text(row, record, profile), *about]

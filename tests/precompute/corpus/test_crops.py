@@ -7,6 +7,7 @@ import pytest
 import soundfile
 from builds import RATE, Listener, build, problems, records, rows_of, shards, sound, write_files
 
+from xtts.precompute.view.inspect_clip import inspect_clip
 from xtts.shared.errors import LockstepError
 
 CROPS = ["audio.crop_frames=32", "split.validation_fraction=0"]
@@ -46,6 +47,8 @@ def test_crops_lie_side_by_side_and_the_last_ends_with_its_clip(corpus, tmp_path
     assert (short.mel_length, len(short.mel), len(short.crop.waveform)) == (20, 32, 32 * HOP)
     assert not short.crop.waveform[21 * HOP :].any()
     assert not problems(tmp_path / "cache", corpus, deep=10)
+    inspect_clip(tmp_path / "cache", "tone/3", tmp_path / "seen")
+    assert {path.name for path in (tmp_path / "seen").iterdir()} == {"tone_3.png", "tone_3.wav"}
 
 
 def test_half_of_the_clips_are_played_at_another_pitch(corpus, tmp_path):
