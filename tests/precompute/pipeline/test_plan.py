@@ -2,7 +2,6 @@ import hashlib
 import json
 import random
 import re
-import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -119,19 +118,6 @@ def test_padded_lengths_that_waste_much_are_chosen_again():
 def test_lengths_are_judged(tokens, frames, reason, detail):
     filtered = filter_by_lengths(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
     assert (filtered.reason, filtered.detail) == (reason, detail)
-
-
-def test_a_shard_knows_the_ids_of_its_own_speakers_among_100000():
-    """Looking each clip's speaker up in a list of them all took hours."""
-    clips = [row(f"clip-{i}", speaker=f"speaker-{i:06d}") for i in range(2000)]
-    speakers = [f"speaker-{i:06d}" for i in range(-98_000, 2000)]
-    previous = PreviousPlan(shapes=[BucketShape(tokens=24, frames=104)], speakers=speakers, shard_counts={})
-    plan = plan_clips([*clips, row("nobody")], config(pad_to_fixed_length=False), previous)
-    began = time.process_time()
-    ids = [plan.speakers_of(shard) for shard in plan.shards for _ in range(10)]
-    assert time.process_time() - began < 3
-    assert sum(map(len, ids)) == 10 * len(clips)
-    assert all(speakers[i] == name for shard in ids for name, i in shard.items())
 
 
 def test_a_bucket_may_have_more_than_99999_shards():
