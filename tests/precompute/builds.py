@@ -139,6 +139,11 @@ def shard_of(cache: Path, clip_id: str) -> str:
     return next(file for file in files if f"shard-{shard_id.shard:05}-" in file)
 
 
+def first_shard(cache: Path, bucket: int = 0) -> Path:
+    """The first file of the training clips of a bucket."""
+    return cache / load_spec(cache).buckets[bucket].train[0].file
+
+
 def records(cache: Path) -> dict[str, tuple]:
     """Clip id to (record, bucket, split)."""
     spec = load_spec(cache)

@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 import soundfile
-from builds import flip, problems, tree
+from builds import first_shard, flip, problems, tree
 from cache_files import index_bytes, index_path, replace_index, tokenizer_path
 from click.testing import CliRunner, Result
 from fuzzing import fresh_seed
 
 from xtts.precompute.check.verify import verify_cache
 from xtts.precompute.cli import main
-from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import LOCK_FILES
@@ -85,10 +84,6 @@ BREAKAGES = {
     "missing": Path.unlink,
     "replaced by a link": lambda path: path.symlink_to(path.rename(path.parents[3] / "away")),
 }
-
-
-def first_shard(cache: Path, bucket: int = 1) -> Path:
-    return cache / load_spec(cache).buckets[bucket].train[0].file
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from builds import flip
+from builds import first_shard, flip
 from cache_files import index_path, tokenizer_path
 
 from xtts.precompute.check.verify import verify_cache
@@ -25,10 +25,6 @@ def shard_rows(cache: Path) -> list[IndexRow]:
     """The index' rows of the first shard, by position."""
     rows = (r for r in read_index(index_path(cache)) if r.shard_id == ShardId("train", 0, 0))
     return sorted(rows, key=lambda row: row.position)
-
-
-def first_shard(cache: Path) -> Path:
-    return cache / load_spec(cache).buckets[0].train[0].file
 
 
 def write_spec(cache: Path, change: Callable[[dict], None]) -> None:

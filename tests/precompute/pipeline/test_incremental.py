@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, shards, spoil, update
+from builds import Listener, first_shard, flip, shards, spoil, update
 from cache_files import index_path
 
 from xtts.precompute.check.verify import verify_cache
@@ -137,11 +137,7 @@ def test_heights_are_pinned_while_they_fit(workspace):
 
 
 def test_a_broken_stored_mel_is_not_used(workspace):
-    spec = load_spec(workspace / "cache")
-    path = workspace / "cache" / spec.buckets[0].train[0].file
-    data = bytearray(path.read_bytes())
-    data[3000] ^= 1
-    path.write_bytes(data)
+    flip(first_shard(workspace / "cache"), 3000)
     with pytest.raises(LockstepError, match=r"shard-00000.* record 0 \(tone-.*cannot be read: data checksum"):
         update(workspace, config(text__add_blank=False))
     report, _ = update(workspace, config(text__add_blank=False), fresh=True)

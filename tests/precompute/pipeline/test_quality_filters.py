@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import soundfile
 from builds import Listener, build, noise, problems, rows_of, sound, spoil, tree, write_files
-from cache_files import index_path
 from click.testing import CliRunner
 
 from xtts.precompute.cli import main
@@ -135,13 +134,6 @@ def test_a_changed_clip_alone_is_measured_again(copied):
     soundfile.write(corpus / "wavs" / "clip-08.wav", 0.01 * syllables(8), RATE)
     report, _ = update(corpus, cache, EVERY_FILTER)
     assert report.rejected == Counter(reason for reason, _, _ in BROKEN.values()) + Counter(["too quiet"])
-
-
-def test_a_lost_index_is_made_again_to_the_same_bytes(corpus, filtered, tmp_path):
-    cache = Path(shutil.copytree(filtered, tmp_path / "features"))
-    index_path(cache).unlink()
-    assert problems(cache, corpus, repair=True) == []
-    assert tree(cache) == tree(filtered)
 
 
 def test_what_writing_rejects_keeps_no_measurement(tmp_path):
