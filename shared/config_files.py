@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from xtts.shared.config import Config
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, read_text
 
 Tree = dict[str, Any]
 Layer = tuple[str, Tree]
@@ -68,13 +68,7 @@ def read_config_file(name: str) -> Layer:
     if name in packaged:
         source, text = f"configs/{name}.yaml", (resources.files("xtts.configs") / f"{name}.yaml").read_text("utf-8")
     else:
-        source = str(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            expected = f"a YAML file or one of {', '.join(packaged)}"
-            raise LockstepError(source, found=f"cannot be read ({reason})", expected=expected) from None
+        source, text = str(path), read_text(path, expected=f"a YAML file or one of {', '.join(packaged)}")
     tree = parse_yaml(text, source) or {}
     if not isinstance(tree, dict) or not all(isinstance(v, dict) for v in tree.values()):
         raise LockstepError(

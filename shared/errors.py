@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from io import TextIOWrapper
+from pathlib import Path
 from types import ModuleType
 
 import click
@@ -58,6 +59,15 @@ def import_extra(module: str, extra: str, where: str, found: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError:
         raise LockstepError(where, found=found, fix=f"pip install 'lockstep-tts[{extra}]'") from None
+
+
+def read_text(path: Path, expected: str = "") -> str:
+    """Return the text of a UTF-8 file, without a byte order mark; raises `LockstepError` if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise LockstepError(str(path), found=f"cannot be read ({reason})", expected=expected) from None
 
 
 def warn(line: str) -> None:

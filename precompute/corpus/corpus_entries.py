@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from xtts.precompute.corpus.clip_fields import check_language, check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
 from xtts.shared.config_files import parse_yaml
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, read_text
 from xtts.shared.storage.urls import StoreUrl, path_or_url
 
 _REMOTE = re.compile(r"(?:(?P<name>[^=:/?]+)=)?(?P<url>[a-zA-Z0-9]+://.*)")
@@ -107,11 +107,7 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
 
 
 def _read_list(path: Path) -> list[CorpusEntry]:
-    try:
-        entries = parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise LockstepError(str(path), found=f"cannot be read ({reason})") from None
+    entries = parse_yaml(read_text(path), str(path))
     if not isinstance(entries, list) or not entries:
         problem = "no entries" if not entries else "no list"
         raise LockstepError(str(path), found=problem, expected=f"a list of corpora, as in {_EXAMPLE}")

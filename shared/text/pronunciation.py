@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, read_text
 from xtts.shared.text.scripts import is_letter, is_sign
 
 INLINE_PHONEMES = re.compile(r"\[\[([^\[\]\n]+)\]\]")
@@ -65,11 +65,7 @@ def read_lexicon(path: Path, tokenizer: str) -> dict[str, str]:
 
     Raises `LockstepError` if the file cannot be read or a line is malformed.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "not UTF-8 text"
-        raise LockstepError(str(path), found=reason, expected="lines of a word, a tab and its reading") from None
+    lines = read_text(path, expected="lines of a word, a tab and its reading").split("\n")
     lexicon = dict[str, str]()
     for line_number, line in enumerate(lines, 1):
         if line.strip():

@@ -13,7 +13,7 @@ import numpy as np
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config, load_config
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, read_text
 from xtts.trainer.voice.voice_description import Voice, check_voice
 
 WEIGHTS_FILE, GRAPH_FILE = "model.safetensors", "model.onnx"
@@ -82,13 +82,9 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def _read_text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise LockstepError(str(path), found="no such file", expected="a folder written by xtts-synth export") from None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise LockstepError(str(path), found=f"cannot be read ({reason})") from None
+    if not path.exists():
+        raise LockstepError(str(path), found="no such file", expected="a folder written by xtts-synth export")
+    return read_text(path)
 
 
 def read_facts(folder: Path) -> dict[str, Any]:

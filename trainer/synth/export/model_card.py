@@ -13,7 +13,7 @@ import yaml
 
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, read_text
 from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
 from xtts.trainer.synth.systems import ROWS
 from xtts.trainer.synth.voice_source import Source
@@ -192,12 +192,7 @@ def _about(path: Path | None) -> str:
     """Read the user's text as a paragraph of the card."""
     if path is None:
         return ""
-    try:
-        return f"\n{path.read_text(encoding='utf-8').strip()}\n"
-    except OSError as error:
-        raise LockstepError("--about", found=f"{path} cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise LockstepError("--about", found=f"{path} is not UTF-8 text", expected="Markdown") from None
+    return f"\n{read_text(path, expected='a file of Markdown').strip()}\n"
 
 
 def model_card(source: Source, facts: Facts, name: str, **texts: str) -> str:
