@@ -50,7 +50,7 @@ class Runner:
     def take_turn(self, steps: int) -> None:
         """Run and record `steps` steps."""
         done = 0
-        while done < steps and not self.loop.exhausted:
+        while done < steps:
             self.results.append(self.loop.run(steps - done))
             done += len(self.results[-1].metrics)
 

@@ -18,7 +18,6 @@ from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.loop.dynamic_baseline import MemoryMaps
 from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.objectives import present_clips
 from xtts.trainer.loop.optimizer import learning_rate
@@ -129,9 +128,6 @@ class TrainingLoop:
     unpadded (the dynamic baseline) the same loop runs in Python, a batch a call, and every new shape is traced.
     """
 
-    exhausted = False
-    """Whether this process cannot compile another step; a locked loop has compiled all of them."""
-
     def __init__(
         self, buckets: Sequence[TrainingBucket], step_functions: Sequence[LoopStepFunctions],
         position: Position, group: ProcessGroup = ALONE,
@@ -161,7 +157,6 @@ class TrainingLoop:
         )
         consumed = position.consumed.numpy().tolist()
         self._iterators = [self._open(bucket, done) for bucket, done in zip(self.buckets, consumed, strict=True)]
-        self._maps = MemoryMaps()
         self._build()
 
     def _build(self) -> None:
@@ -211,11 +206,7 @@ class TrainingLoop:
         tensors = self._run(tf.constant(count if self.locked else min(count, 1)))
         self._note_position()
         stopped, metrics, seconds, indices, offsets, *unread = (tensor.numpy() for tensor in tensors)
-        if not self.locked:
-            self.exhausted = self._maps.nearly_exhausted(cast(StepFunctions, self._step_functions[0]).guard)
-        return CallResult(
-            metrics, seconds, indices, offsets, time.perf_counter() - began, bool(stopped), *unread
-        )  # fmt: skip
+        return CallResult(metrics, seconds, indices, offsets, time.perf_counter() - began, bool(stopped), *unread)
 
     def _note_position(self) -> None:
         _, _, epoch, *consumed = self._progress.numpy()

@@ -9,7 +9,6 @@ import tensorflow as tf
 from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.loop.dynamic_baseline import MemoryMaps
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.train_step import StepFunctions
 
@@ -67,12 +66,9 @@ class ValidationLoop:
         numbered = list(enumerate(step_functions, group.first))
         self._indices = [[*range(replica, len(self.batches), group.size)] for replica, _ in numbered]
         self._shares = [replica_batches(buckets, own, replica, group.size) for replica, own in numbered]
-        self._maps: MemoryMaps | None = None
-        self._run: Callable[[], tuple[tf.Tensor, ...]] = self._sums
+        self._run: Callable[[], tuple[tf.Tensor, ...]] = self._sums  # unpadded clips: in Python, batch by batch
         if all(is_locked(bucket.signature) for bucket in buckets):
             self._run = tf.function(self._sums, input_signature=[])
-        else:  # in Python, batch by batch
-            self._maps = MemoryMaps()
 
     @property
     def empty(self) -> bool:
@@ -113,8 +109,6 @@ class ValidationLoop:
                 if self._stop:
                     break
                 batch = iterator.get_next()
-                if self._maps is not None:
-                    self._maps.check(self._step_functions[0].guard)
                 with tf.device(self._group.devices[replica]):
                     sums = step(*batch, first)
                 sums = tf.cast(sums, tf.float64)

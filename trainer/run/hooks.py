@@ -2,7 +2,7 @@
 
 `train` calls them after each chunk of steps, in this order; a user's own come last, in rank 0 alone:
 
-1. `end` notes that a signal ended the call, or that the kernel has no memory maps for more compiled steps
+1. `end` notes that a signal ended the call
 2. `record` writes metrics.jsonl, TensorBoard and the terminal, while the next call runs, or before the run ends
 3. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
 4. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
@@ -32,11 +32,9 @@ Hook = Callable[[TrainingRun, Chunk], None]
 
 
 def end(run: TrainingRun, chunk: Chunk) -> None:
-    """Record why the run ends before its last step; the hooks that follow then begin no long work."""
+    """Record that a signal ends the run before its last step; the hooks that follow then begin no long work."""
     if chunk.result.stopped:
         run.note_stop()
-    if run.loop.exhausted:
-        run.stop_reason = f"{chunk.traces} steps are compiled: the kernel has no memory maps for more"
 
 
 def record(run: TrainingRun, chunk: Chunk) -> None:

@@ -15,7 +15,6 @@ from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, build_command
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.compiler import Compiler
-from xtts.trainer.loop.dynamic_baseline import WARNING as DYNAMIC_WARNING
 from xtts.trainer.loop.failures import RunEnded, compile_fix, explained
 from xtts.trainer.loop.metrics import metrics_of
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
@@ -43,6 +42,11 @@ from xtts.trainer.voice.checkpoint import (
 )
 from xtts.trainer.voice.stored_model import open_model, shared_names, take_rows
 from xtts.trainer.voice.voice_description import voice_of
+
+_UNPADDED_WARNING = (
+    "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "
+    "This is the slow baseline; build the cache with shapes.pad_to_fixed_length: true to train in lockstep"
+)
 
 
 class TrainingRun:
@@ -201,7 +205,7 @@ class TrainingRun:
         self.reporter.say(
             f"compiling {len(shapes)} buckets and {len(self.step_functions.validation_steps) + 1} steps of validation "
             "and update: about half a minute a bucket for size tiny on two cores, seconds if it was compiled before"
-            if shapes else DYNAMIC_WARNING
+            if shapes else _UNPADDED_WARNING
         )  # fmt: skip
         for name in self.step_functions.compile_calls:
             described = f", {shapes[name].described}" if name in shapes else ""

@@ -12,7 +12,6 @@ from rich.console import Console
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.dataset import training_batches, validation_batches
-from xtts.trainer.loop import dynamic_baseline as dynamic
 from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.loop.train_state import build_model
 from xtts.trainer.loop.validation_loop import ValidationLoop
@@ -62,21 +61,17 @@ def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(cach
         np.testing.assert_allclose(value, losses[1][name], rtol=1e-4)
 
 
-def test_it_trains_warns_reports_its_traces_and_stops_when_memory_maps_run_out(
-    caches, make_plan, monkeypatch, tmp_path, read_steps
-):
+def test_it_trains_warns_and_reports_its_traces(caches, make_plan, monkeypatch, tmp_path, read_steps):
     """Op by op: compiling the shapes is what takes the time of a run."""
-    assert dynamic.free_maps() is None or dynamic.free_maps() > 2000
     monkeypatch.setattr(ValidationLoop, "empty", True)
-    monkeypatch.setattr(dynamic, "free_maps", iter([3000, 1900]).__next__)
-    plan = make_plan(tmp_path, *UNPADDED, "training.steps=9", "training.log_every=1", cache=caches[0])
+    plan = make_plan(tmp_path, *UNPADDED, "training.steps=2", "training.log_every=1", cache=caches[0])
     console = Console(record=True, file=io.StringIO(), width=400)
     tf.config.run_functions_eagerly(True)
     try:
         complete, screen = train(plan, console), console.export_text()
     finally:
         tf.config.run_functions_eagerly(False)
-    assert not complete
+    assert complete
     assert "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape" in screen
     assert "build the cache with shapes.pad_to_fixed_length: true" in screen
     assert "compiled bucket" not in screen
@@ -86,6 +81,3 @@ def test_it_trains_warns_reports_its_traces_and_stops_when_memory_maps_run_out(
     assert [line["traces"] for line in lines] == [1, 2]  # the two batches differ in their longest clips
     assert "traces 2" in screen
     assert (tmp_path / "checkpoints" / "step-2").is_dir()
-    last_line = screen.splitlines()[-1]
-    assert last_line.startswith("2 steps are compiled: the kernel has no memory maps for more: saved step 2; ")
-    assert f"continue with: xtts-train --resume {tmp_path}, or" in last_line
