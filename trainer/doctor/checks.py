@@ -6,7 +6,7 @@ from pathlib import Path
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor.environment import environment
-from xtts.trainer.doctor.memory import available_bytes, free_host_bytes, memory
+from xtts.trainer.doctor.memory import available_bytes, memory
 from xtts.trainer.doctor.results import Fact, Problem, Report, Result
 from xtts.trainer.doctor.settings import Setup, check_settings
 from xtts.trainer.doctor.speed import (
@@ -38,7 +38,7 @@ def run_checks(
     card_notes: list[str] = []
     setup = replace(setup, config=suited_to(weakest_card(), setup.config, card_notes.append))
     history = overfitting(run) if run else None
-    steps_wanted, free = count > 0, free_host_bytes()
+    steps_wanted = count > 0
     progress("tracing the steps")
     workload = Workload(setup)
     progress("looking at the machine")
@@ -54,7 +54,7 @@ def run_checks(
     read, (first, loads) = shapes(workload), load_times(workload, count)
     report = Report()
     report.add("environment", machine, *[([Fact(name="card", value=note, text=note)], []) for note in card_notes])
-    report.add("config", *fit, *check_settings(setup, free))
+    report.add("config", *fit, *check_settings(setup))
     report.add("shapes", read)
     step_seconds = times.mean if times else None
     data = [

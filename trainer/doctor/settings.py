@@ -27,8 +27,6 @@ _TOLERATED_REJECTS = 0.01
 _WORTHWHILE_FILL = 1.2
 """Advise more buckets if they raise the useful frames of a step by a fifth: each is another compilation."""
 _NEAR_BEST_FILL = 0.97
-_MOST_SHUFFLING = 0.5
-"""Share of the free memory that shuffled blocks may take."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +72,8 @@ def load_setup(
     return Setup(cache=local, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
 
 
-def check_settings(setup: Setup, free_memory: int) -> list[Result]:
-    """Run all checks of the settings; free_memory: bytes of this machine before a step took its share."""
+def check_settings(setup: Setup) -> list[Result]:
+    """Run all checks of the settings."""
     config, spec, sizes = setup.config, setup.spec, setup.sizes
     text = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
     batches = {str(n): size for n, size in sizes.items()}
@@ -84,7 +82,6 @@ def check_settings(setup: Setup, free_memory: int) -> list[Result]:
         caps(setup.lengths, config),
         padding(setup.lengths, spec),
         ([Fact(name="batches", value=batches, text=f"clips x frames: {text}")], []),
-        reading(config, spec, free_memory),
     ]
 
 
@@ -157,26 +154,5 @@ def padding(clips: "pa.Table", spec: CacheSpec) -> Result:
         fix="then run xtts-precompute build again",
         gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
         f"{stats.padding_efficiency[enough]:.1%}; {enough} steps to compile instead of {used}",
-    )
-    return [fact], [problem]
-
-
-def reading(config: Config, spec: CacheSpec, free_memory: int) -> Result:
-    """Check the memory of shuffled blocks."""
-    stored = sum(shard.bytes for bucket in spec.buckets for shard in bucket.train)
-    shuffling = min(config.data.shuffle_memory_mb << 20, 2 * stored)  # a clip is in two blocks at most
-    fact = Fact(
-        name="reading", value={"shuffle_bytes": shuffling},
-        text=f"blocks of {shuffling / 2**20:,.0f} MiB in memory, {free_memory / 2**20:,.0f} MiB free",
-    )  # fmt: skip
-    if shuffling <= _MOST_SHUFFLING * free_memory:
-        return [fact], []
-    problem = Problem(
-        name="shuffle-memory",
-        what=f"shuffled blocks take {shuffling / free_memory:.0%} of the free memory",
-        cause="every bucket keeps a block being read and one in use",
-        setting="data.shuffle_memory_mb",
-        value=max(int(_MOST_SHUFFLING * free_memory / 2) >> 20, 1),
-        gain="no swapping, and no run killed for lack of memory",
     )
     return [fact], [problem]

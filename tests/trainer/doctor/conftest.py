@@ -50,15 +50,15 @@ def only():
 
 @pytest.fixture(scope="session")
 def with_clips(setup):
-    """`with_clips({frames: (training, validation)}, bytes=...)`: a spec of such buckets, one shard of each split."""
+    """`with_clips({frames: (training, validation)})`: a spec of such buckets, one shard of each split."""
 
-    def change(clips, *, bytes=1 << 20):
+    def change(clips):
         buckets = []
         for number, (frames, records) in enumerate(clips.items()):
             changed = {"tokens": frames // 4, "frames": frames}
             for split, count in zip(("train", "validation"), records, strict=True):
                 file = with_digest(f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord", "0" * 64)
-                facts = {"records": count, "bytes": bytes, "bytes_with_mels": bytes, "sha256": "0" * 64}
+                facts = {"records": count, "bytes": 1 << 20, "bytes_with_mels": 1 << 20, "sha256": "0" * 64}
                 changed[split] = [Shard(file=file, **facts)] if count else []
             buckets.append(setup.spec.buckets[0].model_copy(update=changed))
         return setup.spec.model_copy(update={"buckets": buckets})

@@ -57,17 +57,6 @@ def test_buckets_that_disagree_with_the_cache(setup, configured, only):
     assert problem.remedy == f"set shapes.buckets to 2; or run {command}"
 
 
-def test_blocks_are_shuffled_in_memory_as_far_as_there_are_clips(configured, with_clips, only):
-    def read(mebibytes):
-        config, spec = configured("data.shuffle_memory_mb=512"), with_clips({400: (40, 2)}, bytes=mebibytes << 20)
-        return settings.reading(config, spec, 600 << 20)
-
-    problem = only(read(300))
-    assert problem.what == "shuffled blocks take 85% of the free memory"
-    assert problem.remedy == "set data.shuffle_memory_mb to 150"
-    assert not read(50)[1]
-
-
 def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False, "shapes.buckets": 1})
     build_cache(tiny_corpus, tmp_path / "features", config)
