@@ -18,7 +18,6 @@ from xtts.trainer.doctor.speed import (
     loading,
     profile_steps,
     run_steps,
-    shapes,
     step_times,
     storage,
 )
@@ -51,11 +50,10 @@ def run_checks(
         progress(f"profiling {PROFILED} steps")
         profile_steps(workload, profile)
     progress("reading batches")
-    read, (first, loads) = shapes(workload), load_times(workload, count)
+    first, loads = load_times(workload, count)
     report = Report()
     report.add("environment", machine, *[([Fact(name="card", value=note, text=note)], []) for note in card_notes])
     report.add("config", *fit, *check_settings(setup))
-    report.add("shapes", read)
     step_seconds = times.mean if times else None
     data = [
         loading(first, loads, step_seconds=step_seconds, from_audio=setup.spec.names_audio),

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.dataset import training_batches, validation_batches
+from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket, training_buckets
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.doctor.settings import Setup
@@ -26,8 +26,6 @@ _STEADY_LOADS, _UNEVEN_LOADS = 0.25, 1.0
 """Limits of standard deviation / mean of load times; clips load in blocks, so some unevenness is normal."""
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
-_READ = 2
-"""Batches of each data set that are read to check their shapes."""
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
 _LOADED_BATCHES = 10
 """Batches loaded when no steps are requested."""
@@ -59,16 +57,6 @@ class Workload:
                 break
             opened.update(self.loop.run(1).buckets.tolist())
         return compiled
-
-
-def shapes(workload: Workload) -> Result:
-    """Read batches of each data set of training, which fails if they do not have its locked shapes."""
-    buckets = workload.buckets.values()
-    pipelines = [training_batches(bucket, 0) for bucket in buckets if bucket.trains]
-    pipelines += [validation_batches(bucket) for bucket in buckets if bucket.validates]
-    read = sum(1 for dataset in pipelines for _ in dataset.take(_READ))
-    text = f"{read} batches of {len(pipelines)} pipelines read, all of the locked shapes"
-    return [Fact(name="batches read", value=read, text=text)], []
 
 
 def load_times(workload: Workload, count: int) -> tuple[float, np.ndarray]:

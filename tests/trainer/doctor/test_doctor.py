@@ -24,10 +24,9 @@ def examined(micro_options, call, workload, tmp_path_factory):
 
 def test_every_section_measured_something(examined):
     facts = {name: section["facts"] for name, section in examined[1]["sections"].items()}
-    assert list(facts) == ["environment", "config", "shapes", "data", "steps"]
+    assert list(facts) == ["environment", "config", "data", "steps"]
     assert facts["environment"]["xla"]["works"]
     assert 1 << 18 < facts["config"]["memory"]["step_bytes"] < facts["config"]["memory"]["available_bytes"]
-    assert facts["shapes"]["batches read"] >= 3
     assert 0 < facts["data"]["load time"]["mean"] <= 2 * facts["data"]["load time"]["p95"]
     assert 0 <= facts["data"]["input wait"] < 1
     assert 0 < facts["steps"]["step time"]["p50"] <= facts["steps"]["step time"]["p95"]

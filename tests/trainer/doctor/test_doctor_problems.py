@@ -44,4 +44,4 @@ def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
     assert [problem.name for _, problem in report.problems] == ["xla-fails", "padding"]  # of one shape
     facts = {section.name: {fact.name: fact for fact in section.facts} for section in report.sections}
     assert facts["steps"]["not run"].text == "XLA does not compile here"
-    assert facts["shapes"]["batches read"].value >= 3
+    assert facts["data"]["load time"].value["mean"] > 0
