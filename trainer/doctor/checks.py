@@ -41,7 +41,7 @@ def run_checks(
     progress("tracing the steps")
     workload = Workload(setup)
     progress("looking at the machine")
-    machine = environment(setup.cache)
+    machine = environment()
     if any(problem.name == "xla-fails" for problem in machine[1]):
         count = 0
     with explained("compiling and running the steps", compile_fix()):

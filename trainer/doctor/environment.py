@@ -1,33 +1,25 @@
-"""The machine: versions, devices, XLA, and space for a run."""
+"""The machine: versions, devices, XLA."""
 
 import os
 import platform
-import shutil
 import subprocess
 import time
 from importlib import metadata
-from pathlib import Path
 
 import tensorflow as tf
 
 from xtts.trainer.doctor.results import Fact, Problem, Result
 from xtts.trainer.system.device import device_name
 
-_ENOUGH_DISK_BYTES = 1 << 30
-"""What checkpoints and curves of a run need, roughly."""
 
-
-def environment(cache: Path) -> Result:
+def environment() -> Result:
     """Check what training depends on in the machine."""
     versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras")}
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
     facts = [Fact(name="versions", value={**versions, "python": platform.python_version()},
                   text=f"{packages}, Python {platform.python_version()}")]  # fmt: skip
-    problems = []
-    for more_facts, more_problems in (_devices(), xla(), _disk(cache)):
-        facts += more_facts
-        problems += more_problems
-    return facts, problems
+    (device_facts, device_problems), (xla_facts, xla_problems) = _devices(), xla()
+    return [*facts, *device_facts, *xla_facts], [*device_problems, *xla_problems]
 
 
 def driver() -> dict[str, str] | None:
@@ -80,13 +72,3 @@ def xla() -> Result:
     what = f"XLA does not compile here: {problem}"
     cause = "driver, CUDA libraries or XLA's flags"
     return [fact], [Problem(name="xla-fails", what=what, cause=cause, fix=fix)]
-
-
-def _disk(cache: Path) -> Result:
-    free = shutil.disk_usage(cache).free
-    fact = Fact(name="disk", value={"free_bytes": free}, text=f"{free / 2**30:,.1f} GiB free")
-    if free >= _ENOUGH_DISK_BYTES:
-        return [fact], []
-    what = f"{free / 2**20:,.0f} MiB left on the disk of {cache}"
-    cause = "a run keeps several checkpoints"
-    return [fact], [Problem(name="disk-full", what=what, cause=cause, fix="free some space")]

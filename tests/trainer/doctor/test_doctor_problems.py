@@ -24,13 +24,13 @@ def test_steps_that_wait_for_their_batches(only):
     assert not input_wait(step_times(0.01))[1]
 
 
-def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, tmp_path, only):
+def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, only):
     card = {"name": "H200", "driver_version": "570.1", "memory.total": "143771"}
     monkeypatch.setattr(environment_module, "driver", lambda: card)
-    problem = only(environment(tmp_path))
+    problem = only(environment())
     assert problem.what == "TensorFlow sees no GPU, although H200 is present with driver 570.1"
     monkeypatch.setattr(environment_module, "driver", lambda: None)
-    assert not environment(tmp_path)[1]
+    assert not environment()[1]
 
 
 def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):

@@ -29,11 +29,11 @@ def test_every_problem_has_a_section_in_the_troubleshooting_page():
 
 
 def test_page_and_json_say_where_a_problem_is_explained(capsys):
-    problem = Problem(name="disk-full", what="slow to read", cause="the disk", fix="copy it")
+    problem = Problem(name="slow-storage", what="slow to read", cause="the disk", fix="copy it")
     report = Report()
     report.add("environment", ([], [problem]))
     print_report(report, Console(width=120, emoji=False))
-    assert "docs/troubleshooting.md#disk-full" in capsys.readouterr().out
+    assert "docs/troubleshooting.md#slow-storage" in capsys.readouterr().out
     (advice,) = report.as_json()["advice"]
-    assert (advice["section"], advice["name"]) == ("environment", "disk-full")
-    assert advice["help"] == "docs/troubleshooting.md#disk-full"
+    assert (advice["section"], advice["name"]) == ("environment", "slow-storage")
+    assert advice["help"] == "docs/troubleshooting.md#slow-storage"
