@@ -20,13 +20,10 @@ from xtts.trainer.loop.replicas import build_loops
 PROFILED = 10
 _OPENING_STEPS = 8
 """Most steps per bucket until every bucket has been drawn once."""
-_STEADY, _UNEVEN = 0.1, 0.3
-"""Limits of standard deviation / mean of a bucket's step times."""
-_STEADY_LOADS, _UNEVEN_LOADS = 0.25, 1.0
-"""Limits of standard deviation / mean of load times; clips load in blocks, so some unevenness is normal."""
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
+"""Loading a batch in this time is good, and slow from that on, where the steps are not known."""
 _LOADED_BATCHES = 10
 """Batches loaded when no steps are requested."""
 _DRAIN_SECONDS = 0.5
@@ -116,24 +113,17 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, fr
     first: seconds, seconds: float64[n], from_audio: whether the batches are read from wavs.
     """
     mean, p95 = float(seconds.mean()), float(np.percentile(seconds, 95))
-    verdict = "good" if mean < _GOOD_SECONDS else "moderate" if mean < _SLOW_SECONDS else "slow"
-    spread = float(seconds.std() / mean)
-    steadiness = "steady" if spread < _STEADY_LOADS else "uneven" if spread < _UNEVEN_LOADS else "swings"
     measured = f"mean {1000 * mean:.1f} ms, p95 {1000 * p95:.1f} ms a batch"
-    against = hidden = ""
+    against = ""
     if step_seconds:
-        hidden = "; the step hides it" if p95 < step_seconds else "; some take longer than a step"
         against = f", {mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), behind which it hides"
     facts = [
-        Fact(name="load time", value={"mean": mean, "p95": p95, "verdict": verdict},
-             text=f"{verdict}: {measured}{against}"),
-        Fact(name="load steadiness", value={"std_over_mean": spread, "verdict": steadiness},
-             text=f"{steadiness}: std/mean {spread:.2f}{hidden}"),
+        Fact(name="load time", value={"mean": mean, "p95": p95}, text=f"{measured}{against}"),
         Fact(name="first batch", value=first, text=f"{first:.2f} s to open a bucket and read its block"),
-    ]  # fmt: skip
-    if not (mean > step_seconds if step_seconds else verdict == "slow"):
+    ]
+    if mean <= (step_seconds or _SLOW_SECONDS):
         return facts, []
-    what = f"loading is slow: {measured}, {steadiness}"
+    what = f"loading is slow: {measured}"
     if step_seconds:
         gain = f"{mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
     else:
@@ -205,7 +195,6 @@ def step_times(workload: Workload, times: StepTimes) -> Result:
     p50, p95 = np.percentile(seconds, [50, 95])
     of_buckets = [seconds[times.buckets == bucket] for bucket in np.unique(times.buckets)]
     spread = float(sum(len(own) * own.std() / own.mean() for own in of_buckets) / count)
-    verdict = "steady" if spread < _STEADY else "uneven" if spread < _UNEVEN else "swings"
     load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     rate = times.useful_frames / seconds.sum()
     buckets = len(workload.loop.buckets)
@@ -214,8 +203,8 @@ def step_times(workload: Workload, times: StepTimes) -> Result:
              text=f"{times.compile_seconds:.1f} s for {buckets} shapes (less where XLA's cache holds them)"),
         Fact(name="step time", value={"p50": p50, "p95": p95, "mean": times.mean, "steps": count},
              text=f"p50 {1000 * p50:.1f} ms, p95 {1000 * p95:.1f} ms over {count} steps"),
-        Fact(name="step steadiness", value={"std_over_mean": spread, "verdict": verdict},
-             text=f"{verdict}: std/mean {spread:.2f} within a bucket; load of this machine {load}"),
+        Fact(name="step spread", value={"std_over_mean": spread},
+             text=f"std/mean {spread:.2f} within a bucket; load of this machine {load}"),
         Fact(name="traces", value=times.traces, text=f"{times.traces} for {buckets} shapes"),
         Fact(name="useful frames/s", value=rate, text=f"{rate:,.0f}"),
     ]  # fmt: skip

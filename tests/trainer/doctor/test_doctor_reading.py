@@ -16,17 +16,11 @@ def load(*seconds):
 
 def test_loading_that_is_slower_than_the_steps(only):
     times = load(0.55, 0.55, 0.56)
-    what = "loading is slow: mean 553.3 ms, p95 559.0 ms a batch, steady"
+    what = "loading is slow: mean 553.3 ms, p95 559.0 ms a batch"
     assert only(loading(*times, step_seconds=None)).what == what
     assert only(loading(*times, step_seconds=0.1)).gain == "5.5 times the steps a second: one takes 100.0 ms"
     assert not loading(*times, step_seconds=2.0)[1]
     assert not loading(*load(0.4), step_seconds=None)[1]
-    facts = [loading(*load(seconds), step_seconds=None)[0][0] for seconds in (0.09, 0.4, 0.55)]
-    assert [fact.value["verdict"] for fact in facts] == ["good", "moderate", "slow"]
-    steadiness = {fact.name: fact for fact in loading(*load(*[0.001] * 30, 0.3), step_seconds=0.05)[0]}[
-        "load steadiness"
-    ]
-    assert steadiness.value["verdict"] == "swings"  # one slow batch in many
 
 
 def test_a_host_too_slow_for_audio_is_told_to_build_a_cache(only):
