@@ -34,8 +34,6 @@ from xtts.trainer.voice.checkpoint import (
 from xtts.trainer.voice.run_folder import RunFolder
 from xtts.trainer.voice.stored_model import open_model
 
-_HOURS_FOR_BIG = 20
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
@@ -167,18 +165,13 @@ def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
 
 
 def _suited(config: Config, spec: CacheSpec, *, from_a_model: bool) -> Config:
-    """Apply `for_corpus`; say what it changed, and whether the corpus is too small for the model."""
-    suited, hours = for_corpus(config, spec, from_a_model=from_a_model), spec.statistics.seconds / 3600
+    """Apply `for_corpus`, and say what it changed."""
+    suited = for_corpus(config, spec, from_a_model=from_a_model)
     batch_sizes(spec, suited.training)  # raises an error if no batch can be made
     if suited.training.batch_size < config.training.batch_size:
         share, few = config.training.max_batch_share, "the cache has no more training clips"
         reason = f"a step takes about {share:.1%} of an epoch (training.max_batch_share)" if share < 1.0 else few
         click.echo(f"{suited.training.batch_size} clips a step instead of {config.training.batch_size}: {reason}")
-    if config.model.size == "big" and hours < _HOURS_FOR_BIG:
-        fix = "--config normal learns as much from it in less time"
-        click.echo(
-            f"model.size big is meant for {_HOURS_FOR_BIG} hours of speech and more, here are {hours:.1f}: {fix}"
-        )
     return suited
 
 
