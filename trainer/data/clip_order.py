@@ -92,11 +92,6 @@ class BucketOrder:
         return sum(self.shard_records)
 
     @cached_property
-    def _drawn(self) -> dict[int, Epoch]:
-        """The latest epochs by number, kept because drawing one takes milliseconds."""
-        return {}
-
-    @cached_property
     def group_size(self) -> int:
         """Shards in a group; the last of an epoch may have fewer."""
         return part_size(len(self.shard_records), self.open_shards)
@@ -130,7 +125,7 @@ class BucketOrder:
     def find(self, consumed: int) -> BlockPosition:
         """Find the block of the stream's position `consumed`."""
         epoch, rest = divmod(consumed, self.clips)
-        groups, starts = self._epoch(epoch)
+        groups, starts = _draw_epoch(self, epoch)
         index = bisect_right(starts, rest) - 1
         shards, first_records = groups[index]
         records, rest = starts[index + 1] - starts[index], rest - starts[index]
@@ -163,20 +158,15 @@ class BucketOrder:
             records += [block[i] for i in list(order.as_numpy_iterator())[position.consumed :]]
         return records[:count]
 
-    def _epoch(self, epoch: int) -> Epoch:
-        """Return an epoch's groups, cached with those of one other epoch."""
-        if epoch not in self._drawn:
-            shards, first_records = (column.numpy() for column in self.epoch_shards(epoch))
-            starts = np.arange(0, len(shards), self.group_size)
-            counts = np.add.reduceat(np.array(self.shard_records)[shards], starts)
-            columns = [
-                [tuple(group.tolist()) for group in np.split(column, starts[1:])] for column in (shards, first_records)
-            ]
-            while len(self._drawn) > 1:
-                del self._drawn[min(self._drawn)]
-            groups = list(zip(*columns, strict=True))
-            self._drawn[epoch] = groups, [0, *np.cumsum(counts).tolist()]
-        return self._drawn[epoch]
+
+@lru_cache(maxsize=16)
+def _draw_epoch(order: BucketOrder, epoch: int) -> Epoch:
+    """Draw an epoch's groups, which takes milliseconds."""
+    shards, first_records = (column.numpy() for column in order.epoch_shards(epoch))
+    starts = np.arange(0, len(shards), order.group_size)
+    counts = np.add.reduceat(np.array(order.shard_records)[shards], starts)
+    columns = [[tuple(group.tolist()) for group in np.split(column, starts[1:])] for column in (shards, first_records)]
+    return list(zip(*columns, strict=True)), [0, *np.cumsum(counts).tolist()]
 
 
 @dataclass(frozen=True, kw_only=True)
