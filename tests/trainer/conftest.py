@@ -74,6 +74,7 @@ def make_plan(tiny_cache):
         return RunPlan(
             config=load_config("tiny", assignments=assignments_for(cache, assignments)),
             cache=cache,
+            named_cache=cache,
             spec=load_spec(cache),
             folder=RunFolder(folder),
             resume=resume,

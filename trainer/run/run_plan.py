@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from xtts.shared.config import Config, DataConfig, TrainingConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
-from xtts.shared.storage.urls import PathOrUrl, StoreUrl
+from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.loop.rendezvous import Cluster, find_cluster
@@ -44,6 +44,8 @@ class RunPlan:
     """Its folder; for a cache in an object store, that of `copy`."""
     copy: CacheCopy | None = None
     """The local copy of a remote cache."""
+    named_cache: PathOrUrl
+    """The cache, as messages name it."""
     spec: CacheSpec
     folder: RunFolder
     resume: Path | None
@@ -55,13 +57,9 @@ class RunPlan:
     asked_steps: int | None = None
     """Steps that were asked for; patience may end the run earlier."""
 
-    @property
-    def held(self) -> AbstractContextManager[None]:
-        """The context that locks the cache's files and, in rank 0, the run folder; errors name a cache by its URL."""
-        return self._hold()
-
     @contextmanager
-    def _hold(self) -> Iterator[None]:
+    def held(self) -> Iterator[None]:
+        """The context that locks the cache's files and, in rank 0, the run folder; errors name a cache by its URL."""
         folder = self.folder.exclusive() if self.is_rank_0 else nullcontext()
         with self.lock, folder, self.copy.url_in_errors() if self.copy else nullcontext():
             yield
@@ -70,16 +68,6 @@ class RunPlan:
     def steps_done(self) -> int:
         """Updates in the checkpoint that the run continues; 0 for a new run."""
         return int(read_meta(self.resume)["step"]) if self.resume else 0
-
-    @property
-    def recorded_cache(self) -> str:
-        """The location of the cache, as the run folder records it."""
-        return self.copy.url.full if self.copy else str(self.cache.resolve())
-
-    @property
-    def named_cache(self) -> Path | StoreUrl:
-        """The cache, as messages name it."""
-        return self.copy.url if self.copy else self.cache
 
     @property
     def cluster(self) -> Cluster | None:
@@ -118,8 +106,8 @@ def make_plan(
     given = cache or (source.cache_now() if source else None) or Path(DEFAULT_CACHE)
     copy, cache, lock, spec = open_cache(given, resolved.data)
     resolved = follow_text(resolved, spec.features)
-    _check_model(resolved, spec, copy.url if copy else cache)
-    _check_cache_settings(resolved, spec, copy.url if copy else cache)
+    _check_model(resolved, spec, given)
+    _check_cache_settings(resolved, spec, given)
     folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model_name}-{spec.identity[:8]}")
     named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
     if resume == "":
@@ -147,7 +135,7 @@ def make_plan(
     if resolved.data.verify != "off":
         (full_check if resolved.data.verify == "full" else quick_check)(cache, spec)
     return RunPlan(
-        config=resolved, cache=cache, copy=copy, spec=spec, folder=folder, resume=checkpoint,
+        config=resolved, cache=cache, copy=copy, named_cache=given, spec=spec, folder=folder, resume=checkpoint,
         init_from=init_from, lock=lock, asked_steps=asked,
     )  # fmt: skip
 

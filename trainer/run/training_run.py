@@ -144,9 +144,8 @@ class TrainingRun:
 
     def _write_run_files(self, config: Config) -> None:
         plan = self.plan
-        plan.folder.write_run_files(
-            config, plan.cache, plan.spec, recorded=plan.recorded_cache, init_from=plan.init_from
-        )
+        url = plan.copy.url.full if plan.copy else None
+        plan.folder.write_run_files(config, plan.cache, plan.spec, url=url, init_from=plan.init_from)
 
     def __enter__(self) -> Self:
         self._stack.callback(self.reporter.close)

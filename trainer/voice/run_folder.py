@@ -88,16 +88,15 @@ class RunFolder:
         return check_voice(entry, f"{self.run_file} synthesis")
 
     def write_run_files(
-        self, config: Config, cache: Path, spec: CacheSpec, *, recorded: str | None = None,
-        init_from: Path | None = None,
-    ) -> None:  # fmt: skip
+        self, config: Config, cache: Path, spec: CacheSpec, *, url: str | None = None, init_from: Path | None = None
+    ) -> None:
         """Write `config.yaml` and `run.json`.
 
-        recorded: the location of the cache that `run.json` gets; init_from: the model whose weights began the run.
+        url: of a cache that was copied; init_from: the model whose weights began the run.
         """
         versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
         fields: dict[str, Any] = {
-            "cache": recorded or str(cache.resolve()),
+            "cache": url or str(cache.resolve()),
             "init_from": str(init_from) if init_from else None,
             "cache_identity": spec.identity,
             "cache_fingerprint": spec.fingerprint,
