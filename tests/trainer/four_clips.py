@@ -7,8 +7,10 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.shared.model_config import DecoderLevel
+from xtts.trainer.data.batch import Batch
+from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
-from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.model.sampling_schedule import sampling_schedule
 
@@ -56,12 +58,9 @@ def clips(tokens=10, frames=40):
 
 
 def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None, language=None):
-    sums = model.loss_sums(
-        tokens=ids, mel=mel, token_length=token_length, mel_length=mel_length,
-        random=RandomInputs(noise, time, dropout_seed),
-        conditioning=Conditioning(speaker=speaker, language=language),
-    )  # fmt: skip
-    counts = model.loss_counts(token_length=token_length, mel_length=mel_length, speaker=speaker)
+    objective = AcousticObjective(model)
+    batch = Batch(ids, mel, token_length, mel_length, speaker, language)
+    sums, counts = objective.loss_sums(batch, RandomInputs(noise, time, dropout_seed)), objective.counts(batch)
     return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)
 
 

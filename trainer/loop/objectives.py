@@ -1,6 +1,6 @@
 """The objective of each model: its losses on a batch, and the random numbers that they need."""
 
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import tensorflow as tf
 
@@ -17,6 +17,7 @@ from xtts.trainer.model.random_numbers import (
     random_uniform,
     spread_times,
 )
+from xtts.trainer.model.reference_encoder import leaked_frame_count
 from xtts.trainer.model.vocoder import Crops, Vocoder
 
 VALIDATION_TIMES = 4
@@ -45,7 +46,11 @@ class Objective(Protocol):
         """Losses of each clip, summed over the values that `counts` counts: float32[B] each."""
 
     def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
-        """Number of values in each sum over a batch: float32[] each; as `AcousticModel.loss_counts` says."""
+        """Number of values in each sum over a batch: float32[] each.
+
+        micro_batches: number of equal parts in which `loss_sums` gets the batch; least: lower limit of the counts, 1 to
+        divide by them, 0 to add up those of several batches.
+        """
 
     def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
         """Number of values in each sum over this many useful frames and tokens."""
@@ -89,21 +94,25 @@ class AcousticObjective:
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        clips = cast(Batch, batch)
+        clips, (noise, time, dropout) = cast(Batch, batch), random
         conditioning = Conditioning(speaker=clips.speaker, language=clips.language)
-        return self.model.loss_sums(**clips.sequences, random=RandomInputs(*random), conditioning=conditioning)
+        aligned = self.model.align_clips(**clips.sequences, dropout_seed=dropout, conditioning=conditioning)
+        flow = self.model.flow_loss(aligned, noise, time)
+        return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
 
     def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        clips = cast(Batch, batch)
-        return self.model.loss_counts(
-            token_length=clips.token_length, mel_length=clips.mel_length, speaker=clips.speaker,
-            micro_batches=micro_batches, least=least,
-        )  # fmt: skip
+        clips, reference = cast(Batch, batch), self.model.reference
+        frames = tf.reduce_sum(clips.mel_length)
+        if reference is not None:
+            frames -= leaked_frame_count(clips.mel_length, clips.speaker, reference.most_frames, micro_batches)
+        tokens = tf.cast(tf.reduce_sum(clips.token_length), tf.float32)
+        return self.counts_of(tf.maximum(tf.cast(frames, tf.float32), least), tf.maximum(tokens, least))
 
-    def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
+    def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> dict[str, Any]:
         """See `Objective`."""
-        return self.model.counts_of(frames, tokens)
+        values = frames * self.model.mel_channels
+        return {"prior": values, "flow": values, "duration": tokens}
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """See `Objective`."""

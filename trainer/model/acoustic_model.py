@@ -19,13 +19,8 @@ from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_d
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import Block, apply_mask, axis_size, glorot, length_mask
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder, solve
-from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
-from xtts.trainer.model.reference_encoder import (
-    ReferenceEncoder,
-    leaked_frame_count,
-    perturb_vocal_tracts,
-    warping_matrices,
-)
+from xtts.trainer.model.random_numbers import fold_seed
+from xtts.trainer.model.reference_encoder import ReferenceEncoder, perturb_vocal_tracts, warping_matrices
 
 NO_CONDITIONING = Conditioning()
 """Conditioning of a model with one voice and one language."""
@@ -149,49 +144,6 @@ class AcousticModel(Block):
         _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), conditioning, None)
         return search_durations(gaussian_scores(mean, target), token_length, mel_length)
 
-    def loss_counts(
-        self, *, token_length: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None = None,
-        micro_batches: int = 1, least: float = 1.0,
-    ) -> dict[str, tf.Tensor]:  # fmt: skip
-        """Count the values in each sum of `loss_sums` over a batch: float32[] each.
-
-        token_length, mel_length and speaker: int32[B], micro_batches: number of equal parts in which `loss_sums` gets
-        the batch, least: lower limit of the counts, 1 to divide by them, 0 to add up those of several batches.
-        """
-        frames = tf.reduce_sum(mel_length)
-        if self.reference is not None:
-            frames -= leaked_frame_count(mel_length, speaker, self.reference.most_frames, micro_batches)
-        tokens = tf.cast(tf.reduce_sum(token_length), tf.float32)
-        return self.counts_of(tf.maximum(tf.cast(frames, tf.float32), least), tf.maximum(tokens, least))
-
-    def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> dict[str, tf.Tensor]:
-        """Count the values in each sum of `loss_sums` over `frames` frames and `tokens` tokens."""
-        values = frames * self.mel_channels
-        return {"prior": values, "flow": values, "duration": tokens}
-
-    def loss_sums(
-        self,
-        *,
-        tokens: tf.Tensor,
-        mel: tf.Tensor,
-        token_length: tf.Tensor,
-        mel_length: tf.Tensor,
-        random: RandomInputs,
-        conditioning: Conditioning = NO_CONDITIONING,
-    ) -> dict[str, tf.Tensor]:
-        """Compute the losses of each clip, summed over its frames and channels or its tokens: float32[B] each.
-
-        The arguments are those of `align_clips` and `flow_loss`, which use the random numbers.
-        `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
-        constant; `flow` is the squared error of the vector field; `duration` is the deviance of `duration_deviance`.
-        """
-        aligned = self.align_clips(
-            tokens=tokens, mel=mel, token_length=token_length, mel_length=mel_length,
-            dropout_seed=random.dropout, conditioning=conditioning,
-        )  # fmt: skip
-        flow = self.flow_loss(aligned, random.noise, random.time)
-        return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
-
     def align_clips(
         self,
         *,
@@ -202,7 +154,10 @@ class AcousticModel(Block):
         dropout_seed: tf.Tensor | None,
         conditioning: Conditioning = NO_CONDITIONING,
     ) -> AlignedClips:
-        """Compute what does not depend on the flow: voice, alignment, `prior` and `duration` losses.
+        """Compute what does not depend on the flow: voice, alignment, and two losses of each clip.
+
+        `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
+        constant, summed over frames and channels; `duration` is the sum of `duration_deviance` over the tokens.
 
         tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
         dropout_seed: int32[2] | None.

@@ -5,6 +5,8 @@ import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, EULER, MEL_LENGTH, clips, moved, small_model
 
+from xtts.trainer.data.batch import Batch
+from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import choose_references, crop_reference
@@ -90,10 +92,8 @@ def test_no_leaked_frame_is_scored(monkeypatch, seed):
         """float32[B, T]: what a change of each frame does to the losses; at time 0 the decoder sees noise alone."""
         with tf.GradientTape() as tape:
             tape.watch(mel)
-            sums = model.loss_sums(
-                tokens=ids, mel=mel, token_length=token_length, mel_length=mel_length,
-                random=RandomInputs(noise, tf.zeros([4]), seed), conditioning=Conditioning(speaker=tf.range(4)),
-            )  # fmt: skip
+            batch = Batch(ids, mel, token_length, mel_length, tf.range(4), None)
+            sums = AcousticObjective(model).loss_sums(batch, RandomInputs(noise, tf.zeros([4]), seed))
             loss = tf.reduce_sum(sums["prior"]) + tf.reduce_sum(sums["flow"])
         return tf.reduce_max(tf.abs(tape.gradient(loss, mel)), axis=2).numpy()
 
@@ -133,7 +133,8 @@ def test_the_counts_are_the_values_that_are_scored(parts, speakers):
             conditioning=Conditioning(speaker=micro[2]),
         )  # fmt: skip
         scored += int(tf.reduce_sum(tf.cast(clips.scored, tf.int32)))
-    count = model.loss_counts(token_length=tf.fill([8], 3), mel_length=length, speaker=speaker, micro_batches=parts)
+    batch = Batch(None, mel, tf.fill([8], 3), length, speaker, None)
+    count = AcousticObjective(model).counts(batch, micro_batches=parts)
     assert count["flow"] == count["prior"] == scored * CHANNELS
     assert count["duration"] == 24
 
