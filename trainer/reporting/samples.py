@@ -20,8 +20,6 @@ class Samples(Protocol):
     """Fixed held-out sentences, spoken in one locked shape that is compiled once."""
 
     profile: MelProfile
-    described: str
-    """Their count and shape, in words."""
 
     @property
     def empty(self) -> bool:

@@ -72,7 +72,6 @@ class SpokenSamples:
         if not self.clips:
             return
         bucket = spec.buckets[fullest]
-        self.described = f"{len(self.clips)} sentences of {bucket.tokens} tokens, {bucket.frames} frames"
         signature = make_signature(
             bucket.tokens, bucket.frames, len(self.clips), mel=spec.mel_dtype, channels=spec.mel_channels
         )  # fmt: skip

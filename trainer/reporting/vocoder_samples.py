@@ -67,12 +67,10 @@ class VocoderSamples:
         self._heard = training.samples_heard
         if self.empty:
             return
-        longest = max(len(sentence.mel) for sentence in self.sentences)
-        self.described = f"{len(self.sentences)} sentences of at most {longest} frames"
-        signature = [tf.TensorSpec([1, longest, self.profile.mel_channels])]
+        self._longest = max(len(sentence.mel) for sentence in self.sentences)
+        signature = [tf.TensorSpec([1, self._longest, self.profile.mel_channels])]
         self._vocode = tf.function(model.vocode, input_signature=signature, jit_compile=True, autograph=False)
         self._vocode.get_concrete_function()
-        self._longest = longest
 
     @property
     def empty(self) -> bool:
