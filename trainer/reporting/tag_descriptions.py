@@ -1,21 +1,17 @@
 """A sentence for every tag of a run's TensorBoard, which shows it behind the (i) of a chart."""
 
-_PRIOR = "half the squared error of the mel predicted from the text alone, per mel value."
-_FLOW = "the squared error of the decoder's vector field, per mel value; the one to watch."
-_DURATION = "the deviance of the predicted token durations, per token."
-
-_SPECTRUM = "the difference of the spectra of speech and recording at five resolutions."
-_MEL = "the mean absolute difference of the log-mels of speech and recording."
-_PITCH = "the errors of the pitch (log Hz) and of the voicing that are read off the mel."
-
+_LOSSES = {
+    "loss": "the weighted sum of the losses.",
+    "prior": "half the squared error of the mel predicted from the text alone, per mel value.",
+    "flow": "the squared error of the decoder's vector field, per mel value; the one to watch.",
+    "duration": "the deviance of the predicted token durations, per token.",
+    "spectrum": "the difference of the spectra of speech and recording at five resolutions.",
+    "mel": "the mean absolute difference of the log-mels of speech and recording.",
+    "pitch": "the errors of the pitch (log Hz) and of the voicing that are read off the mel.",
+}
 DESCRIPTIONS = {
-    "train/loss": "The weighted sum of the losses, mean over the steps since the last point.",
-    "train/prior": f"On training batches: {_PRIOR}",
-    "train/flow": f"On training batches: {_FLOW}",
-    "train/duration": f"On training batches: {_DURATION}",
-    "train/spectrum": f"On training batches: {_SPECTRUM}",
-    "train/mel": f"On training batches: {_MEL}",
-    "train/pitch": f"On training batches: {_PITCH}",
+    **{f"train/{name}": f"On training batches since the last point: {text}" for name, text in _LOSSES.items()},
+    **{f"validation/{name}": f"On the validation split: {text}" for name, text in _LOSSES.items()},
     "train/adversary": "How far the discriminators are from taking the speech for a recording.",
     "train/features": "The relative difference of what the discriminators see in speech and in recordings.",
     "train/discriminators": "The squared error of the discriminators on speech and recordings; 0.5 is by chance.",
@@ -31,13 +27,6 @@ DESCRIPTIONS = {
     "train/useful_frames_per_second": "Mel frames of speech, without the padding, trained on in a second.",
     "train/traces": "Traces of training steps so far; with locked shapes it stays at the number of buckets.",
     "train/unread_clips": "Clips of a batch whose audio could not be read; 0 is good.",
-    "validation/loss": "The weighted sum of the losses on the validation split.",
-    "validation/prior": f"On the validation split: {_PRIOR}",
-    "validation/flow": f"On the validation split: {_FLOW}",
-    "validation/duration": f"On the validation split: {_DURATION}",
-    "validation/spectrum": f"On the validation split: {_SPECTRUM}",
-    "validation/mel": f"On the validation split: {_MEL}",
-    "validation/pitch": f"On the validation split: {_PITCH}",
     "evaluation/relative_mcd": "The cepstral distance of the samples to their recordings, divided by that of the "
     "nearest recording of another sentence; lower is better, 1 is no closer than another sentence.",
     "evaluation/frechet_distance": "The Fréchet distance between the mel patches of all samples and of all their "
