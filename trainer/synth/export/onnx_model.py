@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
 from xtts.shared.system import atomic_files
 from xtts.shared.system.machine import user_cache
@@ -28,8 +27,6 @@ _DIGEST_BYTES = 32
 _MOST_KEPT = 9
 """Number of graphs to keep, those used last."""
 _PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
-_MOST_BYTES = 2**31 - 1
-"""Largest protobuf message, and so the largest graph in one file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +60,7 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     synthesis: defaults of the optional inputs.
 
     Raises:
-        LockstepError: The graph gets too large.
+        LockstepError: The source lacks the language, or does not fit the recordings.
     """
     references = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)
@@ -81,11 +78,8 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOpti
     inputs = ", ".join(entry.name for entry in graph.graph.input)
     outputs = " and ".join(entry.name for entry in graph.graph.output)
     description = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
-    location = "--format onnx"
-    if (size := graph.ByteSize()) > _MOST_BYTES:
-        raise LockstepError(location, found=f"a graph of {size:,} bytes", expected=f"at most {_MOST_BYTES:,}")
     data: bytes = graph.SerializeToString()
-    OnnxSynthesizer(source, synthesis, graph=data, location=location)  # speaks a token
+    OnnxSynthesizer(source, synthesis, graph=data, location="--format onnx")  # speaks a token
     return data, description
 
 

@@ -16,7 +16,6 @@ from onnx_graphs import hifigan
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.model.acoustic_model import NO_CONDITIONING
-from xtts.trainer.synth.export import onnx_graph, onnx_model
 from xtts.trainer.synth.export.export_command import ONNX, export
 from xtts.trainer.synth.export.model_card import CardOptions
 from xtts.trainer.synth.export.onnx_model import OnnxOptions, tokens_file
@@ -197,12 +196,6 @@ def refused(run, folder, **options):
         export(run, folder / "out", OPTIONS, formats=[ONNX], card=CardOptions(), onnx=OnnxOptions(**options))
     assert not list(folder.glob("*out*"))
     return str(caught.value)
-
-
-def test_a_graph_too_large_for_one_file_is_refused(finished_run, onnx_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(onnx_graph, "convert_model", lambda *_, **__: onnx.load(onnx_folder / "model.onnx"))
-    monkeypatch.setattr(onnx_model, "_MOST_BYTES", 1000)
-    assert "bytes, expected at most 1,000" in refused(finished_run[0], tmp_path)
 
 
 def test_options_that_do_not_fit_are_refused(finished_run, tmp_path):
