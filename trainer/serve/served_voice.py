@@ -16,7 +16,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
-from xtts.trainer.synth.encodings import available_formats
+from xtts.trainer.synth.encodings import MEDIA_TYPES
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, MelPiece, encode_text
 from xtts.trainer.synth.synthesizer import Synthesizer
@@ -76,7 +76,7 @@ class ServedVoice:
             voice_languages=self.source.speaker_languages,
             nfe=list(settings.nfe),
             synthesis=options,
-            formats=available_formats(),
+            formats=list(MEDIA_TYPES),
             sample_rate=self.mel_profile.sample_rate,
             letters=settings.max_letters,
         )

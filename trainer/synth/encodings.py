@@ -19,14 +19,6 @@ _UNKNOWN_LENGTH = b"\xff" * 4
 """Length in the header of a wav that is streamed."""
 
 
-def available_formats() -> list[str]:
-    """List the formats that this libsndfile writes; versions before 1.1 have no mp3."""
-    import soundfile
-
-    written = {**soundfile.available_formats(), **soundfile.available_subtypes("OGG"), "PCM": ""}
-    return [name for name in MEDIA_TYPES if name.upper() in written]
-
-
 class Encoder:
     """Encodes pieces of samples, float32[S] in -1 to 1, as the bytes of one file, with libsndfile.
 

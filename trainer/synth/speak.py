@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from xtts.shared.errors import LockstepError, warn
-from xtts.trainer.synth.encodings import available_formats
+from xtts.trainer.synth.encodings import MEDIA_TYPES
 from xtts.trainer.synth.library import choose_voice
 from xtts.trainer.synth.long_form import Speech, encode_text
 from xtts.trainer.synth.output_files import check_file, check_folder, write_mel, write_sound
@@ -56,7 +56,7 @@ def _check_outputs(
     """Return the sound file, or the folder of `--file`; `LockstepError` for an output that cannot be written."""
     if file is None:
         out = out or Path("out.wav")
-        check_file(out, "-o", ".ogg", *(f".{name}" for name in available_formats() if name != "pcm"))
+        check_file(out, "-o", ".ogg", *(f".{name}" for name in MEDIA_TYPES if name != "pcm"))
     elif text is not None:
         raise LockstepError("--file", found="a TEXT as well", expected="one of them")
     elif out is None:
