@@ -12,14 +12,12 @@ import numpy as np
 import onnx
 import tensorflow as tf
 
-from xtts.shared.errors import LockstepError
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.synth.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
 from xtts.trainer.synth.voice_source import Source
-from xtts.trainer.system.onnx_file import short_message
 from xtts.trainer.vocoders.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
@@ -51,9 +49,6 @@ def convert_model(
     options: their schedule is the default of that input; language: fixed in a model of several, which then has no
     input for it; references: log-mels float32[F, M], whose mean is the voice of a model with voice latents, fixed in
     the graph.
-
-    Raises:
-        LockstepError: The graph cannot be converted.
     """
     fixed: dict[str, np.ndarray] = {}
     if language is not None and "language" in source.conditioning:
@@ -127,18 +122,11 @@ def _speak(
 
 
 def convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:
-    """Convert a function with an input signature to a graph; `LockstepError` if that fails."""
+    """Convert a function with an input signature to a graph."""
     import tf2onnx
 
-    speak.get_concrete_function()  # an error here is not the converter's
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # it warns of every node that it keeps
-    try:
-        graph, _ = tf2onnx.convert.from_function(speak, input_signature=speak.input_signature, opset=OPSET)
-    except (ValueError, RuntimeError, NotImplementedError, KeyError, AttributeError) as error:
-        raise LockstepError(
-            "--format onnx", found=f"the model cannot be converted ({short_message(error)})",
-            fix="pip install --upgrade tf2onnx",
-        ) from None  # fmt: skip
+    graph, _ = tf2onnx.convert.from_function(speak, input_signature=speak.input_signature, opset=OPSET)
     for node in graph.graph.node:
         if node.op_type.startswith("RandomNormal"):
             # A seed in the graph would be beyond the reach of onnxruntime.set_seed.
