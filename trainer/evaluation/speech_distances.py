@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from scipy.fft import dct
 
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.audio.pitch import HIGHEST_HZ, LOWEST_HZ
@@ -34,10 +35,7 @@ def cepstra(mel: np.ndarray) -> np.ndarray:
     c_d = 2/M sum_k mel_k cos(pi d (k + 1/2) / M), the DCT-II scaled so that mel_k = c_0/2 + sum_d c_d cos(...), the
     series that Kubichek's constant applies to.
     """
-    channels = mel.shape[1]
-    order, channel = np.arange(1, CEPSTRA + 1)[:, None], np.arange(channels)[None]
-    basis = 2.0 / channels * np.cos(np.pi * order * (channel + 0.5) / channels)
-    return np.asarray(mel.astype(np.float32) @ basis.T.astype(np.float32))
+    return np.ascontiguousarray(dct(mel.astype(np.float32), axis=1)[:, 1 : CEPSTRA + 1] / mel.shape[1])
 
 
 def warped_distances(query: np.ndarray, references: Sequence[np.ndarray]) -> np.ndarray:
