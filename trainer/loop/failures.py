@@ -9,6 +9,10 @@ import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
 
+_WORKER_LOST = re.compile(
+    r"heartbeat|Socket closed|Connection re(set|fused)|Broken pipe|failed to connect", re.IGNORECASE
+)
+
 
 class RunEnded(LockstepError):
     """A run cannot go on, but the state after its last whole step is good: the trainer saves it before it ends."""
@@ -27,22 +31,12 @@ def explained(task: str, fix: str, *, resume: str = "--resume") -> Iterator[None
         raise RunEnded(task, found="out of memory", fix=fix, exit_code=1) from None
     except tf.errors.OpError as error:
         if _WORKER_LOST.search(error.message):
-            raise _lost_worker(task, error, resume) from None
+            match = re.search(r"/job:worker/replica:0/task:(\d+)", error.message)
+            raise RunEnded(
+                task, found=f"worker {match[1]} has ended" if match else "a worker has ended",
+                fix=f"see its output, then start all workers again, as many as you like, with {resume}", exit_code=1,
+            ) from None  # fmt: skip
         raise RunEnded(task, found=plain_message(error), fix=fix, exit_code=1) from None
-
-
-_WORKER_LOST = re.compile(
-    r"heartbeat|Socket closed|Connection re(set|fused)|Broken pipe|failed to connect", re.IGNORECASE
-)
-
-
-def _lost_worker(task: str, error: tf.errors.OpError, resume: str) -> RunEnded:
-    """The error of a worker that waited for another, which has ended."""
-    match = re.search(r"/job:worker/replica:0/task:(\d+)", error.message)
-    return RunEnded(
-        task, found=f"worker {match[1]} has ended" if match else "a worker has ended",
-        fix=f"see its output, then start all workers again, as many as you like, with {resume}", exit_code=1,
-    )  # fmt: skip
 
 
 def compile_fix() -> str:
