@@ -229,26 +229,20 @@ class StepFunctions:
         random = self.objective.random_inputs(batch, self.seed, self.step, replica=self._replica, present=present)
         if self._replica:
             random = (*random[:-1], random[-1] + tf.constant([self._replica * self._micro_batches, 0]))
-        return self._add_micro_batches(batch, random, divisors, self._micro_batches)
-
-    def _add_micro_batches(
-        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: dict[str, tf.Tensor], micro_batches: int
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """(losses, gradient) of the batch, computed in equal micro-batches and divided as in `_gradients`."""
-        if micro_batches == 1:
-            return self._gradients(batch, random, counts)
+        if self._micro_batches == 1:
+            return self._gradients(batch, random, divisors)
         first, second = tf.unstack(random[-1])
-        split = [tf.reshape(x, [micro_batches, -1, *x.shape[1:]]) for x in (*batch, *random[:-1])]
+        split = [tf.reshape(x, [self._micro_batches, -1, *x.shape[1:]]) for x in (*batch, *random[:-1])]
 
         def add(i: tf.Tensor, losses: tf.Tensor, gradient: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
             rows = [tensor[i] for tensor in split]
             inputs = (*rows[len(batch) :], tf.stack([first + i, second]))
-            more, more_gradient = self._gradients(with_tensors(batch, rows[: len(batch)]), inputs, counts)
+            more, more_gradient = self._gradients(with_tensors(batch, rows[: len(batch)]), inputs, divisors)
             return i + 1, losses + more, gradient + more_gradient
 
         start = (tf.constant(0), tf.zeros([len(self.metrics.losses)]), tf.zeros([self.optimizer.flat.size]))
         _, losses, gradient = tf.while_loop(
-            lambda i, *_: i < micro_batches, add, start, maximum_iterations=micro_batches
+            lambda i, *_: i < self._micro_batches, add, start, maximum_iterations=self._micro_batches
         )
         return losses, gradient
 
