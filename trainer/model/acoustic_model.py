@@ -117,15 +117,6 @@ class AcousticModel(Block):
         frame_mask = length_mask(mel_length, mel.shape[1])
         return self.reference(self.normalise(mel, frame_mask), frame_mask, None)  # type: ignore[misc]
 
-    def _with_voice(
-        self, target: tf.Tensor, mel_length: tf.Tensor, conditioning: Conditioning, seed: tf.Tensor | None
-    ) -> tuple[Conditioning, tf.Tensor]:
-        """Add each clip's voice: (conditioning, leaked frames bool[B, T, 1]); only for a model with voice latents."""
-        voice, leaked = self.reference.encode_crops(  # type: ignore[union-attr]
-            target, mel_length, conditioning.speaker, seed
-        )
-        return conditioning._replace(voice=voice), leaked
-
     def normalise(self, mel: tf.Tensor, frame_mask: tf.Tensor) -> tf.Tensor:
         """Normalise natural-log magnitudes: float32[B, T, M], zero outside the clip.
 
@@ -140,7 +131,8 @@ class AcousticModel(Block):
         """Align recordings with their texts: frames of each token, int32[B, L]; arguments as in `align_clips`."""
         target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
         if self.reference is not None:
-            conditioning, _ = self._with_voice(target, mel_length, conditioning, None)
+            voice, _ = self.reference.encode_crops(target, mel_length, conditioning.speaker, None)
+            conditioning = conditioning._replace(voice=voice)
         _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), conditioning, None)
         return search_durations(gaussian_scores(mean, target), token_length, mel_length)
 
@@ -174,8 +166,9 @@ class AcousticModel(Block):
             seed = fold_seed(dropout_seed, 4)
             target = perturb_vocal_tracts(target, conditioning.speaker, self.vocal_tracts, seed)
         if self.reference is not None:
-            conditioning, leaked = self._with_voice(target, mel_length, conditioning, fold_seed(dropout_seed, 2))
-            scored = frame_mask & ~leaked
+            seed = fold_seed(dropout_seed, 2)
+            voice, leaked = self.reference.encode_crops(target, mel_length, conditioning.speaker, seed)
+            conditioning, scored = conditioning._replace(voice=voice), frame_mask & ~leaked
         encodings, mean = self.encode(tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
