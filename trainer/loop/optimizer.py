@@ -10,7 +10,6 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -38,17 +37,6 @@ def learning_rate(training: TrainingConfig, step: tf.Tensor) -> tf.Tensor:
     floor = training.final_learning_rate_share
     cosine = floor + (1.0 - floor) * 0.5 * (1.0 + tf.cos(math.pi * progress))
     return peak_learning_rate(training) * warmup * cosine
-
-
-class Change(NamedTuple):
-    """The effect of an update; each float32[P]."""
-
-    direction: tf.Tensor
-    """Subtracted from the weights at learning rate 1."""
-    first: tf.Tensor
-    """The new first moments."""
-    second: tf.Tensor
-    """The new second moments."""
 
 
 class FlatWeights:
@@ -143,15 +131,18 @@ class AdamW:
         for weight, value in zip(self.weights, self.flat.split(tf.where(accept, moved, weights)), strict=True):
             weight.assign(value)
 
-    def change(self, gradient: tf.Tensor, count: tf.Tensor) -> Change:
-        """Direction and new moments; gradient: float32[P], count: float32[], the updates made with this one."""
+    def change(self, gradient: tf.Tensor, count: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """(direction, subtracted from the weights at learning rate 1, new first and second moments): float32[P] each.
+
+        gradient: float32[P], count: float32[], the updates made with this one.
+        """
         training = self.training
         correction1 = 1.0 - tf.pow(training.adam_beta1, tf.maximum(count, 1.0))
         correction2 = 1.0 - tf.pow(training.adam_beta2, tf.maximum(count, 1.0))
         first = training.adam_beta1 * self.first + (1.0 - training.adam_beta1) * gradient
         second = training.adam_beta2 * self.second + (1.0 - training.adam_beta2) * tf.square(gradient)
         direction = (first / correction1) / (tf.sqrt(second / correction2) + training.adam_epsilon)
-        return Change(direction, first, second)
+        return direction, first, second
 
     def exchange_averages(self) -> None:
         """Swap weights and averages in place; called twice it restores both."""
@@ -180,9 +171,9 @@ class Muon(AdamW):
     def _key(self, weight: tf.Variable) -> tuple[int, ...]:
         return (0, *_with_its_transpose(matrix_shape(weight))) if self._is_matrix(weight) else (1,)
 
-    def change(self, gradient: tf.Tensor, count: tf.Tensor) -> Change:
+    def change(self, gradient: tf.Tensor, count: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """See AdamW; products of matrices of one shape, or of its transpose, are computed together."""
-        adamw = super().change(gradient, count)
+        others, first, second = super().change(gradient, count)
         momentum = MOMENTUM * self.first + gradient
         nesterov = gradient + MOMENTUM * momentum
         directions: list[tf.Tensor] = []
@@ -190,14 +181,11 @@ class Muon(AdamW):
             slices = [(shape, self.flat.slice(nesterov, self._matrices[shape])) for shape in shapes]
             stacks = orthogonalise([tf.reshape(matrices, [-1, *shape]) for shape, matrices in slices])
             directions += [tf.reshape(UPDATE_RMS * math.sqrt(longer) * stack, [-1]) for stack in stacks]
-        direction = tf.concat(directions, axis=0) if directions else adamw.direction[:0]
+        direction = tf.concat(directions, axis=0) if directions else others[:0]
         size = direction.shape[0]
         is_matrix = tf.range(self.flat.size) < size
-        return Change(
-            tf.concat([direction, adamw.direction[size:]], axis=0),
-            tf.where(is_matrix, momentum, adamw.first),
-            tf.where(is_matrix, 0.0, adamw.second),
-        )
+        moments = tf.where(is_matrix, momentum, first), tf.where(is_matrix, 0.0, second)
+        return (tf.concat([direction, others[size:]], axis=0), *moments)
 
 
 def _with_its_transpose(shape: tuple[int, int]) -> tuple[int, ...]:
