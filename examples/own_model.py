@@ -1,7 +1,8 @@
 """Train a model of your own on a cache: python examples/own_model.py CACHE [STEPS].
 
 The model here guesses a clip's mean spectrum from its tokens. Order, input pipeline, locked signatures and the loop in
-the graph are Lockstep's; model, loss and update are yours, in a class with the members of `LoopStepFunctions`.
+the graph are Lockstep's; model, loss and update are yours, in a class with the members of
+`StepFunctions` that the loop uses.
 """
 
 import sys

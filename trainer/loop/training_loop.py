@@ -8,7 +8,7 @@ end every turn of the loop before the next begins, so this graph has none: every
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +18,6 @@ from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.objectives import present_clips
 from xtts.trainer.loop.optimizer import learning_rate
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
@@ -69,34 +68,6 @@ class Position:
     """int64[K]: clips of each bucket consumed since the start of the run."""
 
 
-class LoopStepFunctions(Protocol):
-    """The interface of the steps that the loop runs; `StepFunctions` implements it.
-
-    A step is two `tf.function`s, between which the loop adds up what the first one returns over all replicas.
-    Variables must change inside them only: the loop's own graph orders nothing by itself.
-    """
-
-    metrics: Metrics
-    training: TrainingConfig
-    """The section `training`, which sets the learning-rate schedule."""
-
-    @property
-    def step(self) -> tf.Variable:
-        """int64[]: updates so far; each step adds one."""
-
-    def gradients(self, bucket: int, batch: AnyBatch, *whole_batch: tf.Tensor) -> list[tf.Tensor]:
-        """Return what is summed over replicas, in the loop's graph.
-
-        whole_batch: see `StepFunctions`, empty for one replica.
-        """
-
-    def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Update by the sums of `gradients` at a learning rate float32[]; frames: int32[], useful frames.
-
-        -> float32[len(metrics.step)]
-        """
-
-
 class _Turn(NamedTuple):
     """The state that a turn of the loop passes to the next."""
 
@@ -129,10 +100,14 @@ class TrainingLoop:
     """
 
     def __init__(
-        self, buckets: Sequence[TrainingBucket], step_functions: Sequence[LoopStepFunctions],
+        self, buckets: Sequence[TrainingBucket], step_functions: Sequence[StepFunctions],
         position: Position, group: ProcessGroup = ALONE,
     ) -> None:  # fmt: skip
-        """step_functions: of each replica of this process; of several replicas they are `StepFunctions`."""
+        """step_functions: of each replica of this process.
+
+        A model of your own needs only their `metrics`, `training`, `step`, `gradients` and `apply`. Variables must
+        change inside the last two only: the loop's own graph orders nothing by itself.
+        """
         self.buckets = [bucket for bucket in buckets if bucket.trains]
         """Buckets with training clips, which the graph refers to by their index in this list."""
         self.locked = all(is_locked(bucket.signature) for bucket in buckets)
@@ -289,7 +264,7 @@ class TrainingLoop:
             with tf.control_dependencies([index]):
                 return frames, present, self.stop.read_value()
         drawn = tf.one_hot(index, len(self.buckets))
-        counts = cast(StepFunctions, self._step_functions[replica]).counts(batch)
+        counts = self._step_functions[replica].counts(batch)
         with tf.control_dependencies([index]):
             stop = tf.cast(self.stop.read_value(), tf.float32)
         own = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis], present]

@@ -29,7 +29,7 @@ def after(call, batch):
 
 
 class SleepingStepFunctions:
-    """What the loop asks for (`LoopStepFunctions`): each takes its time, and trains nothing."""
+    """What the loop asks for: each takes its time, and trains nothing."""
 
     def __init__(self, training, seconds):
         self.metrics, self.training, self._seconds = ACOUSTIC, training, seconds
