@@ -18,23 +18,18 @@ from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.model.vocoder import Vocoder
 
 
-def build_model(config: Config, spec: CacheSpec) -> AcousticModel:
-    """The acoustic model of a configuration, sized by the cache."""
-    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
+def build_model(config: Config, spec: CacheSpec) -> AcousticModel | Vocoder:
+    """The model of a configuration, sized by the cache."""
+    mean, deviation, seed = spec.statistics.mel_mean, spec.statistics.mel_deviation, config.training.seed
+    if config.vocoder is not None:
+        return Vocoder(config.vocoder, spec.mel_profile, mean=mean, deviation=deviation, seed=seed)
     return AcousticModel(
         config.model,
         Vocabularies(spec.vocabulary, speakers=max(len(spec.speakers), 1), languages=len(spec.languages)),
         MelScale(spec.mel_channels, mean, deviation, spec.mel_profile.silence, channel_hertz(spec.mel_profile)),
         dtype_policy=dtype_policy(config.training),
-        seed=config.training.seed,
+        seed=seed,
     )
-
-
-def build_vocoder(config: Config, spec: CacheSpec) -> Vocoder:
-    """The vocoder of a configuration for the mels of a cache."""
-    assert config.vocoder is not None
-    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
-    return Vocoder(config.vocoder, spec.mel_profile, mean=mean, deviation=deviation, seed=config.training.seed)
 
 
 def dtype_policy(training: TrainingConfig) -> str:
@@ -82,7 +77,7 @@ class TrainState:
     """Model, optimizer, step counter and position of one run."""
 
     def __init__(self, config: Config, spec: CacheSpec) -> None:
-        self.model = build_vocoder(config, spec) if config.vocoder else build_model(config, spec)
+        self.model = build_model(config, spec)
         self.optimizer = make_optimizer(self.model.trainable_variables, config.training)
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
         with tf.device("CPU:0"):  # the host computes the order of the clips, on a GPU machine too
