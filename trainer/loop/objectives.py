@@ -17,7 +17,7 @@ from xtts.trainer.model.random_numbers import (
     spread_times,
 )
 from xtts.trainer.model.reference_encoder import leaked_frame_count
-from xtts.trainer.model.vocoder import Crops, Vocoder
+from xtts.trainer.model.vocoder import Vocoder
 
 VALIDATION_TIMES = 4
 """Flow times at which a validation clip's loss is computed, stratified over [0, 1)."""
@@ -146,7 +146,7 @@ class VocoderObjective:
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        return self._sums(batch, self.model.losses(crops_of(batch), *random))
+        return self._sums(batch, self._losses(batch, *random))
 
     def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
         """See `Objective`."""
@@ -159,21 +159,22 @@ class VocoderObjective:
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        losses = self.model.losses(crops_of(batch), clips, _key(seed, _VALIDATION, bucket), with_noise=False)
+        losses = self._losses(batch, clips, _key(seed, _VALIDATION, bucket), with_noise=False)
         return self._sums(batch, {name: losses[name] for name in self.metrics.held_out})
 
     def _sums(self, batch: AnyBatch, losses: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         frames = tf.cast(batch.mel_length, tf.float32)
         return {name: loss * frames for name, loss in losses.items()}
 
-
-def crops_of(batch: AnyBatch) -> Crops:
-    """The crops of a batch in the types of the losses."""
-    rows = cast(CropBatch, batch)
-    return Crops(
-        tf.cast(rows.waveform, tf.float32) / 32_768.0, tf.cast(rows.mel, tf.float32), rows.log_hertz,
-        tf.cast(rows.voiced, tf.float32),
-    )  # fmt: skip
+    def _losses(
+        self, batch: AnyBatch, numbers: tf.Tensor, seed: tf.Tensor, *, with_noise: bool = True
+    ) -> dict[str, tf.Tensor]:
+        crops = cast(CropBatch, batch)
+        return self.model.losses(
+            samples=tf.cast(crops.waveform, tf.float32) / 32_768.0, mel=tf.cast(crops.mel, tf.float32),
+            log_hertz=crops.log_hertz, voiced=tf.cast(crops.voiced, tf.float32), numbers=numbers, seed=seed,
+            with_noise=with_noise,
+        )  # fmt: skip
 
 
 def objective_of(model: AcousticModel | Vocoder, metrics: Metrics) -> Objective:

@@ -8,7 +8,6 @@ frequency bins, D width, N samples of a window.
 
 import itertools
 import math
-from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -36,19 +35,6 @@ _LOG_GAINS = (-8.0, 4.0)
 _NOISE_TABLES = (4093, 4099)
 _ROUNDS = 3
 """Rounds of Griffin-Lim that bring the spectrum to the mel: more make speech rougher."""
-
-
-class Crops(NamedTuple):
-    """Crops of recordings."""
-
-    samples: tf.Tensor
-    """float32[B, S] in -1 to 1."""
-    mel: tf.Tensor
-    """float32[B, T, M], natural-log magnitude."""
-    log_hertz: tf.Tensor
-    """float32[B, T], of the pitch, interpolated where unvoiced."""
-    voiced: tf.Tensor
-    """float32[B, T], 0 or 1."""
 
 
 class VocoderBlock(Block):
@@ -173,27 +159,30 @@ class Vocoder(Block):
         return [weight for weight in self.trainable_variables if "/discriminator_" not in weight.path]
 
     def losses(
-        self, crops: Crops, numbers: tf.Tensor, seed: tf.Tensor, *, with_noise: bool = True
-    ) -> dict[str, tf.Tensor]:
+        self, *, samples: tf.Tensor, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor, numbers: tf.Tensor,
+        seed: tf.Tensor, with_noise: bool = True,
+    ) -> dict[str, tf.Tensor]:  # fmt: skip
         """Losses of each crop, float32[B], by name: those of `loop/metrics.py`.
 
-        numbers: int32[B], of the crops in the step; seed: int32[2], of the noise on the mels, the noise and the first
-        pulse; with_noise: add noise to half of the mels.
+        samples: float32[B, S] in -1 to 1, mel: float32[B, T, M], natural-log magnitude, log_hertz: float32[B, T], of
+        the pitch, interpolated where unvoiced, voiced: float32[B, T], 0 or 1, numbers: int32[B], of the crops in the
+        step, seed: int32[2], of the noise on the mels, the noise and the first pulse, with_noise: add noise to half of
+        the mels.
         """
-        mel = self._with_noise(crops.mel, numbers, seed) if with_noise else crops.mel
-        pulses = pulse_train(crops.log_hertz, self.profile, random_uniform(fold_seed(seed, 3), numbers))
-        noise = random_normal(fold_seed(seed, 4), numbers, crops.samples.shape[1], 1)[..., 0]
-        spoken = self._matched(self._filtered(mel, crops.log_hertz, crops.voiced, pulses, noise), crops.mel)
-        log_hertz, voicing = self.pitch(mel)
-        pitch_error = tf.reduce_sum(tf.abs(log_hertz - crops.log_hertz) * crops.voiced, axis=1)
-        pitch_error /= tf.reduce_sum(crops.voiced, axis=1) + 1.0
-        voicing_loss = tf.nn.sigmoid_cross_entropy_with_logits(crops.voiced, voicing)
+        noisy = self._with_noise(mel, numbers, seed) if with_noise else mel
+        pulses = pulse_train(log_hertz, self.profile, random_uniform(fold_seed(seed, 3), numbers))
+        noise = random_normal(fold_seed(seed, 4), numbers, samples.shape[1], 1)[..., 0]
+        spoken = self._matched(self._filtered(noisy, log_hertz, voiced, pulses, noise), mel)
+        read_log_hertz, voicing = self.pitch(noisy)
+        pitch_error = tf.reduce_sum(tf.abs(read_log_hertz - log_hertz) * voiced, axis=1)
+        pitch_error /= tf.reduce_sum(voiced, axis=1) + 1.0
+        voicing_loss = tf.nn.sigmoid_cross_entropy_with_logits(voiced, voicing)
         inside = slice(EDGE_FRAMES * self.profile.hop_samples, -EDGE_FRAMES * self.profile.hop_samples)
-        cropped = spoken[:, inside], crops.samples[:, inside]
+        cropped = spoken[:, inside], samples[:, inside]
         return {
             "spectrum": _spectral_loss(*cropped),
             "mel": tf.reduce_mean(
-                tf.abs(self.log_mel(spoken) - self.log_mel(crops.samples))[:, EDGE_FRAMES:-EDGE_FRAMES], axis=[1, 2]
+                tf.abs(self.log_mel(spoken) - self.log_mel(samples))[:, EDGE_FRAMES:-EDGE_FRAMES], axis=[1, 2]
             ),
             "pitch": pitch_error + tf.reduce_mean(voicing_loss, axis=1),
             **self._adversarial_losses(*cropped),
