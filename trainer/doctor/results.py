@@ -1,7 +1,7 @@
 """Results of the checks: facts and problems, and their report as a page and as JSON."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -56,37 +56,23 @@ class Problem:
 Result = tuple[list[Fact], list[Problem]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Section:
-    """A section of the page."""
-
-    name: str
-    facts: list[Fact]
-    problems: list[Problem]
-
-
-@dataclass(frozen=True)
-class Report:
-    """The page: all sections in order."""
-
-    sections: list[Section] = field(default_factory=list)
+class Report(dict[str, Result]):
+    """The page: the facts and problems of each section, in order."""
 
     def add(self, name: str, *results: Result) -> None:
         """Add a section with the results of its checks."""
-        facts = [fact for facts, _ in results for fact in facts]
-        problems = [problem for _, problems in results for problem in problems]
-        self.sections.append(Section(name=name, facts=facts, problems=problems))
+        self[name] = [fact for facts, _ in results for fact in facts], [each for _, some in results for each in some]
 
     @property
     def problems(self) -> list[tuple[str, Problem]]:
         """(name of its section, problem) of everything to act on, in order."""
-        return [(section.name, problem) for section in self.sections for problem in section.problems]
+        return [(name, problem) for name, (_, problems) in self.items() for problem in problems]
 
     def as_json(self) -> dict[str, Any]:
         """The page for programs."""
         sections = {
-            section.name: {"healthy": not section.problems, "facts": {fact.name: fact.value for fact in section.facts}}
-            for section in self.sections
+            name: {"healthy": not problems, "facts": {fact.name: fact.value for fact in facts}}
+            for name, (facts, problems) in self.items()
         }
         advice = [
             {"section": name, **asdict(problem), "remedy": problem.remedy, "help": problem.help}
@@ -102,13 +88,13 @@ def as_yaml(value: object) -> str:
 
 def print_report(report: Report, console: Console) -> None:
     """Print the sections with their marks, then the advice."""
-    for section in report.sections:
-        mark = "[yellow]![/yellow]" if section.problems else "[green]✓[/green]"
-        console.print(f"{mark} [bold]{section.name}[/bold]")
+    for section, (facts, problems) in report.items():
+        mark = "[yellow]![/yellow]" if problems else "[green]✓[/green]"
+        console.print(f"{mark} [bold]{section}[/bold]")
         grid = _grid()
-        for fact in section.facts:
+        for fact in facts:
             grid.add_row(escape(fact.name), escape(fact.text))
-        for problem in section.problems:
+        for problem in problems:
             grid.add_row("[yellow]! found[/yellow]", escape(problem.what))
         console.print(Padding(grid, (0, 0, 0, 2), expand=False))
     if not report.problems:

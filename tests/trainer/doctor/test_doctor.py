@@ -9,7 +9,7 @@ from cache_files import build_cache
 from xtts.shared.config_files import load_config
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor.cli import main
-from xtts.trainer.doctor.results import Report, Section
+from xtts.trainer.doctor.results import Report
 
 
 @pytest.fixture(scope="session")
@@ -47,7 +47,7 @@ def test_faults_of_the_configuration_are_found(examined):
 
 
 def test_without_a_problem_the_exit_code_is_0(micro_options, call, monkeypatch):
-    healthy = Report([Section(name="config", facts=[], problems=[])])
+    healthy = Report(config=([], []))
     monkeypatch.setattr(checks, "run_checks", lambda *_, **__: healthy)
     code, out, _ = call(main, *micro_options)
     assert code == 0

@@ -88,6 +88,6 @@ def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     monkeypatch.setattr(memory_module, "step_bytes", lambda *_: 8 << 30)
     monkeypatch.setattr(checks, "available_bytes", lambda: 4 << 30)
     report = checks.run_checks(examined.setup, count=1, progress=lambda _: None)
-    facts = {fact.name: fact for section in report.sections for fact in section.facts}
+    facts = {fact.name: fact for section, _ in report.values() for fact in section}
     assert facts["not run"].text == "they do not fit into memory"
     assert [problem.setting for _, problem in report.problems] == ["training.batch_size", "shapes.buckets"]

@@ -42,6 +42,6 @@ def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
     monkeypatch.setattr(checks, "memory", lambda *_, **__: pytest.fail("a step was compiled"))
     report = checks.run_checks(workload.setup, count=4, progress=lambda _: None)
     assert [problem.name for _, problem in report.problems] == ["xla-fails", "padding"]  # of one shape
-    facts = {section.name: {fact.name: fact for fact in section.facts} for section in report.sections}
+    facts = {name: {fact.name: fact for fact in section} for name, (section, _) in report.items()}
     assert facts["steps"]["not run"].text == "XLA does not compile here"
     assert facts["data"]["load time"].value["mean"] > 0
