@@ -103,11 +103,12 @@ class ProcessGroup:
         if self.cluster is None:
             return
         own = np.zeros([len(self.cluster.addresses), len(facts), _CHUNKS], np.float32)
-        own[self.cluster.index] = [_digest(f"{name}={value}") for name, value in facts.items()]
+        digests = [hashlib.sha256(f"{name}={value}".encode()).digest() for name, value in facts.items()]
+        own[self.cluster.index] = [np.frombuffer(digest[: 2 * _CHUNKS], np.uint16) for digest in digests]
         of_workers = self.sum_of_processes(own.ravel()).reshape(own.shape)
-        for worker, digests in enumerate(of_workers):
+        for worker, numbers in enumerate(of_workers):
             for i, name in enumerate(facts):
-                if (digests[i] != of_workers[0, i]).any():
+                if (numbers[i] != of_workers[0, i]).any():
                     with suppress(LockstepError, tf.errors.OpError):  # no process ends before all have compared
                         self.sum_of_processes(np.zeros(1, np.float32))
                     raise LockstepError(
@@ -119,11 +120,6 @@ class ProcessGroup:
 
 ALONE = ProcessGroup()
 """The group of one replica."""
-
-
-def _digest(text: str) -> list[int]:
-    data = hashlib.sha256(text.encode()).digest()[: 2 * _CHUNKS]
-    return [int(number) for number in np.frombuffer(data, np.uint16)]
 
 
 def join_group(training: TrainingConfig) -> ProcessGroup:
