@@ -45,7 +45,8 @@ from xtts.trainer.voice.voice_description import voice_of
 
 _UNPADDED_WARNING = (
     "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "
-    "This is the slow baseline; build the cache with shapes.pad_to_fixed_length: true to train in lockstep"
+    "This is the slow baseline, which dies after some sixty shapes, when the kernel has no memory maps left; build the "
+    "cache with shapes.pad_to_fixed_length: true to train in lockstep"
 )
 
 
