@@ -11,6 +11,7 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Vocabularies
+from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.model.sampling_schedule import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
@@ -59,7 +60,7 @@ def clips(tokens=10, frames=40):
 def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None, language=None):
     objective = AcousticObjective(model)
     batch = Batch(ids, mel, token_length, mel_length, speaker, language)
-    sums, counts = objective.loss_sums(batch, (noise, time, dropout_seed)), objective.counts(batch)
+    sums, counts = objective.loss_sums(batch, RandomInputs(noise, time, dropout_seed)), objective.counts(batch)
     return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)
 
 

@@ -1,6 +1,6 @@
 """The objective of each model: its losses on a batch, and the random numbers that they need."""
 
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import tensorflow as tf
 
@@ -10,6 +10,7 @@ from xtts.trainer.loop.metrics import ACOUSTIC, Metrics
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import (
+    RandomInputs,
     fold_seed,
     logit_normal,
     random_normal,
@@ -77,8 +78,8 @@ class AcousticObjective:
     @staticmethod
     def random_inputs(
         batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0, present: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, ...]:
-        """See `Objective`: noise float32[B, T, M], standard normal; flow times float32[B] in [0, 1]; dropout's seed."""
+    ) -> RandomInputs:
+        """See `Objective`."""
         size, shape = batch.mel.shape[0], batch.mel.shape[1:]
         key, first = _key(seed, _STEP, step), replica * size
         rows = tf.range(first, first + size)
@@ -89,14 +90,14 @@ class AcousticObjective:
         before = tf.cumsum(present, exclusive=True)[first : first + size]
         position = before + random_uniform(fold_seed(key, _TIME), rows)
         time = logit_normal(present[first : first + size] * position / tf.maximum(tf.reduce_sum(present), 1.0))
-        return noise, time, fold_seed(key, _DROPOUT)
+        return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        clips, (noise, time, dropout) = cast(Batch, batch), random
+        clips, numbers = cast(Batch, batch), RandomInputs(*random)
         conditioning = Conditioning(speaker=clips.speaker, language=clips.language)
-        aligned = self.model.align_clips(**clips.sequences, dropout_seed=dropout, conditioning=conditioning)
-        flow = self.model.flow_loss(aligned, noise, time)
+        aligned = self.model.align_clips(**clips.sequences, dropout_seed=numbers.dropout, conditioning=conditioning)
+        flow = self.model.flow_loss(aligned, numbers.noise, numbers.time)
         return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
 
     def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
@@ -130,6 +131,15 @@ class AcousticObjective:
         return {"prior": aligned.prior, "flow": flow / VALIDATION_TIMES, "duration": aligned.duration}
 
 
+class CropInputs(NamedTuple):
+    """The random numbers of a vocoder's training step."""
+
+    positions: tf.Tensor
+    """int32[B]: positions of the crops in the step's batch."""
+    seed: tf.Tensor
+    """int32[2]."""
+
+
 class VocoderObjective:
     """The vocoder and its discriminators; crops are weighted by their useful frames."""
 
@@ -139,10 +149,10 @@ class VocoderObjective:
     @staticmethod
     def random_inputs(
         batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0, present: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, ...]:
-        """See `Objective`: int32[B], positions of the crops in the step's batch, and the seed."""
+    ) -> CropInputs:
+        """See `Objective`."""
         size = batch.mel.shape[0]
-        return tf.range(replica * size, (replica + 1) * size), _key(seed, _STEP, step)
+        return CropInputs(tf.range(replica * size, (replica + 1) * size), _key(seed, _STEP, step))
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         """See `Objective`."""

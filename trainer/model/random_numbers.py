@@ -7,6 +7,7 @@ on neither padded length nor batch size.
 """
 
 import math
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -14,6 +15,17 @@ _GOLDEN = 0x9E3779B9
 """2^32 divided by the golden ratio: its multiples, modulo 2^32, spread evenly (Knuth, TAOCP 6.4)."""
 _CLIP, _PLACE, _CHANNEL = 0x7FEB352D, 0x846CA68B, 0x68E31DA5
 """Odd factors that keep the three counters apart."""
+
+
+class RandomInputs(NamedTuple):
+    """The random numbers of a training step."""
+
+    noise: tf.Tensor
+    """float32[B, T, M], standard normal."""
+    time: tf.Tensor
+    """float32[B] in [0, 1]."""
+    dropout: tf.Tensor | None
+    """int32[2], a seed; None: nothing is dropped."""
 
 
 def _mix(x: tf.Tensor) -> tf.Tensor:

@@ -15,6 +15,7 @@ from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.loop.train_state import build_model
 from xtts.trainer.loop.validation_loop import ValidationLoop
+from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.run.trainer import train
 
 UNPADDED = (
@@ -52,7 +53,7 @@ def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(cach
     model = build_model(make_plan(tmp_path, *UNPADDED, cache=caches[0]).config, specs[0])
     noise, time, *_ = AcousticObjective.random_inputs(theirs[0], 0, tf.constant(0, tf.int64))
     losses = [
-        AcousticObjective(model).loss_sums(batch, (noise[:, : batch.mel.shape[1]], time, None))
+        AcousticObjective(model).loss_sums(batch, RandomInputs(noise[:, : batch.mel.shape[1]], time, None))
         for batch in (ours[0], theirs[0])
     ]
     for name, value in losses[0].items():

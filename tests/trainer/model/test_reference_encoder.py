@@ -8,7 +8,7 @@ from four_clips import CHANNELS, EULER, MEL_LENGTH, clips, moved, small_model
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.model.random_numbers import fold_seed
+from xtts.trainer.model.random_numbers import RandomInputs, fold_seed
 from xtts.trainer.model.reference_encoder import choose_references, crop_reference
 
 VOICE = {"voice_latents": 4, "voice_width": 16}
@@ -93,7 +93,7 @@ def test_no_leaked_frame_is_scored(monkeypatch, seed):
         with tf.GradientTape() as tape:
             tape.watch(mel)
             batch = Batch(ids, mel, token_length, mel_length, tf.range(4), None)
-            sums = AcousticObjective(model).loss_sums(batch, (noise, tf.zeros([4]), seed))
+            sums = AcousticObjective(model).loss_sums(batch, RandomInputs(noise, tf.zeros([4]), seed))
             loss = tf.reduce_sum(sums["prior"]) + tf.reduce_sum(sums["flow"])
         return tf.reduce_max(tf.abs(tape.gradient(loss, mel)), axis=2).numpy()
 

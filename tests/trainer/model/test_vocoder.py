@@ -8,7 +8,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.data.batch import CropBatch
 from xtts.trainer.loop.metrics import VOCODER
-from xtts.trainer.loop.objectives import VocoderObjective
+from xtts.trainer.loop.objectives import CropInputs, VocoderObjective
 from xtts.trainer.model.vocoder import Vocoder, constant_noise, pulse_train
 
 PROFILE = mel_profile("hifigan")
@@ -111,7 +111,7 @@ def test_a_crop_counts_by_its_useful_frames_and_a_padding_row_not_at_all(vocoder
     whole, half, padding = (
         objective.loss_sums(
             CropBatch(crops["mel"], tf.constant(lengths), waveform, crops["log_hertz"], tf.ones([2, FRAMES], tf.uint8)),
-            (tf.range(2), tf.constant([5, 0])),
+            CropInputs(tf.range(2), tf.constant([5, 0])),
         )
         for lengths in ([FRAMES, FRAMES], [FRAMES, FRAMES // 2], [FRAMES, 0])
     )
