@@ -5,9 +5,8 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 
-from xtts.precompute.check import verify
 from xtts.precompute.check.against_corpus import cache_request, check_corpus, compare_features, repair_cache
-from xtts.precompute.check.verify import CacheFinding
+from xtts.precompute.check.verify import CacheFinding, check_cache
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
@@ -99,7 +98,7 @@ def verify_cache(
             raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
     # Never in this process: its numpy may compute other last digits than a worker's.
     workers = max(1, usable_cores() if workers is None else workers)
-    check = partial(verify.verify_cache, at, threads=workers, ray_address=address)
+    check = partial(check_cache, at, threads=workers, ray_address=address)
     findings = check()
     if corpora is None or not isinstance(at, Path):
         return findings

@@ -41,7 +41,7 @@ class CacheFinding:
         return f"{self.where}: {self.found}{expected}; {self.fix}"
 
 
-def verify_cache(cache: PathOrUrl, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
+def check_cache(cache: PathOrUrl, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
     """Find all problems of a cache, in the order of its files; raises `LockstepError` if there is no cache.
 
     Shards are read by `threads` threads of this process, or on the Ray cluster at `ray_address` (see `open_pool`).

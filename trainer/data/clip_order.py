@@ -159,9 +159,9 @@ class BucketOrder:
         return records[:count]
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=128)
 def _draw_epoch(order: BucketOrder, epoch: int) -> Epoch:
-    """Draw an epoch's groups, which takes milliseconds."""
+    """Draw an epoch's groups, which takes milliseconds; cached for the orders of up to 64 corpora and buckets."""
     shards, first_records = (column.numpy() for column in order.epoch_shards(epoch))
     starts = np.arange(0, len(shards), order.group_size)
     counts = np.add.reduceat(np.array(order.shard_records)[shards], starts)

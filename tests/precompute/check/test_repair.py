@@ -15,7 +15,7 @@ from cache_files import index_bytes, index_path, replace_index, tokenizer_path
 from click.testing import CliRunner, Result
 from fuzzing import fresh_seed
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.precompute.cli import main
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
@@ -161,10 +161,10 @@ def test_200_flipped_bits_and_50_truncations_are_all_found(workspace):
         else:
             path.write_bytes(data[: generator.randrange(len(data))])
         try:
-            findings = [finding.file for finding in verify_cache(cache, threads=2)]
+            findings = [finding.file for finding in check_cache(cache, threads=2)]
         except LockstepError as error:
             assert path.name == "cache.json"
             findings = [str(Path(error.where.split(" ")[0]).relative_to(cache))]
         assert str(path.relative_to(cache)) in findings
         path.write_bytes(data)
-    assert verify_cache(cache, threads=2) == []
+    assert check_cache(cache, threads=2) == []

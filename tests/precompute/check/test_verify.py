@@ -8,7 +8,7 @@ import pytest
 from builds import first_shard, flip
 from cache_files import index_path, tokenizer_path
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
 from xtts.shared.cache.clip_index import IndexRow, ShardId, read_index
 from xtts.shared.cache.quick_check import quick_check
@@ -18,7 +18,7 @@ from xtts.shared.errors import LockstepError
 
 
 def findings(cache: Path) -> str:
-    return "\n".join(map(str, verify_cache(cache, threads=2)))
+    return "\n".join(map(str, check_cache(cache, threads=2)))
 
 
 def shard_rows(cache: Path) -> list[IndexRow]:
@@ -94,15 +94,15 @@ def test_an_edited_spec_another_format_and_no_cache_are_refused(cache, tmp_path)
     path = cache / "cache.json"
     flip(path, path.read_bytes().index(b'"mel_channels": 80') + len('"mel_channels": 80') - 1)
     with pytest.raises(LockstepError, match=r"cache\.json: edited after it was written") as caught:
-        verify_cache(cache, threads=1)
+        check_cache(cache, threads=1)
     assert caught.value.exit_code == 1
     fields = json.loads((cache / "cache.json").read_text())
     (cache / "cache.json").write_text(json.dumps({**fields, "format_version": 2}))
     with pytest.raises(LockstepError, match="format version 2, expected 9; run xtts-precompute build") as caught:
-        verify_cache(cache, threads=1)
+        check_cache(cache, threads=1)
     assert caught.value.exit_code == 1
     with pytest.raises(LockstepError, match="no such folder, expected a cache") as caught:
-        verify_cache(tmp_path / "nothing", threads=1)
+        check_cache(tmp_path / "nothing", threads=1)
     assert caught.value.exit_code == 2
 
 
@@ -148,6 +148,6 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache):
     rewrite_record(cache, 1, louder)
     (cache / "cache.json").write_bytes(spec)
     name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].clip.id})"
-    report = "\n".join(map(str, verify_cache(cache, threads=2)))
+    report = "\n".join(map(str, check_cache(cache, threads=2)))
     assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
     assert "\n" not in report

@@ -14,7 +14,7 @@ from cache_files import build_cache, index_bytes, index_path, replace_index
 from fuzzing import fuzzed
 from hypothesis import strategies as st
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
@@ -26,7 +26,7 @@ def build_again(cache, tiny_corpus, tiny_config) -> Callable[[], None]:
 
     def build() -> None:
         build_cache(tiny_corpus, cache, tiny_config)
-        assert verify_cache(cache, threads=1) == []
+        assert check_cache(cache, threads=1) == []
 
     return build
 
@@ -55,7 +55,7 @@ def call_shard(name: str) -> Callable[[dict], object]:
 ])  # fmt: skip
 def test_forged_specs_are_rejected(cache, change, message):
     forge(cache, change)
-    for check in (load_spec, lambda c: verify_cache(c, threads=1)):
+    for check in (load_spec, lambda c: check_cache(c, threads=1)):
         with pytest.raises(LockstepError, match=message) as caught:
             check(cache)
         assert caught.value.exit_code == 1
@@ -74,14 +74,14 @@ def test_an_index_with_nullable_columns_is_rejected(cache, build_again):
     pq.write_table(table.cast(pa.schema([field.with_nullable(True) for field in table.schema])), index_path(cache))
     with pytest.raises(LockstepError, match="other columns than this version writes"):
         read_index(index_path(cache))
-    assert verify_cache(cache, threads=1)[-1].found == "other columns than this version writes"
+    assert check_cache(cache, threads=1)[-1].found == "other columns than this version writes"
     build_again()
 
 
 def test_index_rows_without_a_shard_do_not_crash_a_build(cache, build_again):
     rows = [replace(row, bucket=77, shard=-1, position=-9) for row in read_index(index_path(cache))]
     replace_index(cache, index_bytes(rows))
-    assert "names a shard that the cache does not have" in "\n".join(map(str, verify_cache(cache, threads=1)))
+    assert "names a shard that the cache does not have" in "\n".join(map(str, check_cache(cache, threads=1)))
     build_again()
 
 
@@ -123,5 +123,5 @@ def test_any_text_and_audio_give_a_sound_cache_or_one_message(tmp_path, monkeypa
         assert "\n" not in message
         assert (cache / "cache.json").exists() != bool(message)
         if not message:
-            assert verify_cache(cache, threads=1) == []
+            assert check_cache(cache, threads=1) == []
             assert set(rejected(cache).values()) <= set(reasons)

@@ -7,7 +7,7 @@ import pytest
 from builds import build, read_corpus, shards, write_files
 from click.testing import CliRunner
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.precompute.cli import main
 from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.shared.cache.clip_index import Clip
@@ -40,7 +40,7 @@ def test_every_layout_of_the_same_samples_gives_the_same_shards(written, tmp_pat
     found = []
     for name in names:
         build(written(name), tmp_path / f"cache-{name}", "split.validation_fraction=0.1", setting)
-        assert verify_cache(tmp_path / f"cache-{name}", threads=1) == []
+        assert check_cache(tmp_path / f"cache-{name}", threads=1) == []
         found.append(shards(tmp_path / f"cache-{name}"))
     assert found[0]
     assert all(one == found[0] for one in found)

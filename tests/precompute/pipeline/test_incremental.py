@@ -10,7 +10,7 @@ import soundfile
 from builds import Listener, first_shard, flip, shards, spoil, update
 from cache_files import index_path
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.precompute.pipeline.build_cache import explain_build
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.worker_pool import ThisProcess
@@ -67,7 +67,7 @@ def test_one_changed_clip_rewrites_its_shard_alone(workspace, change, decoded):
     assert len(changed_shards(before, workspace / "cache")) == report.written_shards == 1
     assert f"1 clip with {change} (tone-0007)" in progress.lines
     assert any(f" {decoded} of them from audio and" in line for line in progress.lines)
-    assert verify_cache(workspace / "cache", threads=1) == []
+    assert check_cache(workspace / "cache", threads=1) == []
     fresh, _ = update(workspace, config(), "fresh")
     assert shards(workspace / "cache") == shards(workspace / "fresh")
     assert fresh.spec == report.spec
@@ -85,7 +85,7 @@ def test_added_and_removed_clips_rewrite_their_shards_alone(workspace):
     report, progress = update(workspace, config())
     assert "1 clip added (new)" in progress.lines
     assert len(changed_shards(before, workspace / "cache")) == report.written_shards <= 2
-    assert verify_cache(workspace / "cache", threads=1) == []
+    assert check_cache(workspace / "cache", threads=1) == []
 
 
 def test_touched_files_are_known_by_their_digest(workspace):
@@ -133,7 +133,7 @@ def test_heights_are_pinned_while_they_fit(workspace):
     assert [bucket.frames for bucket in update(workspace, config())[0].spec.buckets] == heights
     soundfile.write(workspace / "corpus" / "wavs" / "tone-0001.wav", np.sin(np.arange(22_050 * 3)), 22_050)
     assert update(workspace, config())[0].spec.buckets[-1].frames == 272
-    assert verify_cache(workspace / "cache", threads=1) == []
+    assert check_cache(workspace / "cache", threads=1) == []
 
 
 def test_a_broken_stored_mel_is_not_used(workspace):
@@ -142,7 +142,7 @@ def test_a_broken_stored_mel_is_not_used(workspace):
         update(workspace, config(text__add_blank=False))
     report, _ = update(workspace, config(text__add_blank=False), fresh=True)
     assert report.kept_shards == 0
-    assert verify_cache(workspace / "cache", threads=1) == []
+    assert check_cache(workspace / "cache", threads=1) == []
 
 
 def test_dry_run_explains_and_writes_nothing(workspace):

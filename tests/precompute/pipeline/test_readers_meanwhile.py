@@ -9,7 +9,7 @@ import pytest
 from builds import tree, update
 from fuzzing import fresh_seed
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
@@ -58,7 +58,7 @@ def test_a_reader_keeps_its_files_until_it_has_done(workspace, tiny_config, no_b
     assert load_spec(cache) == report.spec != old
     full_check(cache, old)
     full_check(cache, report.spec)
-    assert verify_cache(cache, threads=1) == []
+    assert check_cache(cache, threads=1) == []
     replaced = len(there) - 3  # all but cache.json and the lock files
     line = f"{replaced} replaced files stay while another process reads the cache; a later build goes on"
     assert line in said.lines
@@ -87,7 +87,7 @@ def test_what_is_verified_is_kept(workspace, monkeypatch):
         return read_index(path)
 
     monkeypatch.setattr("xtts.precompute.check.verify.read_index", read)
-    assert verify_cache(workspace / "cache", threads=1) == []
+    assert check_cache(workspace / "cache", threads=1) == []
 
 
 @pytest.mark.long
@@ -116,5 +116,5 @@ def test_a_reader_in_a_loop_while_builders_are_killed(workspace, tiny_config, no
     assert int(output.split()[0]) > 5
     assert output.split()[1] == "2"
     update(workspace, tiny_config)
-    assert verify_cache(cache, threads=1) == []
+    assert check_cache(cache, threads=1) == []
     assert tree(cache).keys() == there

@@ -7,7 +7,7 @@ import soundfile
 from builds import Listener, build, tree
 from click.testing import CliRunner
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
 from xtts.precompute.pipeline import remote_cache
@@ -64,7 +64,7 @@ def test_a_remote_build_is_the_local_one_and_sends_nothing_twice(url, machine, t
     report = build(tiny_corpus, url, tiny_config)
     assert (report.changed, report.written_shards) == (False, 0)
     assert ObjectStore(url).list() == before
-    assert verify_cache(url, threads=1) == []
+    assert check_cache(url, threads=1) == []
 
 
 class Killed(BaseException):
@@ -117,7 +117,7 @@ def test_readers_see_the_old_cache_or_the_new_one(url, machine, tmp_path, tiny_c
     assert not new
     build(tiny_corpus, url, tiny_config)
     assert set(ObjectStore(url).list()) == {*old.files, "cache.json"}
-    assert verify_cache(url, threads=1) == []
+    assert check_cache(url, threads=1) == []
 
 
 def test_two_builders_at_once_leave_a_sound_cache(url, machine, tmp_path, tiny_corpus, tiny_config, tiny_cache):
@@ -132,7 +132,7 @@ def test_two_builders_at_once_leave_a_sound_cache(url, machine, tmp_path, tiny_c
     build(tiny_corpus, url, tiny_config, progress=Listener(between))
     assert done == [True]
     assert objects_of(url)["cache.json"] == (tiny_cache / "cache.json").read_bytes()
-    assert verify_cache(url, threads=1) == []
+    assert check_cache(url, threads=1) == []
 
 
 def upload(cache, url):
@@ -147,7 +147,7 @@ def test_a_damaged_object_is_found(url, tiny_cache):
     data = bytearray((tiny_cache / shard.file).read_bytes())
     data[len(data) // 2] ^= 1
     ObjectStore(url).upload(bytes(data), shard.file)
-    findings = verify_cache(url, threads=1)
+    findings = check_cache(url, threads=1)
     assert [finding.file for finding in findings] == [shard.file]
     with (
         pytest.raises(LockstepError, match=rf"^{url}/{shard.file}: {shard.bytes} bytes of SHA-256 .*, twice"),
@@ -170,4 +170,4 @@ def test_what_cannot_be_done_is_said(url, machine, tiny_corpus):
     with pytest.raises(LockstepError, match=r"^--engine ray: --cache s3://.*, expected a folder"):
         library_build(tiny_corpus, url.full, engine="ray")
     with pytest.raises(LockstepError, match=rf"^{url}/cache.json: no objects, expected a cache; run xtts-pre"):
-        verify_cache(url, threads=1)
+        check_cache(url, threads=1)

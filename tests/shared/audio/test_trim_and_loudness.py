@@ -3,7 +3,7 @@ import pytest
 import soundfile
 from cache_files import build_cache, index_path
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.trim_and_loudness import condition, integrated_loudness, set_loudness, trim_silence
 from xtts.shared.cache.clip_index import notes_of, read_index
@@ -75,4 +75,4 @@ def test_a_cache_of_trimmed_and_scaled_clips_is_sound(tmp_path):
     assert {notes_of(row) for row in kept} <= {f"no normalised column; trimmed 0.{cut} s" for cut in range(58, 63)}
     levels = [row.mel_sum / row.mel_length / 80 for row in kept]
     assert max(levels) - min(levels) < 0.1  # six-fold louder is 1.8
-    assert verify_cache(tmp_path / "cache", threads=1) == []
+    assert check_cache(tmp_path / "cache", threads=1) == []

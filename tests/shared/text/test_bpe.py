@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from cache_files import build_cache, index_path, tokenizer_path
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -61,7 +61,7 @@ def test_bpe_is_stored_and_kept_when_clips_come_and_go(learned, tone_corpus, tmp
         return spec, load_tokenizer(tokenizer_path(cache))
 
     spec, stored = build(TEXTS)
-    assert verify_cache(cache, threads=1) == []
+    assert check_cache(cache, threads=1) == []
     assert (stored, spec.vocabulary) == (learned, learned.size)
     lengths = {row.clip.text: row.token_length for row in read_index(index_path(cache))}
     assert lengths == {text: len(learned.encode(text).ids) for text in TEXTS}

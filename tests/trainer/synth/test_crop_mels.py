@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cache_files import build_cache
 
-from xtts.precompute.check.verify import verify_cache
+from xtts.precompute.check.verify import check_cache
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.cache.shard_reader import read_shard
@@ -38,7 +38,7 @@ def test_each_crop_gets_the_mel_of_its_place(
         np.testing.assert_array_equal(record.crop.waveform, theirs.crop.waveform)
         error = np.abs(record.mel[inside].astype(float) - theirs.mel[inside].astype(float)).max()
         assert (error < 0.02) == (start == 1.0), (name, error)
-    assert not verify_cache(tmp_path / "out", threads=1)
+    assert not check_cache(tmp_path / "out", threads=1)
 
 
 def test_crops_at_another_pitch_keep_their_mels(one_shape_cache, finished_run, tiny_corpus, tmp_path, call):
