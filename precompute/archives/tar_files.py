@@ -19,13 +19,8 @@ class TarMember(NamedTuple):
 
     name: str
     """Without a leading `./`."""
-    offset: int
-    bytes: int
-
-    @property
-    def extent(self) -> str:
-        """Offset and size in bytes, as in the source of a clip."""
-        return f"{self.offset}+{self.bytes}"
+    extent: str
+    """Offset and size in bytes, as in the source of a clip: `512+44144`."""
 
 
 def may_hold_tars(folder: Path) -> bool:
@@ -71,7 +66,7 @@ def _checked(member: tarfile.TarInfo, path: Path) -> TarMember:
     names = PurePosixPath(member.name).parts
     if not names or names[0] == "/" or ".." in names:
         raise LockstepError(location, found="a name that leads out of the archive", expected="plain relative names")
-    return TarMember("/".join(names), member.offset_data, member.size)
+    return TarMember("/".join(names), f"{member.offset_data}+{member.size}")
 
 
 def _check_end(file: BinaryIO, offset: int) -> None:

@@ -28,7 +28,7 @@ def test_members_are_read_byte_for_byte(tmp_path, kind):
         (name.removeprefix("./"), data) for name, data in MEMBERS
     ]
     with path.open("r+b") as file:
-        file.truncate(members[-1].offset + 100)
+        file.truncate(int(members[-1].extent.partition("+")[0]) + 100)
     with pytest.raises(AudioProblem, match="the tar file ends before byte"):
         read_member(path, members[-1].extent)
 
@@ -70,7 +70,7 @@ def test_any_bytes_are_read_or_rejected(tmp_path, fuzz):
         refusal = ""
         try:
             for member in list(tar_members(path)):
-                assert len(read_member(path, member.extent)) == member.bytes
+                assert len(read_member(path, member.extent)) == int(member.extent.partition("+")[2])
                 assert ".." not in member.name.split("/")
         except LockstepError as error:
             refusal = str(error)
