@@ -53,7 +53,7 @@ def make_spec(
         fixed_length=config.shapes.pad_to_fixed_length, vocabulary=recipe.tokenizer.size,
         tokenizer_sha256=tokenizer_sha256, index_sha256=index_sha256,
         index_rows=statistics.clips + statistics.rejected, index_file=with_digest(INDEX_FILE, index_sha256),
-        tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256), speakers=plan.speakers,
+        tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256), speakers=list(plan.speakers),
         languages=list(recipe.tokenizer.languages), weights=dict(weights),
         audio_folders=roots if recipe.index_only else {}, buckets=_buckets(plan, finished), statistics=statistics,
         feature_version=FEATURE_VERSION, versions=installed_versions(), mel_check=recipe.mel_check,

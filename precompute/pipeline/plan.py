@@ -5,7 +5,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -116,20 +115,16 @@ class Plan:
     """The cache to be."""
 
     shapes: list[BucketShape]
-    speakers: list[str]
+    speakers: Mapping[str, int]
+    """Speaker to its id, in the order of the ids."""
     shards: list[ShardPlan]
     columns: PlanColumns
     """Columns of all clips."""
 
-    @cached_property
-    def speaker_ids(self) -> dict[str, int]:
-        """Speaker to its id."""
-        return {name: i for i, name in enumerate(self.speakers)}
-
     def speakers_of(self, shard: ShardPlan) -> dict[str, int]:
         """Named speakers of a shard's clips, and their ids."""
         names = [self.columns.speakers[i] for i in np.unique(self.columns.speaker[shard.clips])]
-        return {name: self.speaker_ids[name] for name in names if name}
+        return {name: self.speakers[name] for name in names if name}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,9 +152,10 @@ def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | No
     of_clip = np.ravel_multi_index(indices, (len(SPLITS), len(shapes), len(names))).astype(np.uint32)
     counts = _shard_counts(groups, of_clip, columns.frames[kept], shapes, config, pinned)
     shards = _divide(columns, groups, kept, of_clip, counts)
-    speakers = previous.speakers if previous else []  # they keep their positions, which are their ids
-    named = {columns.speakers[i] for i in np.unique(columns.speaker[kept])} - {"", *speakers}
-    return Plan(shapes=shapes, speakers=[*speakers, *sorted(named)], shards=shards, columns=columns)
+    before = previous.speakers if previous else []  # they keep their ids
+    added = {columns.speakers[i] for i in np.unique(columns.speaker[kept])} - {"", *before}
+    speakers = {name: i for i, name in enumerate([*before, *sorted(added)])}
+    return Plan(shapes=shapes, speakers=speakers, shards=shards, columns=columns)
 
 
 def _held_out(columns: PlanColumns, kept: np.ndarray, fraction: float) -> np.ndarray:

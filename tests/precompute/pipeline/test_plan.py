@@ -66,9 +66,9 @@ def test_plans_do_not_depend_on_the_order_of_the_clips(flags, golden):
         columns, previous, plans = plan_columns(table_of(order), settings.split.seed), None, list[object]()
         for _ in range(2):
             plan = plan_cache(columns, settings, previous)
-            plans.append(([(s.tokens, s.frames) for s in plan.shapes], plan.speakers, members(plan, order)))
+            plans.append(([(s.tokens, s.frames) for s in plan.shapes], [*plan.speakers], members(plan, order)))
             counts = {(s.id.split, s.id.bucket, s.id.corpus): s.shards + s.shards // 3 for s in plan.shards}
-            previous = PreviousPlan(shapes=plan.shapes, speakers=["old", *plan.speakers[::-1]], shard_counts=counts)
+            previous = PreviousPlan(shapes=plan.shapes, speakers=["old", *reversed(plan.speakers)], shard_counts=counts)
         shown.append(json.dumps(plans))
     assert shown[0] == shown[1]
     assert hashlib.sha256(shown[0].encode()).hexdigest()[:16] == golden
