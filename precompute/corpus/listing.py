@@ -14,18 +14,18 @@ from xtts.precompute.corpus.clip_fields import check_name, check_text
 from xtts.precompute.corpus.corpus_files import UNREADABLE, is_audio, nfc, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
+    PIPER,
     PIPER_COLUMNS,
     TABLE,
-    NamedColumns,
-    Piper,
+    named_columns,
     parse_columns,
 )
-from xtts.precompute.corpus.layouts.kaldi import Kaldi
+from xtts.precompute.corpus.layouts.kaldi import KALDI
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
-from xtts.precompute.corpus.layouts.ljspeech import LJSpeech
-from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO
-from xtts.precompute.corpus.layouts.parquet import Parquet
-from xtts.precompute.corpus.layouts.tar_shards import NemoTarred, WebDataset
+from xtts.precompute.corpus.layouts.ljspeech import LJSPEECH
+from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO, NEMO_FILES
+from xtts.precompute.corpus.layouts.parquet import parquet
+from xtts.precompute.corpus.layouts.tar_shards import NEMO_TARRED, WEB_DATASET
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
 from xtts.precompute.corpus.text_lines import first_line
@@ -36,11 +36,10 @@ from xtts.shared.text.text_normalization import expand
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WITH_A_LIST: tuple[Layout, ...] = (
-    LJSpeech(), Piper(), COMMON_VOICE, TABLE, Kaldi(), NEMO, LHOTSE, VCTK(), Parquet(),
-)  # fmt: skip
-_TAR_FILES: tuple[Layout, ...] = (WebDataset(), NemoTarred())
-_WITHOUT_A_LIST: tuple[Layout, ...] = (LIBRITTS, PLAIN_FOLDER)
+_PARQUET = parquet({})
+_WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, KALDI, NEMO, LHOTSE, VCTK, _PARQUET)
+_TAR_FILES = (WEB_DATASET, NEMO_TARRED)
+_WITHOUT_A_LIST = (LIBRITTS, PLAIN_FOLDER)
 """Tried only if there is no list: a corpus with one may have texts beside its audio as well."""
 _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
@@ -90,7 +89,7 @@ def read_corpus(
         raise LockstepError(str(data), found=problem, expected="a corpus: a folder, or a file that lists clips")
     try:
         chosen = _choose(data, layout, columns)
-        notes = chosen.left_out(data) if isinstance(chosen, Parquet) else []
+        notes = chosen.left_out(data)
         by_folder = chosen.name in _SPEAKER_FOLDER_LAYOUTS  # needs all clips, to tell which folders are speakers
         checked = (check_text(clip, data) for clip in islice(chosen.read(data), None if by_folder else limit))
         clips = _table(checked if words_in is None else (_in_words(clip, words_in) for clip in checked))
@@ -173,13 +172,13 @@ def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:
 
 def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
     """Return the layout of a table or of Parquet files whose columns the user names."""
-    if not Parquet().matches(data):
-        return NamedColumns(named)
+    if not _PARQUET.matches(data):
+        return named_columns(named)
     tables = sorted(path.name for path in data.iterdir() if path.suffix in TABLE_SUFFIXES[:2]) if data.is_dir() else []
     if tables:
         fix = f"give {tables[0]} or the folder of the Parquet files alone to --data"
         raise LockstepError(str(data), found=f"{tables[0]} and Parquet files", expected="one of them", fix=fix)
-    return Parquet(named)
+    return parquet(named)
 
 
 def _choose_for_folder(data: Path) -> Layout:
@@ -212,7 +211,7 @@ def _reject(data: Path) -> NoReturn:
     """Raise a `LockstepError` for a folder of no known layout, with the options that read what is in it."""
     packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(_PACKED)]
     lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
-    folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO.files) for path in data.glob(f"*/{name}")})
+    folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO_FILES) for path in data.glob(f"*/{name}")})
     problem, fix = "no such file", "see --columns"
     if lists:
         fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
@@ -241,7 +240,7 @@ def _unpack(path: Path) -> str:
 
 def _choose_for_file(data: Path) -> Layout:
     """Detect the layout of a file: an archive, columns if it has their suffix, or JSON lines with any suffix."""
-    for layout in (Parquet(), WebDataset()):
+    for layout in (_PARQUET, WEB_DATASET):
         if layout.matches(data):
             return layout
     if data.suffix.lower() in _SPREADSHEETS:

@@ -2,14 +2,13 @@
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import clip_ids, source_of, without_suffix
-from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
+from xtts.precompute.corpus.layouts.layout import Layout, checked_clip
 from xtts.precompute.corpus.layouts.text_columns import (
     HEADER_NAMES,
     KIND_OF,
@@ -30,101 +29,92 @@ PIPER_COLUMNS = {2: ("file", "text"), 3: ("file", "speaker", "text"), 4: ("file"
 """Kinds of the columns of a line without a header, by their count."""
 
 
-class Piper:
-    """Lines `file|text`, `file|speaker|text` or `file|speaker|language|text` without a header.
+def _read_piper(data: Path) -> Iterator[Clip]:
+    """Yield the clips of lines `file|text`, `file|speaker|text` or `file|speaker|language|text` without a header.
 
     The file may lack its suffix.
     """
-
-    name, expected = "piper", "lines of clips"
-
-    def matches(self, data: Path) -> bool:
-        """Whether `layout_of` takes the list for Piper's."""
-        return layout_of(data) == self.name
-
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of their lines."""
-        path = data if data.is_file() else data / METADATA_FILE
-        location, first = next(_split(path, "|"), ("", ["", ""]))
-        names = PIPER_COLUMNS.get(len(first))
-        if names is None:
-            problem = f"{len(first)} column{'s'[: len(first) != 1]}"
-            expected = "file|text, file|speaker|text or file|speaker|language|text"
-            raise LockstepError(location, found=problem, expected=expected)
-        columns = {name: column for column, name in enumerate(names)}
-        return _clips(folder_of(data), partial(_split, path, "|"), columns, width=len(first))
+    path = data if data.is_file() else data / METADATA_FILE
+    location, first = next(_split(path, "|"), ("", ["", ""]))
+    names = PIPER_COLUMNS.get(len(first))
+    if names is None:
+        problem = f"{len(first)} column{'s'[: len(first) != 1]}"
+        expected = "file|text, file|speaker|text or file|speaker|language|text"
+        raise LockstepError(location, found=problem, expected=expected)
+    columns = {name: column for column, name in enumerate(names)}
+    return _clips(path, "|", columns, width=len(first))
 
 
-@dataclass(frozen=True)
-class WithHeader:
-    """A table whose first line names its columns, by `HEADER_NAMES`; of two columns of a kind the first is read."""
-
-    name: str
-    list_name: str
-    expected: str = "lines below the header"
-
-    def matches(self, data: Path) -> bool:
-        """Whether the first line of the list names one column of texts, and one of files or ids."""
-        path = data if data.is_file() else data / self.list_name
-        if path.suffix not in TABLE_SUFFIXES or not path.is_file():
-            return False
-        header, columns = self._header(path)
-        texts = sum(KIND_OF.get(name) == "text" for name in header)
-        return "text" in columns and texts <= 1 and not columns.keys().isdisjoint(("file", "id"))
-
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of their lines."""
-        path = data if data.is_file() else data / self.list_name
-        header, columns = self._header(path)
-        for kinds in (("text",), ("file", "id")):
-            if columns.keys().isdisjoint(kinds):
-                expected = f"one of {', '.join(HEADER_NAMES[kinds[0]])}"
-                raise LockstepError(f"{path}:1", found=f"no column of a {kinds[0]}", expected=expected)
-        rows = partial(_split, path, _delimiter(path), skip=1)
-        return _clips(folder_of(data), rows, columns, width=len(header))
-
-    @staticmethod
-    def _header(path: Path) -> tuple[list[str], dict[str, int]]:
-        """Return the names of all columns, and the position of each column to read by its kind."""
-        header = [name.lower() for name in next(_split(path, _delimiter(path)), ("", []))[1]]
-        columns = {KIND_OF[name]: column for column, name in reversed(list(enumerate(header))) if name in KIND_OF}
-        if "normalised" in columns:
-            columns.setdefault("text", columns["normalised"])
-        return header, columns
+PIPER = Layout(
+    name="piper", expected="lines of clips", matches=lambda data: layout_of(data) == "piper", read=_read_piper
+)
 
 
-TABLE, COMMON_VOICE = WithHeader("table", METADATA_FILE), WithHeader("common-voice", "validated.tsv")
+def _with_header(name: str, list_name: str) -> Layout:
+    """Return the layout of a table called `list_name` whose first line names its columns, by `HEADER_NAMES`."""
+    return Layout(
+        name=name, expected="lines below the header", matches=partial(_has_header, list_name),
+        read=partial(_read_below_header, list_name),
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class NamedColumns:
-    """A CSV or TSV file whose columns the user names."""
-
-    columns: Mapping[str, str]
-    """One of `COLUMNS` to the position of its column, from 0, or to its name in the first line."""
-    name: str = "columns"
-    expected: str = "lines of clips"
-
-    def matches(self, data: Path) -> bool:
-        """Return False: this layout is never detected."""
+def _has_header(list_name: str, data: Path) -> bool:
+    """Whether the first line of the list names one column of texts, and one of files or ids."""
+    path = data if data.is_file() else data / list_name
+    if path.suffix not in TABLE_SUFFIXES or not path.is_file():
         return False
+    header, columns = _header(path)
+    texts = sum(KIND_OF.get(name) == "text" for name in header)
+    return "text" in columns and texts <= 1 and not columns.keys().isdisjoint(("file", "id"))
 
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of their lines."""
-        if "text" not in self.columns or not {"id", "file"} & self.columns.keys():
-            option = ",".join(f"{kind}={name}" for kind, name in self.columns.items())
-            raise LockstepError("--columns", found=f"{option[:80]!r}", expected="text, and id or file", fix=_EXAMPLE)
-        path = _only_table(data)
-        delimiter = _delimiter(path)
-        by_name = [name for name in self.columns.values() if not name.isdecimal()]
-        first = next(_split(path, delimiter), ("", []))[1]
-        header = first if by_name else []
-        for name in by_name:
-            if name not in header:
-                raise LockstepError(str(path), found=f"no column {name[:40]!r}", expected=f"one of {header!r:.120}")
-        columns = {kind: header.index(name) if name in by_name else int(name) for kind, name in self.columns.items()}
-        width = len(first) if max(columns.values()) < len(first) else None
-        return _clips(folder_of(data), partial(_split, path, delimiter, skip=bool(header)), columns, width=width)
+
+def _read_below_header(list_name: str, data: Path) -> Iterator[Clip]:
+    path = data if data.is_file() else data / list_name
+    header, columns = _header(path)
+    for kinds in (("text",), ("file", "id")):
+        if columns.keys().isdisjoint(kinds):
+            expected = f"one of {', '.join(HEADER_NAMES[kinds[0]])}"
+            raise LockstepError(f"{path}:1", found=f"no column of a {kinds[0]}", expected=expected)
+    return _clips(path, _delimiter(path), columns, width=len(header), skip=1)
+
+
+def _header(path: Path) -> tuple[list[str], dict[str, int]]:
+    """Return the names of all columns, and the position of the first column of each kind."""
+    header = [name.lower() for name in next(_split(path, _delimiter(path)), ("", []))[1]]
+    columns = {KIND_OF[name]: column for column, name in reversed(list(enumerate(header))) if name in KIND_OF}
+    if "normalised" in columns:
+        columns.setdefault("text", columns["normalised"])
+    return header, columns
+
+
+TABLE, COMMON_VOICE = _with_header("table", METADATA_FILE), _with_header("common-voice", "validated.tsv")
+
+
+def named_columns(columns: Mapping[str, str]) -> Layout:
+    """Return the layout of a CSV or TSV file whose columns the user names; it is never detected.
+
+    columns: one of `COLUMNS` to the position of its column, from 0, or to its name in the first line.
+    """
+    return Layout(
+        name="columns", expected="lines of clips", matches=lambda _: False, read=partial(_read_named, columns)
+    )
+
+
+def _read_named(named: Mapping[str, str], data: Path) -> Iterator[Clip]:
+    if "text" not in named or not {"id", "file"} & named.keys():
+        option = ",".join(f"{kind}={name}" for kind, name in named.items())
+        raise LockstepError("--columns", found=f"{option[:80]!r}", expected="text, and id or file", fix=_EXAMPLE)
+    path = _only_table(data)
+    delimiter = _delimiter(path)
+    by_name = [name for name in named.values() if not name.isdecimal()]
+    first = next(_split(path, delimiter), ("", []))[1]
+    header = first if by_name else []
+    for name in by_name:
+        if name not in header:
+            raise LockstepError(str(path), found=f"no column {name[:40]!r}", expected=f"one of {header!r:.120}")
+    columns = {kind: header.index(name) if name in by_name else int(name) for kind, name in named.items()}
+    width = len(first) if max(columns.values()) < len(first) else None
+    return _clips(path, delimiter, columns, width=width, skip=bool(header))
 
 
 def parse_columns(text: str) -> dict[str, str]:
@@ -185,13 +175,12 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _clips(
-    root: Path, rows: Callable[[], Iterator[tuple[str, list[str]]]], columns: Mapping[str, int], *,
-    width: int | None = None,
-) -> Iterator[Clip]:  # fmt: skip
-    """Yield the clips of `rows`, which are read twice; `columns` maps a kind to its column's position.
+    path: Path, delimiter: str, columns: Mapping[str, int], *, width: int | None, skip: int = 0
+) -> Iterator[Clip]:
+    """Yield the clips of a list, which is read twice, in the order of its lines after the first `skip`.
 
-    A clip without an id is named after its file (`clip_ids`). width: columns of every row; None to require only
-    those of `columns`.
+    A clip without an id is named after its file (`clip_ids`). columns: kind to the column's position. width: columns of
+    every row; None to require only those of `columns`.
     """
     needed, file = max(columns.values()) + 1, columns.get("file", columns.get("id", 0))
 
@@ -199,7 +188,7 @@ def _clips(
         return PurePosixPath(row[file]).as_posix() if row[file] else ""
 
     def names() -> Iterator[str]:
-        for location, row in rows():
+        for location, row in _split(path, delimiter, skip=skip):
             if len(row) != width if width else len(row) < needed:
                 least = f"at least {needed}, for columns 0 to {needed - 1}"
                 expected = f"{width} as in the first line" if width else least
@@ -207,11 +196,11 @@ def _clips(
             yield without_suffix(name(row))
 
     ids = clip_ids(names())
-    for location, row in rows():
+    for location, row in _split(path, delimiter, skip=skip):
         values = {kind: row[column] for kind, column in columns.items()}
         own_id = values.get("id") if "file" in columns else None
         yield checked_clip(
             own_id or ids[without_suffix(name(row))], values.get("normalised") or values["text"],
-            source_of(root, name(row), _FOLDERS, location), location=location, speaker=values.get("speaker", ""),
+            source_of(path.parent, name(row), _FOLDERS, location), location=location, speaker=values.get("speaker", ""),
             normalised=bool(values.get("normalised")), language=values.get("language", ""),
         )  # fmt: skip

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from xtts.precompute.corpus.corpus_files import source_of
-from xtts.precompute.corpus.layouts.layout import checked_clip, checked_segment
+from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, checked_segment
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
@@ -15,33 +15,31 @@ from xtts.shared.errors import LockstepError
 _AUDIO, _TEXTS, _SPEAKERS, _SEGMENTS = "wav.scp", "text", "utt2spk", "segments"
 
 
-class Kaldi:
-    """Files whose lines have an utterance's id and, after a space, its audio file, words or speaker."""
+def _read(data: Path) -> Iterator[Clip]:
+    """Yield the utterances in the order of `segments`, else of `wav.scp`, then texts without audio.
 
-    name, expected = "kaldi", "lines of an id and the path of an audio file"
+    A line has an utterance's id and, after a space, its audio file, words or speaker. Paths are relative to the folder.
+    Nothing is executed: a line that ends in a pipe is rejected. If every speaker is called like the utterance, Kaldi's
+    convention for corpora without speakers, there are none.
+    """
+    texts = _table(data / _TEXTS)
+    speakers = _table(data / _SPEAKERS) if (data / _SPEAKERS).exists() else {}
+    if all(clip_id == speaker for clip_id, (_, speaker) in speakers.items()):
+        speakers = {}
+    utterances = _utterances(data)
+    listed = {utterance.id for utterance in utterances}
+    missing = [_Utterance(name, line, f"{name}.wav") for name, (line, _) in texts.items() if name not in listed]
+    for clip_id, location, file, segment in utterances + missing:
+        yield checked_clip(
+            clip_id, texts.get(clip_id, ("", ""))[1], source_of(data, file, ("",), location), location=location,
+            speaker=speakers.get(clip_id, ("", ""))[1], segment=segment,
+        )  # fmt: skip
 
-    def matches(self, data: Path) -> bool:
-        """Whether it is a folder with `wav.scp`."""
-        return (data / _AUDIO).exists()
 
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the utterances in the order of `segments`, else of `wav.scp`, then texts without audio.
-
-        Paths are relative to the folder. Nothing is executed: a line that ends in a pipe is rejected. If every speaker
-        is called like the utterance, Kaldi's convention for corpora without speakers, there are none.
-        """
-        texts = _table(data / _TEXTS)
-        speakers = _table(data / _SPEAKERS) if (data / _SPEAKERS).exists() else {}
-        if all(clip_id == speaker for clip_id, (_, speaker) in speakers.items()):
-            speakers = {}
-        utterances = _utterances(data)
-        listed = {utterance.id for utterance in utterances}
-        missing = [_Utterance(name, line, f"{name}.wav") for name, (line, _) in texts.items() if name not in listed]
-        for clip_id, location, file, segment in utterances + missing:
-            yield checked_clip(
-                clip_id, texts.get(clip_id, ("", ""))[1], source_of(data, file, ("",), location), location=location,
-                speaker=speakers.get(clip_id, ("", ""))[1], segment=segment,
-            )  # fmt: skip
+KALDI = Layout(
+    name="kaldi", expected="lines of an id and the path of an audio file",
+    matches=lambda data: (data / _AUDIO).exists(), read=_read,
+)  # fmt: skip
 
 
 class _Utterance(NamedTuple):

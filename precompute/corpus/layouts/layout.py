@@ -1,8 +1,8 @@
-"""The protocol of corpus layouts, and the checked constructors of clips and segments that all of them use."""
+"""What a corpus layout is, and the checked constructors of clips and segments that all of them use."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from xtts.precompute.corpus.clip_fields import check_language, check_name, encodable
 from xtts.precompute.corpus.corpus_files import nfc
@@ -14,25 +14,22 @@ MOST_SECONDS = 1e6
 """Limit of times in a recording: twelve days."""
 
 
-class Layout(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Layout:
     """A layout of a corpus on disk."""
 
-    @property
-    def name(self) -> str:
-        """Value of `--layout`."""
+    name: str
+    """Value of `--layout`."""
+    expected: str
+    """Description of the corpus' contents, for the message that it has no clips."""
+    matches: Callable[[Path], bool]
+    """Whether a folder, or a file that lists clips, has this layout; raises a `LockstepError` if ambiguous."""
+    read: Callable[[Path], Iterator[Clip]]
+    """Yields the clips in a fixed order, with sources relative to `folder_of(data)`.
 
-    @property
-    def expected(self) -> str:
-        """Description of the corpus' contents, for the message that it has no clips."""
-
-    def matches(self, data: Path) -> bool:
-        """Whether a folder, or a file that lists clips, has this layout; raises a `LockstepError` if ambiguous."""
-
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in a fixed order, with sources relative to `folder_of(data)`.
-
-        Raises a `LockstepError` if a line, a file or the corpus cannot be used.
-        """
+    Raises a `LockstepError` if a line, a file or the corpus cannot be used."""
+    left_out: Callable[[Path], list[str]] = lambda _: []
+    """Returns lines to print about what is not read."""
 
 
 def folder_of(data: Path) -> Path:

@@ -16,7 +16,7 @@ from xtts.precompute.corpus.corpus_files import (
     visible_names,
     without_suffix,
 )
-from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
+from xtts.precompute.corpus.layouts.layout import Layout, checked_clip
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, layout_of, sampled_lines, usual_width
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
@@ -26,34 +26,34 @@ _FOLDERS = ("wavs", "", "wav", "clips", "audio")
 """Folders beside the list in which audio is looked for; the first that holds a listed file is used."""
 
 
-class LJSpeech:
-    """Lines of up to five columns, of which the last three are optional; the text falls back to the raw text."""
+def _read(data: Path) -> Iterator[Clip]:
+    """Yield the clips in the order of their lines; their audio is in the first of `_FOLDERS` that has any.
 
-    name, expected = "ljspeech", "lines of id|text|normalised text"
+    Of up to five columns the last three are optional; without a normalised text the raw one is taken.
+    """
+    path = data if data.is_file() else data / METADATA_FILE
+    audio, width = _Audio(path.parent, path), usual_width(sampled_lines(path))
+    for location, line in filled_lines(path):
+        columns = [column.strip() for column in line.split("|")]
+        if len(line.rstrip("| \t").split("|")) > width:
+            problem, fix = f"{len(columns)} columns", "take the | out of the text"
+            raise LockstepError(location, found=problem, expected=f"{width} as in most lines", fix=fix)
+        if not 2 <= len(columns) <= 5:
+            problem = "one column" if len(columns) == 1 else f"{len(columns)} columns"
+            expected = "id|text, optionally followed by |normalised text|speaker|language"
+            raise LockstepError(location, found=problem, expected=expected)
+        named, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
+        clip_id, source = audio.find(named, location)
+        yield checked_clip(
+            clip_id, normalised or raw, source, location=location, speaker=speaker, normalised=bool(normalised),
+            language=language,
+        )  # fmt: skip
 
-    def matches(self, data: Path) -> bool:
-        """Whether `layout_of` takes the list for LJSpeech's."""
-        return layout_of(data) == self.name
 
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of their lines; their audio is in the first of `_FOLDERS` that has any."""
-        root, path = folder_of(data), data if data.is_file() else data / METADATA_FILE
-        audio, width = _Audio(root, path), usual_width(sampled_lines(path))
-        for location, line in filled_lines(path):
-            columns = [column.strip() for column in line.split("|")]
-            if len(line.rstrip("| \t").split("|")) > width:
-                problem, fix = f"{len(columns)} columns", "take the | out of the text"
-                raise LockstepError(location, found=problem, expected=f"{width} as in most lines", fix=fix)
-            if not 2 <= len(columns) <= 5:
-                problem = "one column" if len(columns) == 1 else f"{len(columns)} columns"
-                expected = "id|text, optionally followed by |normalised text|speaker|language"
-                raise LockstepError(location, found=problem, expected=expected)
-            named, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
-            clip_id, source = audio.find(named, location)
-            yield checked_clip(
-                clip_id, normalised or raw, source, location=location, speaker=speaker, normalised=bool(normalised),
-                language=language,
-            )  # fmt: skip
+LJSPEECH = Layout(
+    name="ljspeech", expected="lines of id|text|normalised text",
+    matches=lambda data: layout_of(data) == "ljspeech", read=_read,
+)  # fmt: skip
 
 
 class _Audio:

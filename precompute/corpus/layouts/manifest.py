@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
-from xtts.precompute.corpus.layouts.layout import MOST_SECONDS, checked_clip, checked_segment, segment_name
+from xtts.precompute.corpus.layouts.layout import MOST_SECONDS, Layout, checked_clip, checked_segment, segment_name
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
@@ -18,46 +18,46 @@ _TOLERANCE_SECONDS = 1e-3
 _SAVE = "write each cut to a file of its own: CutSet.save_audios"
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """A file of JSON lines with `audio_filepath`, `text` and optionally `id`, `speaker`, `language`.
+def _manifest(name: str, files: tuple[str, ...]) -> Layout:
+    """Return the layout of a manifest; files: its names in a folder, in the order of preference."""
+    return Layout(
+        name=name, expected="JSON lines with audio_filepath and text", matches=partial(_holds_manifest, files),
+        read=partial(_read, files),
+    )  # fmt: skip
+
+
+def _holds_manifest(files: tuple[str, ...], data: Path) -> bool:
+    """Whether it is a folder with one of `files`, without `metadata.csv` and tar files."""
+    has_manifest = any((data / file).is_file() for file in files)
+    return has_manifest and not (data / METADATA_FILE).exists() and not may_hold_tars(data)
+
+
+def _read(files: tuple[str, ...], data: Path) -> Iterator[Clip]:
+    """Yield the clips of JSON lines with `audio_filepath`, `text` and optionally `id`, `speaker`, `language`.
 
     With `offset`, a clip is a segment of its file, `duration` seconds long. Lhotse cuts are converted to such entries.
     Paths are relative to the manifest; without `id` a clip is called like its file, a segment `FILE_START-END`, in
     milliseconds.
     """
-
-    name: str
-    files: tuple[str, ...]
-    """Names of the manifest in a folder, in the order of preference."""
-    expected: str = "JSON lines with audio_filepath and text"
-
-    def matches(self, data: Path) -> bool:
-        """Whether it is a folder with one of `files`, without `metadata.csv` and tar files."""
-        has_manifest = any((data / file).is_file() for file in self.files)
-        return has_manifest and not (data / METADATA_FILE).exists() and not may_hold_tars(data)
-
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips of the manifest `data`, or of the manifest in the folder `data`."""
-        path = data
-        if data.is_dir():
-            path = next((data / file for file in self.files if (data / file).is_file()), data / self.files[0])
-        root = path.parent.absolute()
-        for location, line in filled_lines(path):
-            entry = parse_entry(line, location)
-            if "audio_filepath" not in entry and ("supervisions" in entry or str(entry.get("type")).endswith("Cut")):
-                entry = _cut_entry(entry, location)
-            elif "file_name" in entry and "audio_filepath" not in entry:  # as in audio folders of Hugging Face
-                fields = {kind: first_value(entry, names, location) for kind, names in USUAL_NAMES.items()}
-                entry = fields | {"audio_filepath": entry["file_name"]}
-            source = str(entry.get("audio_filepath") or "")
-            if Path(source).is_relative_to(root):
-                source = Path(source).relative_to(root).as_posix()
-            yield clip_of_entry(entry, source, location)
+    path = data
+    if data.is_dir():
+        path = next((data / file for file in files if (data / file).is_file()), data / files[0])
+    root = path.parent.absolute()
+    for location, line in filled_lines(path):
+        entry = parse_entry(line, location)
+        if "audio_filepath" not in entry and ("supervisions" in entry or str(entry.get("type")).endswith("Cut")):
+            entry = _cut_entry(entry, location)
+        elif "file_name" in entry and "audio_filepath" not in entry:  # as in audio folders of Hugging Face
+            fields = {kind: first_value(entry, names, location) for kind, names in USUAL_NAMES.items()}
+            entry = fields | {"audio_filepath": entry["file_name"]}
+        source = str(entry.get("audio_filepath") or "")
+        if Path(source).is_relative_to(root):
+            source = Path(source).relative_to(root).as_posix()
+        yield clip_of_entry(entry, source, location)
 
 
-NEMO = Manifest("nemo", ("manifest.jsonl", "manifest.json", "metadata.jsonl"))
-LHOTSE = Manifest("lhotse", ("cuts.jsonl", "cuts.jsonl.gz"))
+NEMO_FILES = ("manifest.jsonl", "manifest.json", "metadata.jsonl")
+NEMO, LHOTSE = _manifest("nemo", NEMO_FILES), _manifest("lhotse", ("cuts.jsonl", "cuts.jsonl.gz"))
 
 
 def parse_entry(line: str, location: str) -> dict[str, Any]:

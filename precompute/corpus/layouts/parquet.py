@@ -3,11 +3,12 @@
 Columns are recognized by their usual names unless the user names them.
 """
 
+import itertools
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,8 @@ from xtts.precompute.archives.parquet_files import (
     row_values,
     rows_with_audio,
 )
-from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, without_suffix
-from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
+from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, visible_names, without_suffix
+from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, folder_of
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -47,83 +48,82 @@ Columns = dict[str, str]
 of audio files without embedded bytes, `file` the names that become ids of clips without one."""
 
 
-@dataclass(frozen=True)
-class Parquet:
-    """A file, a folder of files, or a folder with files in `data/`; of several splits only those of training."""
+def parquet(named: Mapping[str, str]) -> Layout:
+    """Return the layout of a file, a folder of files, or a folder with files in `data/`.
 
-    columns: Mapping[str, str] = field(default_factory=dict)
-    """Columns that the user names, see `find_columns`."""
-    name: str = "parquet"
-    expected: str = f"files *{SUFFIX} with rows, there or in data/"
+    Of several splits only those of training are read. named: columns that the user names, see `find_columns`.
+    """
+    return Layout(
+        name="parquet", expected=f"files *{SUFFIX} with rows, there or in data/", matches=_matches,
+        read=partial(_read, named), left_out=_left_out,
+    )  # fmt: skip
 
-    def matches(self, data: Path) -> bool:
-        """Whether it is a Parquet file, or a folder with some and without `metadata.csv`."""
-        if data.is_file():
-            return data.suffix == SUFFIX
-        return bool(_files(data)) and not (data / METADATA_FILE).exists()
 
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of their files and rows."""
-        root, (files, _) = folder_of(data), _read_and_skipped(data)
-        names = (values["file"] for file in files for _, _, values in self._rows(root / file, only_names=True))
-        ids, column = clip_ids(without_suffix(name) for name in names if name), self.columns.get("file", "")
-        for file in files:
-            for position, embedded, values in self._rows(root / file):
-                location = f"{root / file} row {position}"
-                source = f"{file}/{position}" + (f":{column}" if column else "")
-                if not embedded and values.get("path"):
-                    source = source_of(root, values["path"], (os.path.dirname(file), ""), location)
-                if (clip_id := values.get("id")) is None:
-                    name = values.get("file")
-                    clip_id = ids[without_suffix(name)] if name else f"{Path(file).stem}-{position}"
-                yield checked_clip(
-                    clip_id, values.get("normalised") or values.get("text", ""), source, location=location,
-                    speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
-                    language=values.get("language", ""),
-                )  # fmt: skip
+def _matches(data: Path) -> bool:
+    """Whether it is a Parquet file, or a folder with some and without `metadata.csv`."""
+    if data.is_file():
+        return data.suffix == SUFFIX
+    return bool(_files(data)) and not (data / METADATA_FILE).exists()
 
-    def _rows(self, path: Path, *, only_names: bool = False) -> Iterator[tuple[int, bool, dict[str, str]]]:
-        """Yield (position, whether it holds its audio, text by kind of `_KINDS`) of each row of a file."""
-        first = 0
-        try:
-            with open_parquet(path) as table:
-                columns = find_columns(str(path), table.schema_arrow, self.columns)
-                if only_names and (columns["id"] or not columns["file"]):
-                    return
-                kinds = ["file"] if only_names else [kind for kind in _KINDS if columns[kind]]
-                leaves = list(dict.fromkeys(columns[kind] for kind in kinds))
-                for group in range(table.num_row_groups):
-                    embedded = rows_with_audio(table, group, columns["audio"]) if columns["audio"] else []
-                    for row, values in enumerate(row_values(table, group, leaves)):
-                        by_leaf = dict(zip(leaves, map(_text, values), strict=True))
-                        yield (
-                            first + row,
-                            bool(embedded) and embedded[row],
-                            {kind: by_leaf[columns[kind]] for kind in kinds},
-                        )
-                    first += table.metadata.row_group(group).num_rows
-        except BrokenParquet as error:
-            raise LockstepError(str(path), found=f"cannot be read ({error})", expected="a Parquet file") from None
 
-    def left_out(self, data: Path) -> list[str]:
-        """Return a line for each split that is not read."""
-        counts = Counter(map(_split, _read_and_skipped(data)[1]))
-        return [
-            f"{data}: split {split!r} is not read ({count} file{'s'[: count != 1]}); --data takes a file of it as well"
-            for split, count in sorted(counts.items())
-        ]
+def _read(named: Mapping[str, str], data: Path) -> Iterator[Clip]:
+    """Yield the clips in the order of their files and rows."""
+    root, (files, _) = folder_of(data), _read_and_skipped(data)
+    names = (values["file"] for file in files for _, _, values in _rows(root / file, named, only_names=True))
+    ids, column = clip_ids(without_suffix(name) for name in names if name), named.get("file", "")
+    for file in files:
+        for position, embedded, values in _rows(root / file, named):
+            location = f"{root / file} row {position}"
+            source = f"{file}/{position}" + (f":{column}" if column else "")
+            if not embedded and values.get("path"):
+                source = source_of(root, values["path"], (os.path.dirname(file), ""), location)
+            if (clip_id := values.get("id")) is None:
+                name = values.get("file")
+                clip_id = ids[without_suffix(name)] if name else f"{Path(file).stem}-{position}"
+            yield checked_clip(
+                clip_id, values.get("normalised") or values.get("text", ""), source, location=location,
+                speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
+                language=values.get("language", ""),
+            )  # fmt: skip
+
+
+def _rows(
+    path: Path, named: Mapping[str, str], *, only_names: bool = False
+) -> Iterator[tuple[int, bool, dict[str, str]]]:
+    """Yield (position, whether it holds its audio, text by kind of `_KINDS`) of each row of a file."""
+    position = itertools.count()
+    try:
+        with open_parquet(path) as table:
+            columns = find_columns(str(path), table.schema_arrow, named)
+            if only_names and (columns["id"] or not columns["file"]):
+                return
+            kinds = ["file"] if only_names else [kind for kind in _KINDS if columns[kind]]
+            leaves = list(dict.fromkeys(columns[kind] for kind in kinds))
+            for group in range(table.num_row_groups):
+                audio = columns["audio"]
+                embedded = rows_with_audio(table, group, audio) if audio else itertools.repeat(False)
+                for values, has_audio in zip(row_values(table, group, leaves), embedded, strict=False):
+                    by_leaf = dict(zip(leaves, map(_text, values), strict=True))
+                    yield next(position), has_audio, {kind: by_leaf[columns[kind]] for kind in kinds}
+    except BrokenParquet as error:
+        raise LockstepError(str(path), found=f"cannot be read ({error})", expected="a Parquet file") from None
+
+
+def _left_out(data: Path) -> list[str]:
+    """Return a line for each split that is not read."""
+    counts = Counter(map(_split, _read_and_skipped(data)[1]))
+    return [
+        f"{data}: split {split!r} is not read ({count} file{'s'[: count != 1]}); --data takes a file of it as well"
+        for split, count in sorted(counts.items())
+    ]
 
 
 def _files(data: Path) -> list[str]:
     """Return the sorted paths of the Parquet files in `data`, relative to it."""
     for folder in _FOLDERS:
-        try:
-            with os.scandir(data / folder) as entries:
-                names = sorted(entry.name for entry in entries if entry.name.endswith(SUFFIX) and entry.is_file())
-        except OSError:
-            names = []
-        if names := [name for name in names if not name.startswith(".")]:
-            return [os.path.join(folder, name) for name in names]
+        files = [os.path.join(folder, name) for name in visible_names(data / folder) if name.endswith(SUFFIX)]
+        if files := [file for file in files if (data / file).is_file()]:
+            return files
     return []
 
 

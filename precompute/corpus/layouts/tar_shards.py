@@ -13,7 +13,7 @@ from xtts.precompute.archives.tar_files import (
     tar_members,
 )
 from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
-from xtts.precompute.corpus.layouts.layout import checked_clip, folder_of
+from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, folder_of
 from xtts.precompute.corpus.layouts.manifest import clip_of_entry, first_value, parse_entry
 from xtts.precompute.corpus.layouts.text_columns import USUAL_NAMES
 from xtts.precompute.corpus.text_lines import filled_lines
@@ -24,60 +24,57 @@ _NORMALISED, _TEXT, _JSON = ".normalized.txt", ".txt", ".json"
 _MANIFESTS = re.compile(r"(.*/)?[^/]*manifest[^/]*\.jsonl?")
 
 
-class WebDataset:
-    """Tar files of `KEY.wav` (flac, ogg, mp3) and `KEY.json`, `KEY.txt` or `KEY.normalized.txt`, as Emilia has them.
+def _is_web_dataset(data: Path) -> bool:
+    """Whether it is a tar file, or a folder with some and without NeMo's manifest."""
+    return data.name.lower().endswith(SUFFIX) if data.is_file() else may_hold_tars(data) and not _manifests(data)
 
-    The JSON object has `text` and optionally `id`, `speaker` and `language`, by their usual names.
+
+def _read_web_dataset(data: Path) -> Iterator[Clip]:
+    """Yield the clips in the order of the tar files' names and of their members.
+
+    These are `KEY.wav` (flac, ogg, mp3) and `KEY.json`, `KEY.txt` or `KEY.normalized.txt`, as Emilia has them. The JSON
+    object has `text` and optionally `id`, `speaker` and `language`, by their usual names. Audio without text is a clip
+    with an empty text, text without audio a clip whose audio is missing: the index rejects both.
     """
-
-    name, expected = "webdataset", "KEY.wav with KEY.json or KEY.txt in tar files"
-
-    def matches(self, data: Path) -> bool:
-        """Whether it is a tar file, or a folder with some and without NeMo's manifest."""
-        return data.name.lower().endswith(SUFFIX) if data.is_file() else may_hold_tars(data) and not _manifests(data)
-
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of the tar files' names and of their members.
-
-        Audio without text is a clip with an empty text, text without audio a clip whose audio is missing: the index
-        rejects both.
-        """
-        root = folder_of(data)
-        groups = [(tar, key, members) for tar in _tars(data) for key, members in _members_by_key(root / tar).items()]
-        if groups and not any(members.keys() - {"audio"} for _, _, members in groups):
-            problem, fix = "audio without texts of the same names", f"unpack it: tar -xf {groups[0][0]}"
-            raise LockstepError(str(data), found=problem, expected=self.expected, fix=fix)
-        ids = clip_ids(f"{tar.removesuffix('.tar')}/{key}" for tar, key, _ in groups)
-        for tar, key, members in groups:
-            fields = _fields(root / tar, key, members)
-            yield checked_clip(
-                fields["id"] or ids[f"{tar.removesuffix('.tar')}/{key}"], fields["normalised"] or fields["text"],
-                _source(tar, members.get("audio"), f"{key}{SUFFIXES[0]}"), location=f"{root / tar}:{key[:80]!r}",
-                speaker=fields["speaker"], normalised=bool(fields["normalised"]), language=fields["language"],
-            )  # fmt: skip
+    root = folder_of(data)
+    groups = [(tar, key, members) for tar in _tars(data) for key, members in _members_by_key(root / tar).items()]
+    if groups and not any(members.keys() - {"audio"} for _, _, members in groups):
+        problem, fix = "audio without texts of the same names", f"unpack it: tar -xf {groups[0][0]}"
+        raise LockstepError(str(data), found=problem, expected=WEB_DATASET.expected, fix=fix)
+    ids = clip_ids(f"{tar.removesuffix('.tar')}/{key}" for tar, key, _ in groups)
+    for tar, key, members in groups:
+        fields = _fields(root / tar, key, members)
+        yield checked_clip(
+            fields["id"] or ids[f"{tar.removesuffix('.tar')}/{key}"], fields["normalised"] or fields["text"],
+            _source(tar, members.get("audio"), f"{key}{SUFFIXES[0]}"), location=f"{root / tar}:{key[:80]!r}",
+            speaker=fields["speaker"], normalised=bool(fields["normalised"]), language=fields["language"],
+        )  # fmt: skip
 
 
-class NemoTarred:
-    """Tar files of audio beside a manifest of JSON lines, whose `audio_filepath` is a member of the tar `shard_id`."""
+WEB_DATASET = Layout(
+    name="webdataset", expected="KEY.wav with KEY.json or KEY.txt in tar files", matches=_is_web_dataset,
+    read=_read_web_dataset,
+)  # fmt: skip
 
-    name, expected = "nemo-tarred", "lines of a manifest"
 
-    def matches(self, data: Path) -> bool:
-        """Whether it is a folder with tar files and a manifest."""
-        return data.is_dir() and may_hold_tars(data) and bool(_manifests(data))
+def _read_nemo_tarred(data: Path) -> Iterator[Clip]:
+    """Yield the clips in the order of the manifest's lines: `audio_filepath` names a member of the tar `shard_id`."""
+    root, tars = folder_of(data), _tars_by_shard_id(data)
+    members = {shard_id: {item.name: item for item in tar_members(root / tar)} for shard_id, tar in tars.items()}
+    for location, line in (line for manifest in _manifests(data) for line in filled_lines(root / manifest)):
+        entry = parse_entry(line, location)
+        shard_id = entry.get("shard_id", next(iter(tars)) if len(tars) == 1 else None)
+        if type(shard_id) is not int or shard_id not in tars:
+            problem = f"shard_id is {shard_id!r:.40}"
+            raise LockstepError(location, found=problem, expected=f"the number of one of {len(tars)} tar files")
+        file = PurePosixPath(str(entry.get("audio_filepath"))).as_posix()
+        yield clip_of_entry(entry, _source(tars[shard_id], members[shard_id].get(file), file), location)
 
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of the manifest's lines."""
-        root, tars = folder_of(data), _tars_by_shard_id(data)
-        members = {shard_id: {item.name: item for item in tar_members(root / tar)} for shard_id, tar in tars.items()}
-        for location, line in (line for manifest in _manifests(data) for line in filled_lines(root / manifest)):
-            entry = parse_entry(line, location)
-            shard_id = entry.get("shard_id", next(iter(tars)) if len(tars) == 1 else None)
-            if type(shard_id) is not int or shard_id not in tars:
-                problem = f"shard_id is {shard_id!r:.40}"
-                raise LockstepError(location, found=problem, expected=f"the number of one of {len(tars)} tar files")
-            file = PurePosixPath(str(entry.get("audio_filepath"))).as_posix()
-            yield clip_of_entry(entry, _source(tars[shard_id], members[shard_id].get(file), file), location)
+
+NEMO_TARRED = Layout(
+    name="nemo-tarred", expected="lines of a manifest",
+    matches=lambda data: data.is_dir() and may_hold_tars(data) and bool(_manifests(data)), read=_read_nemo_tarred,
+)  # fmt: skip
 
 
 def _tars(data: Path) -> list[str]:
@@ -116,26 +113,24 @@ def _members_by_key(path: Path) -> dict[str, dict[str, TarMember]]:
     """Map each key, a name without suffix, to its members by kind (`audio` or a suffix of a text)."""
     members_of_key: dict[str, dict[str, TarMember]] = {}
     for member in tar_members(path):
-        for kind, key in _kind_and_key(member.name):
-            members = members_of_key.setdefault(key, {})
-            if kind in members:
-                problem = f"{member.name[:60]!r} beside {members[kind].name[:60]!r}"
-                raise LockstepError(str(path), found=problem, expected="one of them")
-            members[kind] = member
+        kind, key = _kind_and_key(member.name)
+        members = members_of_key.setdefault(key, {}) if kind else {}
+        if kind in members:
+            problem = f"{member.name[:60]!r} beside {members[kind].name[:60]!r}"
+            raise LockstepError(str(path), found=problem, expected="one of them")
+        members[kind] = member
     return members_of_key
 
 
-def _kind_and_key(name: str) -> Iterator[tuple[str, str]]:
-    """Yield a member's kind and key; nothing for other files or hidden ones, which macOS adds to archives."""
+def _kind_and_key(name: str) -> tuple[str, str]:
+    """Return a member's kind and key; empty for other files and hidden ones, which macOS adds to archives."""
     if PurePosixPath(name).name.startswith("."):
-        return
+        return "", ""
     if is_audio(name):
-        yield "audio", without_suffix(name)
-    else:
-        for suffix in (_NORMALISED, _TEXT, _JSON):  # the longer one first
-            if name.endswith(suffix):
-                yield suffix, name.removesuffix(suffix)
-                return
+        return "audio", without_suffix(name)
+    suffixes = (_NORMALISED, _TEXT, _JSON)  # the longer one first
+    suffix = next((suffix for suffix in suffixes if name.endswith(suffix)), "")
+    return suffix, name.removesuffix(suffix)
 
 
 def _fields(path: Path, key: str, members: dict[str, TarMember]) -> dict[str, str]:

@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, nfc
-from xtts.precompute.corpus.layouts.layout import checked_clip, segment_name
+from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, segment_name
 from xtts.precompute.corpus.layouts.timed_text import SUBTITLES, TimedText, texts_in
 from xtts.shared.cache.clip_index import Clip
 
@@ -14,35 +14,37 @@ _AUDIO_FOLDERS, _TEXT_FOLDER = ("wav48_silence_trimmed", "wav48"), "txt"
 _MICROPHONE, _OTHER_MICROPHONE = "_mic1", "_mic2"
 
 
-@dataclass(frozen=True)
-class TextBesideAudio:
-    """`ID.wav` with a text file of the same name, at any depth, among other files."""
+def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: bool) -> Layout:
+    """Return the layout of `ID.wav` with a text file of the same name, at any depth, among other files.
 
-    name: str
-    text_suffixes: tuple[str, ...]
-    """Suffixes of texts in the order of preference."""
-    by_speaker: bool
-    """The paths are SPEAKER/CHAPTER/ID.wav, and texts are normalised."""
-    expected: str
+    suffixes: of texts in the order of preference. by_speaker: the paths are SPEAKER/CHAPTER/ID.wav, and texts are
+    normalised.
+    """
+    return Layout(
+        name=name, expected=expected, matches=partial(_has_pair, suffixes),
+        read=partial(_read, suffixes, by_speaker=by_speaker),
+    )  # fmt: skip
 
-    def matches(self, data: Path) -> bool:
-        """Whether it is a folder with an audio file and its text."""
-        if not data.is_dir():
-            return False
-        paths = files_below(data)
-        return not audio_by_name(paths).keys().isdisjoint(_texts(paths, self.text_suffixes))
 
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of their paths, those of a file with times in its order.
+def _has_pair(suffixes: tuple[str, ...], data: Path) -> bool:
+    """Whether it is a folder with an audio file and its text."""
+    if not data.is_dir():
+        return False
+    paths = files_below(data)
+    return not audio_by_name(paths).keys().isdisjoint(_texts(paths, suffixes))
 
-        Audio without text is a clip with an empty text, text without audio a clip whose audio is missing: the index
-        rejects both.
-        """
-        paths = files_below(data)
-        yield from _clips(
-            data, audio_by_name(paths), _texts(paths, self.text_suffixes), f"{{}}{SUFFIXES[0]}",
-            _speaker if self.by_speaker else None, normalised=self.by_speaker,
-        )  # fmt: skip
+
+def _read(suffixes: tuple[str, ...], data: Path, *, by_speaker: bool) -> Iterator[Clip]:
+    """Yield the clips in the order of their paths, those of a file with times in its order.
+
+    Audio without text is a clip with an empty text, text without audio a clip whose audio is missing: the index rejects
+    both.
+    """
+    paths = files_below(data)
+    yield from _clips(
+        data, audio_by_name(paths), _texts(paths, suffixes), f"{{}}{SUFFIXES[0]}", _speaker if by_speaker else None,
+        normalised=by_speaker,
+    )  # fmt: skip
 
 
 def _speaker(data: Path, name: str) -> str:
@@ -51,34 +53,32 @@ def _speaker(data: Path, name: str) -> str:
     return parts[-3] if len(parts) > 3 else ""
 
 
-LIBRITTS = TextBesideAudio("libritts", (".normalized.txt",), True, "ID.wav with ID.normalized.txt beside it")
-PLAIN_FOLDER = TextBesideAudio("folder", (".txt", SUBTITLES), False, "ID.wav with ID.txt beside it")
+LIBRITTS = _layout("libritts", "ID.wav with ID.normalized.txt beside it", (".normalized.txt",), by_speaker=True)
+PLAIN_FOLDER = _layout("folder", "ID.wav with ID.txt beside it", (".txt", SUBTITLES), by_speaker=False)
 
 
-class VCTK:
-    """`wav48_silence_trimmed/p225/p225_001_mic1.flac` (or `wav48/p225/p225_001.wav`), `txt/p225/p225_001.txt`.
+def _read_vctk(data: Path) -> Iterator[Clip]:
+    """Yield the clips in the order of speaker and name; audio or text may be missing, as in `_read`.
 
+    They are `wav48_silence_trimmed/p225/p225_001_mic1.flac` (or `wav48/p225/p225_001.wav`), `txt/p225/p225_001.txt`.
     Only the first of two microphones is read.
     """
+    folder = next((name for name in _AUDIO_FOLDERS if (data / name).is_dir()), _AUDIO_FOLDERS[0])
+    audio = {
+        name.removesuffix(_MICROPHONE): f"{folder}/{path}"
+        for name, path in audio_by_name(files_below(data, folder)).items()
+        if not name.endswith(_OTHER_MICROPHONE)
+    }
+    below = _texts(files_below(data, _TEXT_FOLDER), (".txt",))
+    texts = {name: f"{_TEXT_FOLDER}/{path}" for name, path in below.items()}
+    missing = f"{folder}/{{}}{_MICROPHONE}.flac"
+    yield from _clips(data, audio, texts, missing, lambda _, name: PurePosixPath(name).parent.name)
 
-    name, expected = "vctk", "wav48/SPEAKER/ID_mic1.flac and txt/SPEAKER/ID.txt"
 
-    def matches(self, data: Path) -> bool:
-        """Whether it is a folder with one of texts and one of audio."""
-        return (data / _TEXT_FOLDER).is_dir() and any((data / folder).is_dir() for folder in _AUDIO_FOLDERS)
-
-    def read(self, data: Path) -> Iterator[Clip]:
-        """Yield the clips in the order of speaker and name; audio or text may be missing, as in `TextBesideAudio`."""
-        folder = next((name for name in _AUDIO_FOLDERS if (data / name).is_dir()), _AUDIO_FOLDERS[0])
-        audio = {
-            name.removesuffix(_MICROPHONE): f"{folder}/{path}"
-            for name, path in audio_by_name(files_below(data, folder)).items()
-            if not name.endswith(_OTHER_MICROPHONE)
-        }
-        below = _texts(files_below(data, _TEXT_FOLDER), (".txt",))
-        texts = {name: f"{_TEXT_FOLDER}/{path}" for name, path in below.items()}
-        missing = f"{folder}/{{}}{_MICROPHONE}.flac"
-        yield from _clips(data, audio, texts, missing, lambda _, name: PurePosixPath(name).parent.name)
+VCTK = Layout(
+    name="vctk", expected="wav48/SPEAKER/ID_mic1.flac and txt/SPEAKER/ID.txt", read=_read_vctk,
+    matches=lambda data: (data / _TEXT_FOLDER).is_dir() and any((data / name).is_dir() for name in _AUDIO_FOLDERS),
+)  # fmt: skip
 
 
 def _texts(paths: list[str], suffixes: tuple[str, ...]) -> dict[str, str]:
