@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - words of many scripts
-"""Numbers, percent and money in words by `num2words`, for every language but English (`text_normalization`).
+"""Numbers in words by `num2words`; percent and money too, for every language but English (`text_normalization`).
 
 What cannot be read as a number is read digit by digit. No English word may get into a text of another language, but
 num2words mixes them in: the entries of every table here were checked.
@@ -28,7 +28,7 @@ _DECIMAL_POINT = frozenset("ar bn cy fa he kn ko te th".split())
 _DECIMAL_SIGN = {
     "ca": "coma", "da": "komma", "de": "Komma", "es": "coma", "fa": "ممیز", "fi": "pilkku", "fr": "virgule",
     "id": "koma", "it": "virgola", "ko": "점", "nb": "komma", "nl": "komma", "no": "komma", "pl": "przecinek",
-    "pt": "vírgula", "ro": "virgulă", "sv": "komma", "th": "จุด", "tr": "virgül", "vi": "phẩy",
+    "pt": "vírgula", "ro": "virgulă", "sv": "komma", "th": "จุด", "tr": "virgül", "vi": "phẩy", "en": "point",
 }  # fmt: skip
 _PERCENT = {
     "ar": "بالمئة", "ca": "per cent", "da": "procent", "de": "Prozent", "es": "por ciento", "fa": "درصد",
@@ -49,13 +49,13 @@ def number_words(text: str, language: str) -> str:
         return text
     text = rewrite(
         separate_fractions(text), language,
-        ordinal=lambda digits: _say("to_ordinal", int(digits), language),
-        cardinal=lambda digits: _year(digits, language) or _say("to_cardinal", int(digits), language),
+        ordinal=lambda digits: say("to_ordinal", int(digits), language),
+        cardinal=lambda digits: _year(digits, language) or say("to_cardinal", int(digits), language),
     )  # fmt: skip
     if language == "tr":
         text = re.sub(r"[%٪]\s?(?=\d)", "yüzde ", text)
     text = _pattern(language).sub(lambda match: spaced(match, _words(match, language), language), text)
-    return re.sub(r"\d+", lambda match: spaced(match, _number(match[0], "", language, single=True), language), text)
+    return re.sub(r"\d+", lambda match: spaced(match, in_words(match[0], "", language, single=True), language), text)
 
 
 def name_digits(text: str, language: str) -> str:
@@ -103,14 +103,14 @@ def _words(match: re.Match[str], language: str) -> str | None:
     if sign and not match["minus"] and (spoken := _money(integer, fraction, _SIGNS[sign], language)):
         return spoken + (match["after"] or "" if before else "")
     year = None if fraction or match["minus"] else _year(match["integer"], language)
-    spoken = year or _number(integer, fraction, language, negative=bool(match["minus"]))
+    spoken = year or in_words(integer, fraction, language, negative=bool(match["minus"]))
     if spoken is None:
         return None
     percent = _PERCENT.get(language) if after in ("%", "٪") else None
     return (match["before"] or "") + spoken + (f" {percent}" if percent else match["after"] or "")
 
 
-def _number(integer: str, fraction: str, language: str, *, negative: bool = False, single: bool = False) -> str | None:
+def in_words(integer: str, fraction: str, language: str, *, negative: bool = False, single: bool = False) -> str | None:
     """Return a number in words, digit by digit if `single` or if it is a serial number; None without words for it."""
     single = single or len(integer) > LONGEST_QUANTITY or (integer.startswith("0") and len(integer) > 1)
     sign = _DECIMAL_SIGN.get(language)
@@ -119,8 +119,8 @@ def _number(integer: str, fraction: str, language: str, *, negative: bool = Fals
     values = [*map(int, integer)] if single else [-int(integer) if negative else int(integer)]
     minus = [str(_converter(language).negword).strip()] if negative and values == [0] else []
     try:
-        words = [_say("to_cardinal", value, language) for value in values]
-        decimals = [_say("to_cardinal", int(digit), language) for digit in fraction]
+        words = [say("to_cardinal", value, language) for value in values]
+        decimals = [say("to_cardinal", int(digit), language) for digit in fraction]
     except LookupError:
         return None
     return " ".join([*minus, *words, *([sign or "", *decimals] if fraction else [])])
@@ -130,16 +130,20 @@ def _year(digits: str, language: str) -> str | None:
     """Return a year in hundreds; None if the language does not read years so, or it is no year."""
     if language not in _YEARS_IN_HUNDREDS or not re.fullmatch("1[1-9][0-9]{2}", digits):
         return None
-    return _say("to_year", int(digits), language)
+    return say("to_year", int(digits), language)
 
 
 @lru_cache(4096)
-def _say(how: str, value: int, language: str) -> str:
-    """Return the words of num2words for a number; raises `LookupError` if it has none: some languages stop early."""
+def say(how: str, value: int, language: str) -> str:
+    """Return the words of num2words for a number, in English without `and`.
+
+    Raises `LookupError` if it has none: some languages stop early.
+    """
     try:
-        return str(getattr(_converter(language), how)(value)).replace(",", "").strip()
+        words = str(getattr(_converter(language), how)(value)).replace(",", "").strip()
     except (ArithmeticError, AttributeError, TypeError, ValueError, NotImplementedError) as error:
         raise LookupError(how) from error
+    return words.replace(" and ", " ") if language == "en" else words
 
 
 def _money(integer: str, fraction: str, currency: str, language: str) -> str | None:

@@ -7,12 +7,9 @@ dollars and fifty cents`. The same function serves the corpus and synthesis. Con
 
 import re
 import unicodedata
-from functools import lru_cache
-
-from num2words import num2words
 
 from xtts.shared.text.number_contexts import rewrite, separate_fractions
-from xtts.shared.text.number_words import LONGEST_QUANTITY, number_words, spaced
+from xtts.shared.text.number_words import in_words, number_words, say, spaced
 from xtts.shared.text.pronunciation import outside_phonemes
 
 _CURRENCIES = {"$": "dollar cent", "£": "pound penny", "€": "euro cent", "¥": "yen sen", "₹": "rupee paisa"}
@@ -70,29 +67,17 @@ def _money(match: re.Match[str]) -> str:
 
 def _year(digits: str) -> str:
     """Read a year in pairs, as in nineteen eighty-four; 2000 to 2009 as a number."""
-    return _american(num2words(int(digits), to="year")).replace("oh-", "oh ")
+    return say("to_year", int(digits), "en").replace("oh-", "oh ")
 
 
 def _cardinal(number: str) -> str:
     """Read a number such as `1,234.5`; digit by digit if it has a leading zero or too many digits."""
     integer, point, fraction = number.replace(",", "").partition(".")
-    single = len(integer) > LONGEST_QUANTITY or (integer.startswith("0") and len(integer) > 1 and not point)
-    spoken = " ".join(map(_integer, integer)) if single else _integer(str(int(integer)))
-    return " ".join([spoken, *(["point", *map(_integer, fraction)] if point else [])])
-
-
-@lru_cache(4096)
-def _integer(digits: str) -> str:
-    return _american(num2words(int(digits)))
+    return in_words(str(int(integer)) if point else integer, fraction, "en") or number
 
 
 def _ordinal(number: str) -> str:
-    return _american(num2words(int(number.replace(",", "")), to="ordinal"))
-
-
-def _american(words: str) -> str:
-    """Drop the commas and each `and` of `one thousand, two hundred and one`."""
-    return words.replace(" and ", " ").replace(",", "")
+    return say("to_ordinal", int(number.replace(",", "")), "en")
 
 
 def _plural(noun: str) -> str:
