@@ -4,7 +4,6 @@ import difflib
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Annotated
@@ -23,21 +22,32 @@ _EXAMPLE = "- {data: LJSpeech-1.1, name: lj, weight: 0.5}"
 _NAME_EXPECTED = "1 to 64 letters from a to z, digits, dots, hyphens or underscores"
 
 
-class _Settings(BaseModel):
-    """An entry of the YAML file."""
+class _Options(BaseModel):
+    """What a user may say of a corpus."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-    data: Annotated[str, Field(min_length=1)]
     name: Annotated[str, Field(pattern=f"^{CORPUS_NAME}$")] | None = None
+    """Prefix of its ids and speakers, and its name in the cache; None if not given."""
     layout: str | None = None
     columns: str | None = None
     language: str = ""
+    """ISO 639 code of the clips that name none."""
     speaker_prefix: str | None = None
+    """Prefix of its speakers instead of `name`; None if not given."""
     weight: Weight = 1.0
+    """How often an epoch draws each clip."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class CorpusEntry:
+class _YamlEntry(_Options):
+    """An entry of the YAML file."""
+
+    data: Annotated[str, Field(min_length=1)]
+
+
+_KEYS = ("data", *_Options.model_fields)
+
+
+class CorpusEntry(_Options):
     """One corpus as requested."""
 
     location: str
@@ -46,16 +56,6 @@ class CorpusEntry:
     """Its folder, or the file that lists its clips; for a corpus in an object store its local copy."""
     url: StoreUrl | None = None
     """Its URL if it is in an object store."""
-    name: str = ""
-    """Prefix of its ids and speakers, and its name in the cache; empty if not given."""
-    layout: str | None = None
-    columns: str | None = None
-    language: str = ""
-    """ISO 639 code of the clips that name none."""
-    speaker_prefix: str | None = None
-    """Prefix of its speakers instead of `name`; None if not given."""
-    weight: float = 1.0
-    """How often an epoch draws each clip."""
 
     @property
     def own_name(self) -> str:
@@ -85,22 +85,19 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
         if isinstance(value, CorpusEntry):
             entries.append(value)
             continue
-        remote = _REMOTE.fullmatch(value) if isinstance(value, str) else None
+        text, path, options = os.fspath(value), Path(value), {"layout": layout, "columns": columns}
+        remote = _REMOTE.fullmatch(text) if isinstance(value, str) else None
+        name, equals, target = text.partition("=")
         if remote:
-            settings = {"data": remote["url"], "name": remote["name"], "layout": layout, "columns": columns}
-            entries.append(_entry(settings, f"--data {remote['url'].partition('?')[0]}", Path()))
-            continue
-        path, location = Path(value), f"--data {value}"
-        if path.suffix.lower() in _YAML and os.path.exists(path):
+            location = f"--data {remote['url'].partition('?')[0]}"
+            entries.append(_entry({"data": remote["url"], "name": remote["name"], **options}, location, Path()))
+        elif path.suffix.lower() in _YAML and os.path.exists(path):
             if layout is not None or columns is not None:
                 problem = "--layout or --columns with a list of corpora"
-                raise LockstepError(location, found=problem, fix="say it in the file")
+                raise LockstepError(f"--data {value}", found=problem, fix="say it in the file")
             entries += _read_list(path)
-            continue
-        name, equals, target = str(value).partition("=") if isinstance(value, str) else (value, "", "")
-        if equals and not os.path.exists(path):
-            settings = {"data": target, "name": name, "layout": layout, "columns": columns}
-            entries.append(_entry(settings, location, Path()))
+        elif isinstance(value, str) and equals and not os.path.exists(path):
+            entries.append(_entry({"data": target, "name": name, **options}, f"--data {value}", Path()))
         else:
             entries.append(CorpusEntry(location=str(path), data=path, layout=layout, columns=columns))
     return entries
@@ -119,7 +116,7 @@ def _entry(settings: object, location: str, folder: Path) -> CorpusEntry:
     if not isinstance(settings, dict):
         raise LockstepError(location, found=f"{settings!r:.60}", expected=f"keys and values, as in {_EXAMPLE}")
     try:
-        checked = _Settings.model_validate(settings)
+        checked = _YamlEntry.model_validate(settings)
     except ValidationError as error:
         raise _explain(error, location) from None
     if Path(checked.data).suffix.lower() in _YAML:
@@ -128,11 +125,10 @@ def _entry(settings: object, location: str, folder: Path) -> CorpusEntry:
         raise LockstepError(location, found=f"data {checked.data[:80]!r}", expected="a path")
     if checked.speaker_prefix:
         check_name(checked.speaker_prefix, what="speaker_prefix", location=location)
-    fields = checked.model_dump(exclude={"data", "name", "language"})
-    language = check_language(checked.language, location)
+    options = checked.model_dump(exclude={"data"}) | {"language": check_language(checked.language, location)}
     target = path_or_url(checked.data)
     data, url = (folder / target, None) if isinstance(target, Path) else (target.local_folder("corpora"), target)
-    return CorpusEntry(location=location, data=data, url=url, name=checked.name or "", language=language, **fields)
+    return CorpusEntry(location=location, data=data, url=url, **options)
 
 
 def _explain(error: ValidationError, location: str) -> LockstepError:
@@ -140,9 +136,9 @@ def _explain(error: ValidationError, location: str) -> LockstepError:
     first = error.errors()[0]
     key, kind = str(first["loc"][0]) if first["loc"] else "", first["type"]
     if kind == "extra_forbidden":
-        near = difflib.get_close_matches(key, _Settings.model_fields, n=1)
+        near = difflib.get_close_matches(key, _KEYS, n=1)
         fix = f"did you mean {near[0]}?" if near else ""
-        expected = " or ".join(_Settings.model_fields)
+        expected = " or ".join(_KEYS)
         return LockstepError(location, found=f"unknown key {key[:40]}", expected=expected, fix=fix)
     if kind == "missing":
         return LockstepError(location, found=f"no {key}", expected=f"the path of a corpus, as in {_EXAMPLE}")

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
@@ -26,7 +25,8 @@ def with_folders(entries: list[CorpusEntry]) -> tuple[list[CorpusEntry], dict[Pa
         url, folder, objects = _objects(entry.url, entry.data)
         _update(ObjectStore(url), folder, objects)
         urls[folder.absolute()] = url
-        local.append(replace(entry, data=folder if url == entry.url else folder / entry.url.name))
+        data = folder if url == entry.url else folder / entry.url.name
+        local.append(entry.model_copy(update={"data": data}))
     return local, urls
 
 
