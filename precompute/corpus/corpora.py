@@ -60,9 +60,7 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
     limited = _limited([corpus.clips for corpus in corpora], limit)
     prefixed = map(_prefixed_clips, labelled.keys(), labelled.values(), limited)
     tables = _with_speakers([*labelled.values()], list(prefixed))
-    for first, second in combinations(zip(labelled.values(), tables, strict=True), 2):
-        _reject_shared_ids(*first, *second)
-        _reject_shared_speakers(*first, *second)
+    _reject_shared_names([*labelled.values()], tables)
     names = [str(corpora[0].root if len(corpora) == 1 else entry) for entry in labelled.values()]
     return Corpora(
         name=", ".join(names[:3]) + ", ..." * (len(names) > 3),
@@ -154,28 +152,22 @@ def _with_speakers(entries: Sequence[CorpusEntry], tables: Sequence["pa.Table"])
     return named
 
 
-def _reject_shared_ids(
-    first: CorpusEntry, first_clips: "pa.Table", second: CorpusEntry, second_clips: "pa.Table"
-) -> None:
+def _reject_shared_names(entries: Sequence[CorpusEntry], tables: Sequence["pa.Table"]) -> None:
+    """Raise a `LockstepError` if two corpora have the same clip id or, without a `speaker_prefix`, the same speaker."""
     import pyarrow.compute as pc
 
-    ids = second_clips["id"]
-    shared = ids.filter(pc.is_in(ids, value_set=first_clips["id"].combine_chunks()))
-    if len(shared):
-        problem = f"clip {shared[0]} is in {first} and in {second}"
-        unnamed = second if not second.name else first
-        fix = "give one of them another name" if unnamed.name else _FIX.format(unnamed.data)
-        raise LockstepError(second.location, found=problem, expected="every id once", fix=fix)
-
-
-def _reject_shared_speakers(
-    first: CorpusEntry, clips: "pa.Table", second: CorpusEntry, second_clips: "pa.Table"
-) -> None:
-    shared = {*strings(clips["speaker"].unique())} & {*strings(second_clips["speaker"].unique())} - {""}
-    if shared and first.speaker_prefix is None is second.speaker_prefix:
-        problem = f"speaker {min(shared)} is in {first} and in {second}"
-        fix = f"{_FIX.format(second.data)}, or say speaker_prefix in a YAML file if they are one person"
-        raise LockstepError(second.location, found=problem, expected="every speaker in one corpus", fix=fix)
+    for (first, clips), (second, others) in combinations(zip(entries, tables, strict=True), 2):
+        shared = others["id"].filter(pc.is_in(others["id"], value_set=clips["id"].combine_chunks()))
+        if len(shared):
+            problem = f"clip {shared[0]} is in {first} and in {second}"
+            unnamed = second if not second.name else first
+            fix = "give one of them another name" if unnamed.name else _FIX.format(unnamed.data)
+            raise LockstepError(second.location, found=problem, expected="every id once", fix=fix)
+        speakers = {*strings(clips["speaker"].unique())} & {*strings(others["speaker"].unique())} - {""}
+        if speakers and first.speaker_prefix is None is second.speaker_prefix:
+            problem = f"speaker {min(speakers)} is in {first} and in {second}"
+            fix = f"{_FIX.format(second.data)}, or say speaker_prefix in a YAML file if they are one person"
+            raise LockstepError(second.location, found=problem, expected="every speaker in one corpus", fix=fix)
 
 
 def _text(text: str) -> "pa.Scalar[Any]":
