@@ -122,11 +122,9 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
     unlisted = (name for name in visible_names(root) if name not in listed_folders)
     others = [name for name in unlisted if any(map(is_audio, visible_names(root / name)))]
     for folder in [*listed_folders, *others[:3]]:
-        try:
-            entries = [entry for entry in os.scandir(root / folder) if not entry.name.startswith(".")]
-        except OSError:
+        if not (root / folder).is_dir():
             continue
-        names = [entry.name for entry in entries if _holds(entry.is_file)]
+        names = [name for name in visible_names(root / folder) if os.path.isfile(root / folder / name)]
         suffixes = Counter(_suffix(name) or "without a suffix" for name in names).most_common(3)
         counts = " and ".join(f"{count} {suffix}" for suffix, count in suffixes) or "nothing"
         descriptions.append(f"{counts} in {folder}")

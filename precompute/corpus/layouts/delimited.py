@@ -9,13 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import clip_ids, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import Layout, checked_clip
-from xtts.precompute.corpus.layouts.text_columns import (
-    HEADER_NAMES,
-    KIND_OF,
-    METADATA_FILE,
-    TABLE_SUFFIXES,
-    layout_of,
-)
+from xtts.precompute.corpus.layouts.text_columns import HEADER_NAMES, KIND_OF, METADATA_FILE, TABLE_SUFFIXES, layout_of
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError

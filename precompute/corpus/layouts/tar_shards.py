@@ -4,14 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from xtts.precompute.archives.tar_files import (
-    COMPRESSED,
-    SUFFIX,
-    TarMember,
-    may_hold_tars,
-    read_member,
-    tar_members,
-)
+from xtts.precompute.archives.tar_files import COMPRESSED, SUFFIX, TarMember, may_hold_tars, read_member, tar_members
 from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
 from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, folder_of
 from xtts.precompute.corpus.layouts.manifest import clip_of_entry, first_value, parse_entry

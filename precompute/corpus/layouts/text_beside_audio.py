@@ -1,17 +1,30 @@
-"""Corpora with a text file for each audio file instead of a list: VCTK, LibriTTS, LibriTTS-R, and plain folders."""
+"""Corpora with a text file for each audio file instead of a list: VCTK, LibriTTS, LibriTTS-R, and plain folders.
+
+A file has one text for all of its recording, or texts with times, as in Audacity's labels and subtitles.
+"""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, nfc
-from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, segment_name
-from xtts.precompute.corpus.layouts.timed_text import SUBTITLES, TimedText, texts_in
+from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, checked_segment, segment_name
+from xtts.precompute.corpus.text_lines import filled_lines
+from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
+from xtts.shared.errors import LockstepError
 
 _AUDIO_FOLDERS, _TEXT_FOLDER = ("wav48_silence_trimmed", "wav48"), "txt"
 _MICROPHONE, _OTHER_MICROPHONE = "_mic1", "_mic2"
+_SUBTITLES = ".srt"
+_LABEL = re.compile(r"(\d+(?:[.,]\d+)?)\t(\d+(?:[.,]\d+)?)(?:\t(.*))?")
+_LABEL_OF_FREQUENCIES = "\\"
+_TIME = r"(\d+):(\d\d):(\d\d)[,.](\d{3})"
+_TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
+_MARKUP = re.compile(r"</?[a-z][^>]*>|\{\\[^}]*\}", re.IGNORECASE)
 
 
 def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: bool) -> Layout:
@@ -54,7 +67,7 @@ def _speaker(data: Path, name: str) -> str:
 
 
 LIBRITTS = _layout("libritts", "ID.wav with ID.normalized.txt beside it", (".normalized.txt",), by_speaker=True)
-PLAIN_FOLDER = _layout("folder", "ID.wav with ID.txt beside it", (".txt", SUBTITLES), by_speaker=False)
+PLAIN_FOLDER = _layout("folder", "ID.wav with ID.txt beside it", (".txt", _SUBTITLES), by_speaker=False)
 
 
 def _read_vctk(data: Path) -> Iterator[Clip]:
@@ -102,8 +115,53 @@ def _clips(
     for name in names:
         source, path = audio.get(name, missing_audio.format(name)), data / texts.get(name, name)
         speaker = speaker_of(data, name) if speaker_of else ""
-        for location, text, segment in texts_in(path) if name in texts else [TimedText(str(data / source), "")]:
+        for location, text, segment in _texts_in(path) if name in texts else [_TimedText(str(data / source), "")]:
             yield checked_clip(
                 segment_name(ids[name], segment), text, source, location=location, segment=segment,
                 normalised=normalised, speaker=speaker,
             )  # fmt: skip
+
+
+class _TimedText(NamedTuple):
+    """The text of a recording, or of a segment of it."""
+
+    location: str
+    text: str
+    segment: Segment | None = None
+
+
+def _texts_in(path: Path) -> list[_TimedText]:
+    """Return the texts of a file: one for each segment with times, else its lines joined by spaces.
+
+    Raises a `LockstepError` for a subtitle file without times, or a line without times among labels.
+    """
+    lines = list(filled_lines(path))
+    if path.name.endswith(_SUBTITLES):
+        return _subtitles(path, lines)
+    if any(_LABEL.fullmatch(line) for _, line in lines):
+        return [_label(location, line) for location, line in lines if not line.startswith(_LABEL_OF_FREQUENCIES)]
+    return [_TimedText(str(path), " ".join(line.strip() for _, line in lines))]
+
+
+def _label(location: str, line: str) -> _TimedText:
+    match = _LABEL.fullmatch(line)
+    if match is None:
+        expected = "start, end and text with tabs between them, as in the other lines"
+        raise LockstepError(location, found=f"{line[:60]!r}", expected=expected)
+    start, end = (float(seconds.replace(",", ".")) for seconds in match.group(1, 2))
+    return _TimedText(location, (match[3] or "").strip(), checked_segment(start, end - start, location))
+
+
+def _subtitles(path: Path, lines: list[tuple[str, str]]) -> list[_TimedText]:
+    """Read subtitles: each is a number, a line of times, and lines of text."""
+    texts = list[_TimedText]()
+    for (location, line), (_, following) in zip(lines, [*lines[1:], ("", "")], strict=True):
+        if times := _TIMES.match(line):
+            numbers = list(map(int, times.groups()))
+            start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (numbers[:4], numbers[4:]))
+            texts.append(_TimedText(location, "", checked_segment(start, end - start, location)))
+        elif texts and not (line.strip().isdecimal() and _TIMES.match(following)):
+            texts[-1] = texts[-1]._replace(text=f"{texts[-1].text} {_MARKUP.sub('', line).strip()}".strip())
+    if not texts:
+        raise LockstepError(str(path), found="no times", expected="lines as 00:00:01,500 --> 00:00:04,000")
+    return texts
