@@ -38,6 +38,8 @@ _DIGEST_PART = rf"(-[0-9a-f]{{{_DIGITS}}})"
 SHARD_PATTERN = (
     rf"^(train|validation)/bucket-\d{{2}}/shard-({CORPUS_NAME}-)?\d{{5,7}}-of-\d{{5,7}}{_DIGEST_PART}\.tfrecord$"
 )
+_SHARD_FILE = re.compile(r"(train|validation)/bucket-(\d\d)/shard-(?:(.+)-)?(\d{5,7})-of-(\d{5,7})[-.].*")
+"""(split, bucket, corpus, shard, count of shards) of a file with or without digest."""
 INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}\.parquet$", rf"^tokenizer{_DIGEST_PART}\.json$"
 _OF_A_BUILD = rf"(train|validation)/bucket-\d{{2}}/shard-[^/]+\.tfrecord$|{INDEX_PATTERN}|{TOKENIZER_PATTERN}"
 
@@ -80,7 +82,7 @@ class Bucket(_SpecPart):
         """Corpus to the positions of its shards in `train`; an empty name for the corpus without one."""
         positions: dict[str, list[int]] = {}
         for i, shard in enumerate(self.train):
-            positions.setdefault(shard_corpus(shard.file), []).append(i)
+            positions.setdefault(shard_id_of(shard.file).corpus, []).append(i)
         return positions
 
 
@@ -191,8 +193,8 @@ class CacheSpec(_SpecPart):
         if positions is None:
             return sum(self.epoch_clips(bucket, positions) for positions in bucket.corpora().values())
         shards = [bucket.train[i] for i in positions]
-        clips, weight = sum(shard.records for shard in shards), self.weights.get(shard_corpus(shards[0].file), 1.0)
-        return max(1, round(weight * clips))
+        weight = self.weights.get(shard_id_of(shards[0].file).corpus, 1.0)
+        return max(1, round(weight * sum(shard.records for shard in shards)))
 
     def shards(self, *splits: Split) -> list[Shard]:
         """Every shard of these splits, or of both if none is named, bucket by bucket."""
@@ -280,20 +282,16 @@ def shard_file(shard: ShardId, shards: int) -> str:
 
 def shard_id_of(file: str) -> ShardId:
     """The shard of a path inside the cache; the opposite of `shard_file`."""
-    split, bucket, _ = file.split("/")
-    return ShardId(split, int(bucket.removeprefix("bucket-")), _numbers(file)[0], shard_corpus(file))
-
-
-def shard_corpus(file: str) -> str:
-    """The VCTK of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord; empty for a corpus without a name."""
-    return "-".join(Path(without_digest(file)).stem.split("-")[1:-3])
+    split, bucket, corpus, shard, _ = _parts(file)
+    return ShardId(split, int(bucket), int(shard), corpus)
 
 
 def shard_count(file: str) -> int:
     """The 4 of train/bucket-00/shard-VCTK-00003-of-00004.tfrecord."""
-    return _numbers(file)[1]
+    return int(_parts(file)[-1])
 
 
-def _numbers(file: str) -> tuple[int, int]:
-    shard, _, count = Path(without_digest(file)).stem.split("-")[-3:]
-    return int(shard), int(count)
+def _parts(file: str) -> tuple[str, ...]:
+    match = _SHARD_FILE.fullmatch(file)
+    assert match, file
+    return match.groups("")

@@ -9,7 +9,7 @@ from cache_files import index_path
 from click.testing import CliRunner
 
 from xtts.precompute.cli import main
-from xtts.shared.cache.cache_spec import load_spec, shard_corpus
+from xtts.shared.cache.cache_spec import load_spec, shard_id_of
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -43,12 +43,12 @@ def update(*data, cache="cache", **options):
 
 
 def of(corpus, files):
-    return {file: data for file, data in files.items() if shard_corpus(file) == corpus}
+    return {file: data for file, data in files.items() if shard_id_of(file).corpus == corpus}
 
 
 def test_adding_or_removing_a_corpus_keeps_the_other_shards(workspace):
     before = shards(workspace / "cache")
-    assert set(map(shard_corpus, before)) == {"a", "b"}
+    assert {shard_id_of(file).corpus for file in before} == {"a", "b"}
     added = update(A, B, C)
     with_c, spec = shards(workspace / "cache"), (workspace / "cache" / "cache.json").read_bytes()
     assert added.spec.buckets[0].frames == load_spec(workspace / "cache").buckets[0].frames
