@@ -12,32 +12,27 @@ if TYPE_CHECKING:  # pydantic alone would cost half of the time that --help may 
 
 DEFAULT_CONFIG, DEFAULT_CACHE = "tiny", "features"
 
-_FLAGS: dict[str, str] = {
-    "batch_size": "training.batch_size", "max_text_length": "shapes.max_text_length",
-    "max_mel_frames": "shapes.max_mel_frames", "model_size": "model.size",
-    "pad_to_fixed_length": "shapes.pad_to_fixed_length",
-}  # fmt: skip
-"""Option names that users of older trainers know, and the key that each one sets."""
-
 _OPTIONS = (
     click.option("--config", metavar="FILE", multiple=True,
                  help=f"Settings: a size (tiny, small, normal, big) or a YAML file; repeated, the later one wins.  "
                  f"[default: {DEFAULT_CONFIG}]"),
     click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
                  help="One setting, such as --set shapes.buckets=8; may be repeated. docs/configuration.md has all."),
-    click.option("--batch-size", type=int, metavar="CLIPS",
+    click.option("--batch-size", "training__batch_size", type=int, metavar="CLIPS",
                  help="Clips in a training step, fewer if memory runs out (training.batch_size).  [default: by size]"),
-    click.option("--max-text-length", type=int, metavar="TOKENS",
+    click.option("--max-text-length", "shapes__max_text_length", type=int, metavar="TOKENS",
                  help="Longest text that a build takes; longer ones are rejected, not cut.  [default: no limit]"),
-    click.option("--max-mel-frames", type=int, metavar="FRAMES",
+    click.option("--max-mel-frames", "shapes__max_mel_frames", type=int, metavar="FRAMES",
                  help="Longest clip that a build takes; longer ones are rejected, not cut.  [default: no limit]"),
-    click.option("--model-size", metavar="SIZE",
+    click.option("--model-size", "model__size", metavar="SIZE",
                  help="Size of the network alone; --config SIZE sets batches and shapes too.  [default: of --config]"),
     click.option(
         "--pad-to-fixed-length/--no-pad-to-fixed-length", "--enable-static-shapes/--no-enable-static-shapes",
-        default=None, help="Padding to a few fixed shapes; off is the slow baseline, to compare with.  [default: on]",
+        "shapes__pad_to_fixed_length", default=None,
+        help="Padding to a few fixed shapes; off is the slow baseline, to compare with.  [default: on]",
     ),
 )  # fmt: skip
+"""Options that users of older trainers know have the key that they set as their name, with `__` for the point."""
 
 
 def config_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -45,7 +40,7 @@ def config_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def with_flags(*args: Any, **options: Any) -> None:  # noqa: ANN401 - click passes whatever was declared
-        values = {key: options.pop(name) for name, key in _FLAGS.items()}
+        values = {name.replace("__", "."): options.pop(name) for name in list(options) if "__" in name}
         flags = {key: value for key, value in values.items() if value is not None}
         command(*args, flags=flags, **options)
 
