@@ -57,34 +57,29 @@ def repair_cache(
     spec = load_spec(cache)
     broken = {finding.file for finding in findings}
     request = cache_request(cache, data, limit=spec.index_rows, exclude=broken)
-    clips = len(request.corpora.clips)
+    clips, refusal = len(request.corpora.clips), partial(LockstepError, fix=build_command(cache), exit_code=1)
     if clips < spec.index_rows:
         wanted = f"the {spec.index_rows} that the cache was built from"
-        raise LockstepError(
-            request.corpora.name, found=f"{clips} clips", expected=wanted, fix=build_command(cache), exit_code=1
-        )
+        raise refusal(request.corpora.name, found=f"{clips} clips", expected=wanted)
     if spec.index_file in broken:
-        _check_ids(cache, spec, broken, request)
+        if problem := _unknown_clip(cache, spec, broken, request):
+            raise refusal(request.corpora.name, found=problem, expected="the corpus that the cache was built from")
     elif changed := check_corpus(cache, request):
         problem = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
-        raise LockstepError(request.corpora.name, found=problem, fix=build_command(cache), exit_code=1)
+        raise refusal(request.corpora.name, found=problem)
     if run_build(request, pool, progress).spec.index_sha256 != spec.index_sha256:
         progress.say(f"{spec.index_file}: the corpus has changed since; the cache is of the corpus as it is now")
 
 
-def _check_ids(cache: Path, spec: CacheSpec, broken: Collection[str], request: BuildRequest) -> None:
-    """Raise `LockstepError` if the first clip of a readable shard is not in the corpus."""
+def _unknown_clip(cache: Path, spec: CacheSpec, broken: Collection[str], request: BuildRequest) -> str:
+    """Return what is wrong if the first clip of a readable shard is not in the corpus; else an empty string."""
     ids = set(request.corpora.clips["id"].to_pylist())
-    for file in shard_files(spec).values():
-        if file in broken:
-            continue
+    for file in [shard.file for shard in spec.shards() if shard.file not in broken]:
         with suppress(OSError, CorruptRecord, StopIteration):  # the build writes it again
             clip = next(read_shard(cache / file, spec)).clip_id
             if clip not in ids:
-                problem, expected = f"no clip {clip}, which {file} holds", "the corpus that the cache was built from"
-                raise LockstepError(
-                    request.corpora.name, found=problem, expected=expected, fix=build_command(cache), exit_code=1
-                )
+                return f"no clip {clip}, which {file} holds"
+    return ""
 
 
 def check_corpus(cache: Path, request: BuildRequest) -> list[CacheFinding]:
