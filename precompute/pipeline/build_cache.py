@@ -1,7 +1,6 @@
 """Stage 1 from corpus to cache: scan, plan, write, index, commit."""
 
 import time
-from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -25,7 +24,6 @@ from xtts.precompute.pipeline.write import ShardWork, find_missing, write_missin
 from xtts.precompute.workers.shared_folders import beside
 from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
-from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
 from xtts.shared.cache.clip_index import REJECTED
 from xtts.shared.storage.failures import rename_in_errors
@@ -46,14 +44,8 @@ class BuildReport:
     """Reason to clips."""
     letters: list[LetterCounts]
     """Letter counts of each language."""
-    unnormalised: int
-    """Count of clips whose text is not normalised."""
-    speakers: Mapping[str, int]
-    """Speaker to clips, rejected ones included, most frequent first; an empty name for clips without one."""
-    languages: Mapping[str, int]
-    """ISO 639 code to clips, in the same order."""
-    low_rates: Mapping[int, int]
-    """Sample rate in Hz to clips, of files with a rate below the profile's."""
+    clips: "pa.Table"
+    """All clips after the scan, rejected ones included, with the columns of an index."""
     padding_efficiency: list[float]
     """Useful frames / stored frames of each bucket."""
     kept_shards: int
@@ -97,14 +89,9 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
                 remote.sweep(previous.spec, spec)
             if left:
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
-    rate, rates = recipe.profile.sample_rate, Counter[int]()
-    for notes, count in counted(clips["notes"]).items():
-        rates[source_rate(notes, rate)] += count
     return BuildReport(
-        spec=spec, rejected=counted(rejected["reason"]), letters=letters,
-        unnormalised=int((~clips["normalised"].to_numpy()).sum()), speakers=counted(clips["speaker"]),
-        languages=counted(clips["language"]), padding_efficiency=padding_efficiency, changed=changed,
-        low_rates={hertz: count for hertz, count in rates.items() if hertz < rate},
+        spec=spec, rejected=counted(rejected["reason"]), letters=letters, clips=clips,
+        padding_efficiency=padding_efficiency, changed=changed,
         kept_shards=len(finished) - len(written), written_shards=len(written), wall_seconds=time.monotonic() - started,
         peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=pool.workers),
     )  # fmt: skip

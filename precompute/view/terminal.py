@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from rich import progress as bars
 from rich.console import Console
 
+from xtts.precompute.features.tables import counted
 from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.worker_pool import Progress
+from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
@@ -76,17 +78,21 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 def build_summary(report: "BuildReport", cache: str) -> str:
     """Return the lines that summarize a build."""
+    import pyarrow.compute as pc
+
     spec, figures = report.spec, report.spec.statistics
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
     lines += [f"  {count} {reason}" for reason, count in report.rejected.items()]
-    for kind, counts in (("speakers", report.speakers), ("languages", report.languages)):
-        if named := [f"{plain(name)} {count:,}" for name, count in counts.items() if name]:
-            lines.append(f"{kind}: {len(named):,} ({', '.join(named[:_NAMED])}{', ...' * (len(named) > _NAMED)})")
-    if report.unnormalised:
+    for kind in ("speaker", "language"):
+        if named := [f"{plain(name)} {count:,}" for name, count in counted(report.clips[kind]).items() if name]:
+            lines.append(f"{kind}s: {len(named):,} ({', '.join(named[:_NAMED])}{', ...' * (len(named) > _NAMED)})")
+    if unnormalised := len(report.clips) - pc.sum(report.clips["normalised"]).as_py():
         words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
-        lines.append(f"{report.unnormalised} texts have no normalised column: their numbers are {words}")
-    if report.low_rates:
-        count, lowest = sum(report.low_rates.values()), min(report.low_rates)
+        lines.append(f"{unnormalised} texts have no normalised column: their numbers are {words}")
+    rate = spec.mel_profile.sample_rate
+    rates = [(source_rate(notes, rate), count) for notes, count in counted(report.clips["notes"]).items()]
+    if low := [(hertz, count) for hertz, count in rates if hertz < rate]:
+        count, (lowest, _) = sum(count for _, count in low), min(low)
         lines.append(f"{count} clips were upsampled (lowest rate {lowest:,} Hz): they have no sound above half of it")
     lines += letter_lines(report.letters)
     lines += [
