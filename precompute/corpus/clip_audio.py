@@ -13,7 +13,7 @@ from xtts.shared.cache.clip_index import UNDECIDED, UNKNOWN, Clip, IndexRow
 from xtts.shared.errors import LockstepError
 
 
-def find_audio(path: Path) -> tuple[int, int]:
+def size_and_time(path: Path) -> tuple[int, int]:
     """Return size and modification time (ns) of a regular file, else `UNKNOWN`: reading a pipe might block."""
     try:
         status = os.stat(path)
@@ -24,7 +24,7 @@ def find_audio(path: Path) -> tuple[int, int]:
 
 def with_file(clip: Clip, recipe: RecordRecipe) -> IndexRow:
     """Return a row with the size and modification time of the clip's file; no file is opened."""
-    size, time = find_audio(recipe.path(clip))
+    size, time = size_and_time(recipe.path(clip))
     return IndexRow(clip=clip, source_bytes=size, source_mtime_ns=time)
 
 
@@ -60,7 +60,7 @@ def _segment(clip: Clip) -> Segment | None:
 def check_unchanged(row: IndexRow, recipe: RecordRecipe) -> None:
     """Raise a `LockstepError` if a clip's file has changed during the build or is not visible on this machine."""
     path = recipe.path(row.clip)
-    size, time = find_audio(path)
+    size, time = size_and_time(path)
     if (size, time) == (row.source_bytes, row.source_mtime_ns):
         return
     problem, fix = "changed while the cache was being built", "let the corpus rest"

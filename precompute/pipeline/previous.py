@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from xtts.precompute.corpus.clip_audio import size_and_time
 from xtts.precompute.features.cached_mels import STORED_COLUMNS, StoredClips
 from xtts.precompute.features.tables import pack
 from xtts.precompute.pipeline.plan import PreviousPlan, ShardPlan
-from xtts.precompute.pipeline.staging import shard_settings, size_of
+from xtts.precompute.pipeline.staging import shard_settings
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import (
@@ -83,7 +84,7 @@ class PreviousCache:
         self.row_of_clip = rows.fill_null(-1).to_numpy().astype(np.int64)
         self.unchanged = np.zeros(len(self.row_of_clip), np.uint8)
         if self.spec and not self.problem:
-            sound = [shard for shard in self.spec.shards() if size_of(self.folder / shard.file) == shard.bytes]
+            sound = [shard for shard in self.spec.shards() if size_and_time(self.folder / shard.file)[0] == shard.bytes]
             self.shards = {without_digest(shard.file): shard for shard in sound if shard.file not in exclude}
 
     def has_texts(self, clips: "pa.Table", main_language: str) -> "pa.Array[Any]":

@@ -11,11 +11,11 @@ from xtts.precompute.corpus.clip_audio import (
     audio_digest,
     audio_header,
     check_unchanged,
-    find_audio,
     may_be_same_file,
     read_audio,
     same_clip,
     same_file,
+    size_and_time,
     with_file,
 )
 from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
@@ -219,7 +219,7 @@ def _check_missing(clips: "pa.Table", recipe: RecordRecipe) -> None:
     import pyarrow.compute as pc
 
     for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
-        if find_audio(recipe.path(clip))[0] != UNKNOWN:
+        if size_and_time(recipe.path(clip))[0] != UNKNOWN:
             fix = "mount the corpus on every machine at the same path, and run the same command again"
             problem = "not seen from another machine"
             raise LockstepError(str(recipe.path(clip)), found=problem, fix=fix, exit_code=1)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from xtts.precompute.corpus.clip_audio import size_and_time
 from xtts.precompute.features.tables import pack, read_table
 from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.cache.bucket_shapes import BucketShape
@@ -91,10 +92,13 @@ class StagingArea:
 
     def __init__(self, cache: Path, scratch: Path | None = None) -> None:
         """scratch: another scratch folder, if the cache must not be touched."""
-        self.cache, self._scratch = cache, scratch
-        self._root = cache / WORK_FOLDER
+        self.cache, self._root = cache, cache / WORK_FOLDER
         self._all_scratch = self._root / "scratch"
-        self._build = uuid4().hex[:12]
+        self.scratch = scratch or (self._all_scratch / uuid4().hex[:12]).absolute()
+        """Folder of files that an interrupted build does not keep; another one for each build.
+
+        So a worker on another machine, which outlives a killed build for a moment, cannot disturb the next build.
+        """
 
     def open(self, *, fresh: bool) -> None:
         """Create the folder; remove half written files of a killed build, or with `fresh` all files."""
@@ -104,14 +108,6 @@ class StagingArea:
     def remove(self) -> None:
         """Remove the folder after the cache is complete."""
         shutil.rmtree(self._root, ignore_errors=True)
-
-    @property
-    def scratch(self) -> Path:
-        """Folder of files that an interrupted build does not keep; another one for each build.
-
-        So a worker on another machine, which outlives a killed build for a moment, cannot disturb the next build.
-        """
-        return self._scratch or (self._all_scratch / self._build).absolute()
 
     def unfinished(self, file: str) -> Path:
         """Path beside which a worker writes a shard, each attempt under a name of its own."""
@@ -130,7 +126,7 @@ class StagingArea:
         rows = rows_beside(path)
         finished = read_finished(rows)
         shard = finished and finished.shard
-        if not shard or size_of(path) != shard.bytes or (from_elsewhere and file_sha256(path) != shard.sha256):
+        if not shard or size_and_time(path)[0] != shard.bytes or (from_elsewhere and file_sha256(path) != shard.sha256):
             problem = "not what a worker wrote, or not all of it"
             raise LockstepError(str(path), found=problem, fix=f"check the disk, then {CONTINUE}", exit_code=1)
         for written in () if from_elsewhere else (path, rows):
@@ -156,17 +152,9 @@ class StagingArea:
             if finished is None or finished.shard.file in exclude:
                 continue
             file = finished.shard.file
-            if finished.shard.bytes in (size_of(self.staged(file)), size_of(self.cache / file)):
+            if finished.shard.bytes in (size_and_time(path)[0] for path in (self.staged(file), self.cache / file)):
                 shards[without_digest(file)] = finished
         return shards
-
-
-def size_of(path: Path) -> int | None:
-    """Bytes of a file; None if there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
 
 
 def refuse_foreign_folder(cache: Path) -> None:

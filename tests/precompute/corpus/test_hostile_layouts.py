@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from builds import read_corpus, write_files
 
-from xtts.precompute.corpus.clip_audio import find_audio
+from xtts.precompute.corpus.clip_audio import size_and_time
 from xtts.shared.cache.clip_index import UNKNOWN
 from xtts.shared.errors import LockstepError
 
@@ -128,8 +128,8 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
     os.mkfifo(root / "b.wav")
     os.mkfifo(root / "c.txt")
     assert [(clip.id, clip.text) for clip in read_corpus(root).clips] == [("a", "x"), ("b", "x"), ("c", "")]
-    assert find_audio(root / "b.wav") == (UNKNOWN, UNKNOWN)
-    assert find_audio(Path("/dev/zero")) == (UNKNOWN, UNKNOWN)
+    assert size_and_time(root / "b.wav") == (UNKNOWN, UNKNOWN)
+    assert size_and_time(Path("/dev/zero")) == (UNKNOWN, UNKNOWN)
     os.mkfifo(root / "metadata.csv")
     with pytest.raises(LockstepError, match=r"metadata\.csv: a pipe, expected a file of lines"):
         read_corpus(root)
