@@ -46,7 +46,12 @@ def separate_fractions(text: str) -> str:
 
 def digit_names(language: str) -> list[str]:
     """Return the names of 0 to 9 in a language without other words for numbers here; empty for the others."""
-    return str(_load_rules()["digits"].get(language, "")).split()
+    return word_of("digits", language).split()
+
+
+def word_of(table: str, language: str) -> str:
+    """Return the words of a language in a table of the file, such as `percent`; empty if it has none there."""
+    return str(_load_rules()[table].get(language, ""))
 
 
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:

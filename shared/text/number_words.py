@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from xtts.shared.languages import MANDARIN
-from xtts.shared.text.number_contexts import digit_names, rewrite, separate_fractions
+from xtts.shared.text.number_contexts import digit_names, rewrite, separate_fractions, word_of
 
 _LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
@@ -25,18 +25,6 @@ _WITH_MONEY = frozenset("be ca cs de eo es fi fr it lt lv nl pl pt ru sk tg uk".
 _SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "₽": "RUB", "₺": "TRY", "₴": "UAH"}
 _DECIMAL_POINT = frozenset("ar bn cy fa he kn ko te th".split())
 """Languages that write 3.5 and 1,000; the others write 3,5 and 1.000 or 1 000."""
-_DECIMAL_SIGN = {
-    "ca": "coma", "da": "komma", "de": "Komma", "es": "coma", "fa": "ممیز", "fi": "pilkku", "fr": "virgule",
-    "id": "koma", "it": "virgola", "ko": "점", "nb": "komma", "nl": "komma", "no": "komma", "pl": "przecinek",
-    "pt": "vírgula", "ro": "virgulă", "sv": "komma", "th": "จุด", "tr": "virgül", "vi": "phẩy", "en": "point",
-}  # fmt: skip
-_PERCENT = {
-    "ar": "بالمئة", "ca": "per cent", "da": "procent", "de": "Prozent", "es": "por ciento", "fa": "درصد",
-    "fi": "prosenttia", "fr": "pour cent", "hu": "százalék", "id": "persen", "it": "per cento", "ko": "퍼센트",
-    "nb": "prosent", "nl": "procent", "no": "prosent", "pt": "por cento", "ro": "la sută", "sv": "procent",
-    "th": "เปอร์เซ็นต์", "vi": "phần trăm",
-}  # fmt: skip
-"""Words that are the same after any number."""
 _YEARS_IN_HUNDREDS = frozenset("da de nb nl no".split())
 _UNSPACED = frozenset({"ko", "th"})
 LONGEST_QUANTITY = 15  # digits; longer numbers are serial numbers, read digit by digit
@@ -106,15 +94,15 @@ def _words(match: re.Match[str], language: str) -> str | None:
     spoken = year or in_words(integer, fraction, language, negative=bool(match["minus"]))
     if spoken is None:
         return None
-    percent = _PERCENT.get(language) if after in ("%", "٪") else None
+    percent = word_of("percent", language) if after in ("%", "٪") else ""
     return (match["before"] or "") + spoken + (f" {percent}" if percent else match["after"] or "")
 
 
 def in_words(integer: str, fraction: str, language: str, *, negative: bool = False, single: bool = False) -> str | None:
     """Return a number in words, digit by digit if `single` or if it is a serial number; None without words for it."""
     single = single or len(integer) > LONGEST_QUANTITY or (integer.startswith("0") and len(integer) > 1)
-    sign = _DECIMAL_SIGN.get(language)
-    if (fraction and sign is None) or (negative and single):
+    sign = word_of("decimal_sign", language)
+    if (fraction and not sign) or (negative and single):
         return None
     values = [*map(int, integer)] if single else [-int(integer) if negative else int(integer)]
     minus = [str(_converter(language).negword).strip()] if negative and values == [0] else []
@@ -123,7 +111,7 @@ def in_words(integer: str, fraction: str, language: str, *, negative: bool = Fal
         decimals = [say("to_cardinal", int(digit), language) for digit in fraction]
     except LookupError:
         return None
-    return " ".join([*minus, *words, *([sign or "", *decimals] if fraction else [])])
+    return " ".join([*minus, *words, *([sign, *decimals] if fraction else [])])
 
 
 def _year(digits: str, language: str) -> str | None:
