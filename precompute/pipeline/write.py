@@ -188,21 +188,20 @@ def write_missing(work: ShardWork, staging: StagingArea, pool: WorkerPool, progr
 
     Returns them by file without digest.
     """
-    missing, clips, recipe = work.missing, work.clips, work.recipe
-    frames = {shard.plan.file: work.plan.columns.frames[shard.plan.clips] for shard in missing}
-    seconds = {file: recipe.profile.seconds(int(lengths.sum())) for file, lengths in frames.items()}
-    shapes = {shard.plan.file: shard.shape for shard in missing}
-    sizes = {f: stored_bytes(len(own), int(own.sum()), shapes[f], recipe.config) for f, own in frames.items()}
+    config, missing = work.recipe.config, {shard.plan.file: shard for shard in work.missing}
+    clips = {file: shard.plan.clips for file, shard in missing.items()}
+    frames = {file: int(work.plan.columns.frames[own].sum()) for file, own in clips.items()}
+    sizes = {file: stored_bytes(len(own), frames[file], missing[file].shape, config) for file, own in clips.items()}
     check_free_space(staging.cache, sum(sizes.values()))
-    progress.start("features", sum(map(len, frames.values())))
+    progress.start("features", sum(map(len, clips.values())))
     tasks = (
-        (shard, staging.unfinished(shard.plan.file), pack(clips.take(shard.plan.clips)), pool.spans_machines)
-        for shard in sorted(missing, key=lambda shard: (-sizes[shard.plan.file], shard.plan.file))
+        (missing[file], staging.unfinished(file), pack(work.clips.take(clips[file])), pool.spans_machines)
+        for file in sorted(missing, key=lambda file: (-sizes[file], file))
     )
     written = dict[str, Shard]()
-    for path in pool.run(partial(write_shard, recipe), tasks):
+    for path in pool.run(partial(write_shard, work.recipe), tasks):
         shard = staging.stage(path, from_elsewhere=pool.spans_machines)
         file = without_digest(shard.file)
         written[file] = shard
-        progress.advance(len(frames[file]), seconds[file])
+        progress.advance(len(clips[file]), work.recipe.profile.seconds(frames[file]))
     return written
