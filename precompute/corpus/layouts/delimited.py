@@ -39,17 +39,13 @@ def _read_piper(data: Path) -> Iterator[Clip]:
     return _clips(path, "|", columns, width=len(first))
 
 
-PIPER = Layout(
-    name="piper", expected="lines of clips", matches=lambda data: layout_of(data) == "piper", read=_read_piper
-)
+PIPER = Layout("piper", "lines of clips", lambda data: layout_of(data) == "piper", _read_piper)
 
 
 def _with_header(name: str, list_name: str) -> Layout:
     """Return the layout of a table called `list_name` whose first line names its columns, by `HEADER_NAMES`."""
-    return Layout(
-        name=name, expected="lines below the header", matches=partial(_has_header, list_name),
-        read=partial(_read_below_header, list_name),
-    )  # fmt: skip
+    matches, read = partial(_has_header, list_name), partial(_read_below_header, list_name)
+    return Layout(name, "lines below the header", matches, read)
 
 
 def _has_header(list_name: str, data: Path) -> bool:
@@ -89,9 +85,7 @@ def named_columns(columns: Mapping[str, str]) -> Layout:
 
     columns: one of `COLUMNS` to the position of its column, from 0, or to its name in the first line.
     """
-    return Layout(
-        name="columns", expected="lines of clips", matches=lambda _: False, read=partial(_read_named, columns)
-    )
+    return Layout("columns", "lines of clips", lambda _: False, partial(_read_named, columns))
 
 
 def _read_named(named: Mapping[str, str], data: Path) -> Iterator[Clip]:

@@ -36,10 +36,7 @@ def _read(data: Path) -> Iterator[Clip]:
         )  # fmt: skip
 
 
-KALDI = Layout(
-    name="kaldi", expected="lines of an id and the path of an audio file",
-    matches=lambda data: (data / _AUDIO).exists(), read=_read,
-)  # fmt: skip
+KALDI = Layout("kaldi", "lines of an id and the path of an audio file", lambda data: (data / _AUDIO).exists(), _read)
 
 
 class _Utterance(NamedTuple):

@@ -14,7 +14,7 @@ MOST_SECONDS = 1e6
 """Limit of times in a recording: twelve days."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Layout:
     """A layout of a corpus on disk."""
 

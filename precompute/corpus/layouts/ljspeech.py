@@ -50,10 +50,7 @@ def _read(data: Path) -> Iterator[Clip]:
         )  # fmt: skip
 
 
-LJSPEECH = Layout(
-    name="ljspeech", expected="lines of id|text|normalised text",
-    matches=lambda data: layout_of(data) == "ljspeech", read=_read,
-)  # fmt: skip
+LJSPEECH = Layout("ljspeech", "lines of id|text|normalised text", lambda data: layout_of(data) == "ljspeech", _read)
 
 
 class _Audio:

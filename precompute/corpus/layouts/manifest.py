@@ -20,10 +20,8 @@ _SAVE = "write each cut to a file of its own: CutSet.save_audios"
 
 def _manifest(name: str, files: tuple[str, ...]) -> Layout:
     """Return the layout of a manifest; files: its names in a folder, in the order of preference."""
-    return Layout(
-        name=name, expected="JSON lines with audio_filepath and text", matches=partial(_holds_manifest, files),
-        read=partial(_read, files),
-    )  # fmt: skip
+    matches, read = partial(_holds_manifest, files), partial(_read, files)
+    return Layout(name, "JSON lines with audio_filepath and text", matches, read)
 
 
 def _holds_manifest(files: tuple[str, ...], data: Path) -> bool:

@@ -54,9 +54,8 @@ def parquet(named: Mapping[str, str]) -> Layout:
     Of several splits only those of training are read. named: columns that the user names, see `find_columns`.
     """
     return Layout(
-        name="parquet", expected=f"files *{SUFFIX} with rows, there or in data/", matches=_matches,
-        read=partial(_read, named), left_out=_left_out,
-    )  # fmt: skip
+        "parquet", f"files *{SUFFIX} with rows, there or in data/", _matches, partial(_read, named), _left_out
+    )
 
 
 def _matches(data: Path) -> bool:

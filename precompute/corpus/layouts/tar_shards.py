@@ -13,6 +13,7 @@ from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
+_IN_TARS = "KEY.wav with KEY.json or KEY.txt in tar files"
 _NORMALISED, _TEXT, _JSON = ".normalized.txt", ".txt", ".json"
 _MANIFESTS = re.compile(r"(.*/)?[^/]*manifest[^/]*\.jsonl?")
 
@@ -33,7 +34,7 @@ def _read_web_dataset(data: Path) -> Iterator[Clip]:
     groups = [(tar, key, members) for tar in _tars(data) for key, members in _members_by_key(root / tar).items()]
     if groups and not any(members.keys() - {"audio"} for _, _, members in groups):
         problem, fix = "audio without texts of the same names", f"unpack it: tar -xf {groups[0][0]}"
-        raise LockstepError(str(data), found=problem, expected=WEB_DATASET.expected, fix=fix)
+        raise LockstepError(str(data), found=problem, expected=_IN_TARS, fix=fix)
     ids = clip_ids(f"{tar.removesuffix('.tar')}/{key}" for tar, key, _ in groups)
     for tar, key, members in groups:
         fields = _fields(root / tar, key, members)
@@ -44,10 +45,12 @@ def _read_web_dataset(data: Path) -> Iterator[Clip]:
         )  # fmt: skip
 
 
-WEB_DATASET = Layout(
-    name="webdataset", expected="KEY.wav with KEY.json or KEY.txt in tar files", matches=_is_web_dataset,
-    read=_read_web_dataset,
-)  # fmt: skip
+WEB_DATASET = Layout("webdataset", _IN_TARS, _is_web_dataset, _read_web_dataset)
+
+
+def _is_nemo_tarred(data: Path) -> bool:
+    """Whether it is a folder with tar files and a manifest."""
+    return data.is_dir() and may_hold_tars(data) and bool(_manifests(data))
 
 
 def _read_nemo_tarred(data: Path) -> Iterator[Clip]:
@@ -64,10 +67,7 @@ def _read_nemo_tarred(data: Path) -> Iterator[Clip]:
         yield clip_of_entry(entry, _source(tars[shard_id], members[shard_id].get(file), file), location)
 
 
-NEMO_TARRED = Layout(
-    name="nemo-tarred", expected="lines of a manifest",
-    matches=lambda data: data.is_dir() and may_hold_tars(data) and bool(_manifests(data)), read=_read_nemo_tarred,
-)  # fmt: skip
+NEMO_TARRED = Layout("nemo-tarred", "lines of a manifest", _is_nemo_tarred, _read_nemo_tarred)
 
 
 def _tars(data: Path) -> list[str]:

@@ -33,10 +33,7 @@ def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: 
     suffixes: of texts in the order of preference. by_speaker: the paths are SPEAKER/CHAPTER/ID.wav, and texts are
     normalised.
     """
-    return Layout(
-        name=name, expected=expected, matches=partial(_has_pair, suffixes),
-        read=partial(_read, suffixes, by_speaker=by_speaker),
-    )  # fmt: skip
+    return Layout(name, expected, partial(_has_pair, suffixes), partial(_read, suffixes, by_speaker=by_speaker))
 
 
 def _has_pair(suffixes: tuple[str, ...], data: Path) -> bool:
@@ -70,6 +67,11 @@ LIBRITTS = _layout("libritts", "ID.wav with ID.normalized.txt beside it", (".nor
 PLAIN_FOLDER = _layout("folder", "ID.wav with ID.txt beside it", (".txt", _SUBTITLES), by_speaker=False)
 
 
+def _is_vctk(data: Path) -> bool:
+    """Whether it is a folder with one of texts and one of audio."""
+    return (data / _TEXT_FOLDER).is_dir() and any((data / folder).is_dir() for folder in _AUDIO_FOLDERS)
+
+
 def _read_vctk(data: Path) -> Iterator[Clip]:
     """Yield the clips in the order of speaker and name; audio or text may be missing, as in `_read`.
 
@@ -88,10 +90,7 @@ def _read_vctk(data: Path) -> Iterator[Clip]:
     yield from _clips(data, audio, texts, missing, lambda _, name: PurePosixPath(name).parent.name)
 
 
-VCTK = Layout(
-    name="vctk", expected="wav48/SPEAKER/ID_mic1.flac and txt/SPEAKER/ID.txt", read=_read_vctk,
-    matches=lambda data: (data / _TEXT_FOLDER).is_dir() and any((data / name).is_dir() for name in _AUDIO_FOLDERS),
-)  # fmt: skip
+VCTK = Layout("vctk", "wav48/SPEAKER/ID_mic1.flac and txt/SPEAKER/ID.txt", _is_vctk, _read_vctk)
 
 
 def _texts(paths: list[str], suffixes: tuple[str, ...]) -> dict[str, str]:
