@@ -75,7 +75,7 @@ def _check_all(
         return [*findings, _of_file(spec.index_file, error.found)]
     findings += _check_index(spec, rows)
     rows_of_shard, every_digest = _rows_by_shard(spec, rows), any(f.file == spec.index_file for f in findings)
-    check = partial(_check_task, cache.absolute(), spec, every_digest, borrowed)
+    check = partial(_check_shard, cache.absolute(), spec, every_digest, borrowed)
     pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
     tasks = [(*pair, rows_of_shard.get(pair[1].file, [])) for pair in pairs]
     if ray_address is None:  # threads are enough: hashing lets them all run
@@ -86,15 +86,6 @@ def _check_all(
             results = list(pool.run(check, tasks))
     order = {shard.file: i for i, (_, shard) in enumerate(pairs)}
     return findings + sorted((finding for own in results for finding in own), key=lambda finding: order[finding.file])
-
-
-def _check_task(
-    cache: Path, spec: CacheSpec, every_digest: bool, borrowed: _Borrow, task: tuple[Bucket, Shard, list[IndexRow]]
-) -> list[CacheFinding]:
-    bucket, shard, rows = task
-    check_visible(cache)
-    with borrowed(shard):
-        return list(_check_shard(cache, spec, bucket, shard, rows, every_digest=every_digest))
 
 
 def _rows_by_shard(spec: CacheSpec, rows: list[IndexRow]) -> dict[str, list[IndexRow]]:
@@ -131,23 +122,24 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding
 
 
 def _check_shard(
-    cache: Path, spec: CacheSpec, bucket: Bucket, shard: Shard, rows: list[IndexRow], *, every_digest: bool
-) -> Iterator[CacheFinding]:
-    problem = shard_problem(cache, shard)
-    if problem:
-        yield _of_file(shard.file, *problem)
-        path = cache / shard.file
-        if not (path.is_file() and path.resolve().is_relative_to(cache.resolve())):
-            return
-    with (cache / shard.file).open("rb") as file:
-        if file.seek(0, 2) == 0:
-            return
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as data:
-            sound = hashlib.sha256(data).hexdigest() == shard.sha256
-            findings = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
-    yield from findings
-    if not sound and not findings:
-        yield _of_file(shard.file, "other bytes than were written (sha256 differs)")
+    cache: Path, spec: CacheSpec, every_digest: bool, borrowed: _Borrow, task: tuple[Bucket, Shard, list[IndexRow]]
+) -> list[CacheFinding]:
+    check_visible(cache)
+    bucket, shard, rows = task
+    path = cache / shard.file
+    with borrowed(shard):
+        problem = shard_problem(cache, shard)
+        findings = [_of_file(shard.file, *problem)] if problem else []
+        is_inside = path.is_file() and path.resolve().is_relative_to(cache.resolve())
+        if not is_inside or path.stat().st_size == 0:
+            return findings
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+            with memoryview(mapped) as data:
+                sound = hashlib.sha256(data).hexdigest() == shard.sha256
+                records = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
+    if not sound and not records:
+        records = [_of_file(shard.file, "other bytes than were written (sha256 differs)")]
+    return findings + records
 
 
 def _check_records(
@@ -205,23 +197,20 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
     padded_frames, padded_tokens = (
         (bucket.frames, bucket.tokens) if spec.fixed_length else (record.mel_length, record.token_length)
     )
-    if frames != padded_frames:
-        yield f"mel has {frames} frames", f"{padded_frames}"
-    if tokens != padded_tokens:
-        yield f"{tokens} tokens", f"{padded_tokens}"
-    if not 0 < record.mel_length <= min(frames, bucket.frames):
-        yield f"mel_length {record.mel_length}", f"1 to {min(frames, bucket.frames)}"
-    if not 0 < record.token_length <= min(tokens, bucket.tokens):
-        yield f"token_length {record.token_length}", f"1 to {min(tokens, bucket.tokens)}"
-    if record.tokens.min() < 0 or record.tokens.max() >= spec.vocabulary:
-        yield f"token ids from {record.tokens.min()} to {record.tokens.max()}", f"0 to {spec.vocabulary - 1}"
-    if record.tokens[record.token_length :].any():
-        yield "tokens padded with other ids", "0"
-    silence = np.asarray(spec.mel_profile.silence, record.mel.dtype)
-    if (record.mel[record.mel_length :] != silence).any():
-        yield "mel padded with other values", f"{float(silence)}"
-    if not 0 <= record.speaker < max(1, len(spec.speakers)):
-        yield f"speaker {record.speaker}", f"0 to {max(1, len(spec.speakers)) - 1}"
+    most_frames, most_tokens = min(frames, bucket.frames), min(tokens, bucket.tokens)
+    first_id, last_id, last_speaker = record.tokens.min(), record.tokens.max(), max(1, len(spec.speakers)) - 1
+    silence, most_id = np.asarray(spec.mel_profile.silence, record.mel.dtype), spec.vocabulary - 1
+    checks = (
+        (frames == padded_frames, f"mel has {frames} frames", f"{padded_frames}"),
+        (tokens == padded_tokens, f"{tokens} tokens", f"{padded_tokens}"),
+        (0 < record.mel_length <= most_frames, f"mel_length {record.mel_length}", f"1 to {most_frames}"),
+        (0 < record.token_length <= most_tokens, f"token_length {record.token_length}", f"1 to {most_tokens}"),
+        (0 <= first_id <= last_id <= most_id, f"token ids from {first_id} to {last_id}", f"0 to {most_id}"),
+        (not record.tokens[record.token_length :].any(), "tokens padded with other ids", "0"),
+        ((record.mel[record.mel_length :] == silence).all(), "mel padded with other values", f"{float(silence)}"),
+        (0 <= record.speaker <= last_speaker, f"speaker {record.speaker}", f"0 to {last_speaker}"),
+    )
+    yield from ((found, expected) for holds, found, expected in checks if not holds)
 
 
 def _crop_problems(spec: CacheSpec, bucket: Bucket, crop: CropAudio | None) -> Iterator[tuple[str, str]]:
