@@ -9,8 +9,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from xtts.precompute.workers.shared_folders import attempt_path, check_visible
-from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.disks import attempt_path, check_visible, disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import MISSING_AUDIO
 from xtts.shared.system.folder_lock import blocking_lock

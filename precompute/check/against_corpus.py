@@ -19,8 +19,7 @@ from xtts.precompute.features.clip_features import extract_mel
 from xtts.precompute.features.index_only import audio_name
 from xtts.precompute.pipeline.build_cache import run_build
 from xtts.precompute.pipeline.build_request import BuildRequest, make_request
-from xtts.precompute.workers.shared_folders import beside, check_visible
-from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.disks import beside, check_visible, disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import MEL_TOLERANCE

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from xtts.precompute.workers.disks import check_visible
 from xtts.precompute.workers.open_pool import open_pool
-from xtts.precompute.workers.shared_folders import check_visible
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, CacheSpec, Shard, load_spec, shard_files
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index

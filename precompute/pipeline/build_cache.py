@@ -21,8 +21,7 @@ from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.scan import scan_clips
 from xtts.precompute.pipeline.staging import StagingArea
 from xtts.precompute.pipeline.write import ShardWork, find_missing, write_missing
-from xtts.precompute.workers.shared_folders import beside
-from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.disks import beside, disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
 from xtts.shared.cache.clip_index import REJECTED

@@ -14,7 +14,7 @@ from xtts.precompute.features.index_only import refuse_unsuited
 from xtts.precompute.pipeline.previous import PreviousCache, languages_of, open_previous
 from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.staging import refuse_foreign_folder
-from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.clip_index import strings
 from xtts.shared.config import Config

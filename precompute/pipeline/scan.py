@@ -31,7 +31,7 @@ from xtts.precompute.pipeline.previous import (
     SAME_TEXT,
     PreviousCache,
 )
-from xtts.precompute.workers.shared_folders import check_visible
+from xtts.precompute.workers.disks import check_visible
 from xtts.precompute.workers.worker_pool import Progress, ThisProcess, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import (

@@ -19,8 +19,7 @@ from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.pipeline.plan import Plan, ShardPlan, stored_bytes
 from xtts.precompute.pipeline.previous import PreviousCache
 from xtts.precompute.pipeline.staging import Finished, StagingArea, rows_beside, shard_settings, write_rows
-from xtts.precompute.workers.shared_folders import attempt_path
-from xtts.precompute.workers.stopping import check_free_space
+from xtts.precompute.workers.disks import attempt_path, check_free_space
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import FEATURE_VERSION

@@ -20,8 +20,8 @@ import soundfile
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, WORDS_PER_MINUTE, speak
 from xtts.precompute.sample.sentences import ENGLISH, SampleSentence, load_grammar, sentences
+from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.open_pool import open_pool
-from xtts.precompute.workers.stopping import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files

@@ -24,7 +24,7 @@ from xtts.precompute.corpus.record_recipe import AudioFiles
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.terminal import UNMEASURED
-from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.griffin_lim import reconstruct

@@ -6,7 +6,7 @@ import numpy as np
 import soundfile
 
 from xtts.precompute.view.cached_clips import CachedClips, plain
-from xtts.precompute.workers.stopping import disk_errors_explained
+from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile

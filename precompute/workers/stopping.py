@@ -1,8 +1,5 @@
-"""Stopping a build: signals, disk errors and lack of disk space."""
+"""Stopping a build by signals, and what its errors say about continuing."""
 
-import errno
-import os
-import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,24 +32,3 @@ def stoppable(cache: Path | str) -> Iterator[None]:
     finally:
         for signum, handler in handlers.items():
             signal.signal(signum, handler)
-
-
-@contextmanager
-def disk_errors_explained(cache: Path) -> Iterator[None]:
-    """Turn an `OSError` of a full or failing disk into a `LockstepError`."""
-    try:
-        yield
-    except OSError as error:
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        fix = f"free some space and {CONTINUE}" if is_full else CONTINUE
-        problem = f"cannot be read or written ({os.strerror(error.errno) if error.errno else error})"
-        raise LockstepError(str(error.filename or cache), found=problem, fix=fix, exit_code=1) from None
-
-
-def check_free_space(cache: Path, wanted_bytes: int) -> None:
-    """Raise a `LockstepError`, before anything is written, if the new shards do not fit on the disk."""
-    free_bytes = shutil.disk_usage(cache).free
-    if wanted_bytes > free_bytes:
-        problem, expected = f"{free_bytes / 2**20:.0f} MiB free", f"{wanted_bytes / 2**20:.0f} MiB for the new shards"
-        fix = "choose another disk for --cache"
-        raise LockstepError(str(cache), found=problem, expected=expected, fix=fix, exit_code=1)

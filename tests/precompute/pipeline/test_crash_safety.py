@@ -163,7 +163,7 @@ def test_a_full_disk_is_one_line_and_a_rerun_continues(tiny_corpus, tmp_path):
 
 def test_too_little_space_is_said_before_anything_is_written(tiny_corpus, tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr("xtts.precompute.workers.stopping.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr("xtts.precompute.workers.disks.shutil.disk_usage", lambda _: usage)
     with pytest.raises(LockstepError, match="0 MiB free, expected 0 MiB for the new shards") as caught:
         build(tiny_corpus, tmp_path / "cache", CONFIG)
     assert caught.value.exit_code == 1

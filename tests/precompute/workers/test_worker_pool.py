@@ -18,8 +18,8 @@ from xtts.precompute.features.clip_features import read_mel
 from xtts.precompute.pipeline import scan
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.arithmetic import installed_versions
+from xtts.precompute.workers.disks import attempt_path
 from xtts.precompute.workers.open_pool import open_pool, ray_address_of
-from xtts.precompute.workers.shared_folders import attempt_path
 from xtts.precompute.workers.worker_pool import ThisProcess, WorkerPool
 from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.errors import LockstepError
