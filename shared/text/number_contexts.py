@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 _FRACTION = re.compile("([0-9]?)([\u00bc-\u00be\u2150-\u215e])")
-_POWER = re.compile("(?<=[0-9])[\u00b2\u00b3]")
+_POWER = re.compile(r"(?:(?<=[0-9])|(?<=\b[abcnrtxyz])|(?<=\bmc))[\u00b2\u00b3]")
+"""The exponent of a number, of a variable, or of light's speed in `mc²`: not that of a unit, as in `m²`."""
 _GROUP = re.compile(r"\{([0-9])(?::([a-z]+))?\}")
 """A pattern's group in a reading: `{1}`, `{1:ordinal}`."""
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
@@ -91,7 +92,7 @@ def _roman(numeral: str) -> str:
 def _address(match: re.Match[str], context: _Context) -> str:
     """Return a web or mail address with its signs in words."""
     plain = match[1].replace("www.", "w w w.", 1)
-    return re.sub("[./@_-]", lambda sign: f" {context.words[sign[0]]} ", plain)
+    return re.sub("[./@_?=&-]", lambda sign: f" {context.words[sign[0]]} ", plain)
 
 
 def _measure(match: re.Match[str], context: _Context) -> str:
