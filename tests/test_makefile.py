@@ -107,7 +107,7 @@ def test_training_installs_no_tools_of_the_developers_and_tests_do(make, tmp_pat
 
     extras = installed("train")
     assert len(extras) == 1
-    assert "demo" in extras[0]
+    assert "phonemes" in extras[0]
     assert not {"dev", "ray"} & {*extras[0].split(",")}
     for target in ("test", "check", "bench"):
         assert installed(target) == [*extras, "dev"], target
