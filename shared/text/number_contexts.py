@@ -105,10 +105,19 @@ def _measure(match: re.Match[str], context: _Context) -> str:
     return spoken + (_per(match, context) if match[3] else "")
 
 
+def _compound(match: re.Match[str], context: _Context) -> str:
+    """Return a number with its unit in the singular, as before a noun: `100 kilometer` of `100-km race`."""
+    return f"{match[1]} {_singular(context.units[match[2]])}"
+
+
 def _per(match: re.Match[str], context: _Context) -> str:
     """Return the reading of the last group, a unit after a slash: ` per hour`."""
-    name = context.units[match[match.re.groups]]
-    return f" {context.words['per']} {name.replace('*', '').partition('|')[0]}"
+    return f" {context.words['per']} {_singular(context.units[match[match.re.groups]])}"
+
+
+def _singular(name: str) -> str:
+    """Return the singular of a unit's entry: `foot` of `foot|feet`, `meter` of `meter*`."""
+    return name.replace("*", "").partition("|")[0]
 
 
 def _abbreviation(match: re.Match[str], context: _Context) -> str:
@@ -120,7 +129,13 @@ def _abbreviation(match: re.Match[str], context: _Context) -> str:
     return spoken.removesuffix(".") + ("." if ends else " " if touches else "")
 
 
-_FUNCTIONS = {"measure": _measure, "per": _per, "address": _address, "abbreviation": _abbreviation}
+_FUNCTIONS = {
+    "measure": _measure,
+    "compound": _compound,
+    "per": _per,
+    "address": _address,
+    "abbreviation": _abbreviation,
+}
 
 
 @lru_cache
