@@ -148,6 +148,6 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache):
     rewrite_record(cache, 1, louder)
     (cache / "cache.json").write_bytes(spec)
     name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].clip.id})"
-    report = "\n".join(map(str, check_cache(cache, threads=2)))
+    report = findings(cache)
     assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
     assert "\n" not in report
