@@ -76,8 +76,6 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
     (tmp_path / "metadata.csv").write_text("a|x\n")
     for done, code, message in (
         (build(none, cache), 2, "no such folder"),
-        (build(tiny_corpus, cache, "--set", "shapes.bucket=2"), 2,
-         "unknown key shapes.bucket; did you mean shapes.buckets?"),
         (build(tiny_corpus, cache, "--set", "audio.profile=mp3"), 2, "expected one of bigvgan24, hifigan"),
         (build(tiny_corpus, cache, "--config", "nosuch.yaml"), 2, "cannot be read"),
         (run("verify", "--cache", none), 2, "expected a cache; run xtts-precompute build"),
