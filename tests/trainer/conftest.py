@@ -19,6 +19,7 @@ from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer import cli
+from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.synth import cli as synth_cli
@@ -39,6 +40,7 @@ from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 with tensorflow_import():  # as the commands do
     import tensorflow as tf
+    from kept_steps import KEPT_STEPS, trace_replicas
 
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
@@ -103,19 +105,23 @@ def crop_cache(tmp_path_factory, tiny_corpus):
     return cache
 
 
+@pytest.fixture(scope="session", autouse=True)
+def runs_keep_their_steps():
+    """Let a run leave its compiled steps to the next one of the same model and cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        KEPT_STEPS.use(patch)
+        yield
+
+
 @pytest.fixture(scope="session")
 def compile_steps():
-    """`compile_steps(plan)`: compile its steps, so that they are in `STEP_CACHE` for `train` and the doctor."""
-    from xtts.trainer.data.training_bucket import training_buckets
-    from xtts.trainer.loop.replicas import STEP_CACHE, trace_replicas
-
-    STEP_CACHE.most = 99
+    """`compile_steps(plan)`: compile its steps, so that `train` and the doctor take them from `KEPT_STEPS`."""
 
     def compile_and_keep(plan):
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
         traced = trace_replicas(buckets, plan.config)
-        traced.step_functions.compile()
-        STEP_CACHE.keep(traced, buckets, plan.config)
+        traced[0].step_functions.compile()
+        KEPT_STEPS.keep(traced, buckets, plan.config)
 
     return compile_and_keep
 

@@ -76,7 +76,8 @@ class StepFunctions:
         self.metrics = objective.metrics
         self._replica, self._replicas = replica, replicas
         self._micro_batches = training.gradient_accumulation_steps // replicas
-        self.typical = tf.Variable(self._typical_counts(typical), trainable=False)
+        counts = objective.counts_of(*typical)
+        self.typical = tf.Variable([float(counts[name]) for name in self.metrics.losses], trainable=False)
         """Counts of `metrics.losses` in an average update, float32[K], by which gradients are divided: a frame weighs
         the same in a batch of few as in a batch of many."""
         self.with_mel: Callable[[AnyBatch], AnyBatch] = lambda batch: batch
@@ -92,17 +93,6 @@ class StepFunctions:
         """The update that `apply` calls."""
         self.compile_calls: dict[str, Callable[[], None]] = {}
         """Calls that compile a locked step and change no state, by step name."""
-
-    def begin_again(self, training: TrainingConfig, typical: tuple[float, float]) -> None:
-        """Become the steps of a new run with another seed, schedule or corpus; nothing is compiled again."""
-        self.training = training
-        self.typical.assign(self._typical_counts(typical))
-        self.seed.assign(training.seed)
-
-    def _typical_counts(self, typical: tuple[float, float]) -> tf.Tensor:
-        """(frames, tokens) of an average update as counts of `metrics.losses`: float32[K]."""
-        counts = self.objective.counts_of(*typical)
-        return tf.constant([counts[name] for name in self.metrics.losses], tf.float32)
 
     def trace(
         self, training: Mapping[int, AnyBatch], validation: Mapping[int, AnyBatch] = MappingProxyType({}), *,

@@ -18,7 +18,7 @@ from xtts.trainer.loop.compiler import Compiler
 from xtts.trainer.loop.failures import RunEnded, compile_fix, explained
 from xtts.trainer.loop.metrics import metrics_of
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
-from xtts.trainer.loop.replicas import STEP_CACHE, build_loops
+from xtts.trainer.loop.replicas import build_loops
 from xtts.trainer.loop.schedule import decay_start, decaying_from, next_mark
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.loop.train_step import training_step
@@ -160,8 +160,6 @@ class TrainingRun:
         with self._stack:
             if isinstance(error, RunEnded):
                 self._save_whole_step()
-        if self.group.size == 1:
-            STEP_CACHE.keep(self.loops, self._buckets, self.plan.config)
 
     def _pass_on_requests(self) -> None:
         if self.requests:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from kept_steps import KEPT_STEPS
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
@@ -22,7 +23,7 @@ from xtts.trainer.cli import main
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.failures import explained
-from xtts.trainer.loop.replicas import STEP_CACHE, build_loops
+from xtts.trainer.loop.replicas import build_loops
 from xtts.trainer.loop.train_step import UPDATE
 from xtts.trainer.loop.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
@@ -76,7 +77,7 @@ def test_a_run_on_several_shapes_goes_on_at_the_same_clips(training_run):
     loop.run(3)
     middle, expected, end = training_run.state.arrays(), loop.run(6), training_run.state.arrays()
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    STEP_CACHE.keep(training_run.loops, buckets, plan.config)
+    KEPT_STEPS.keep(training_run.loops.replicas, buckets, plan.config)
     resumed = build_loops(buckets, plan.config, restore=lambda state: state.restore(middle))
     result = resumed.loop.run(6)
     assert set(result.buckets) == {0, 1}
@@ -208,7 +209,7 @@ def test_weights_are_restored_once_the_update_has_written_its_own(training_run):
         return update
 
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    STEP_CACHE.keep(training_run.loops, buckets, plan.config)
+    KEPT_STEPS.keep(training_run.loops.replicas, buckets, plan.config)
     build_loops(
         buckets, plan.config,
         compiler=SimpleNamespace(submit=lambda *_: None, step=asked_for), restore=lambda _: order.append("restored"),

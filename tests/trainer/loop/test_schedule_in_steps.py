@@ -1,15 +1,14 @@
-"""Compiled steps that a run leaves to the next one of the same process."""
+"""Compiled steps contain no setting of the schedule, so that the tests' runs share them."""
 
 from dataclasses import replace
 
 import pytest
 import tensorflow as tf
 from graph_walk import walk
+from kept_steps import KEPT_STEPS, SCHEDULE, KeptSteps, trace_replicas
 
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.loop.replicas import SCHEDULE, STEP_CACHE, Replicas, StepCache, trace_replicas
 
-STEPS = Replicas(replicas=())
 OTHER = {
     "seed": 7, "steps": 77, "epochs": None, "patience": 3, "learning_rate": 0.5, "warmup_fraction": 0.5,
     "decay_fraction": 0.5, "final_learning_rate_share": 0.5, "max_bad_steps": 7, "steps_per_call": 7, "log_every": 7,
@@ -20,7 +19,8 @@ OTHER = {
 
 def operations(traced):
     """Type and constant of every operation of the training steps and the update."""
-    functions = [traced.step_functions.update, *traced.step_functions.gradient_steps.values()]
+    steps = traced[0].step_functions
+    functions = [steps.update, *steps.gradient_steps.values()]
     graphs = [step.get_concrete_function().graph for step in functions]
     constants = ("Const",)
     return [
@@ -31,14 +31,14 @@ def operations(traced):
 
 @pytest.fixture(scope="module")
 def ended(make_plan, run_settings, run_train, one_shape_cache, tmp_path_factory):
-    """(plan, buckets, steps) of a run that has ended; the steps are in the cache."""
+    """(plan, buckets, steps) of a run that has ended; the steps are kept."""
     folder = tmp_path_factory.mktemp("ended")
     plan = make_plan(folder / "run", *run_settings, cache=one_shape_cache)
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
     assert run_train(folder / "first", "training.steps=1")[0] == 0
-    replicas = STEP_CACHE.take(buckets, plan.config)
-    assert STEP_CACHE.take(buckets, plan.config) is None
-    STEP_CACHE.keep(replicas, buckets, plan.config)
+    replicas = KEPT_STEPS.take(buckets, plan.config)
+    assert KEPT_STEPS.take(buckets, plan.config) is None
+    KEPT_STEPS.keep(replicas, buckets, plan.config)
     return plan, buckets, replicas
 
 
@@ -56,17 +56,17 @@ def test_no_setting_of_the_schedule_is_in_a_compiled_step(ended):
 def test_another_run_takes_the_steps_and_leaves_them(ended, run_train, tmp_path):
     plan, buckets, before = ended
     assert run_train(tmp_path / "run", "training.steps=2", "training.seed=3")[0] == 0
-    after = STEP_CACHE.take(buckets, plan.config)
-    assert after.step_functions is before.step_functions
-    STEP_CACHE.keep(after, buckets, plan.config)
+    after = KEPT_STEPS.take(buckets, plan.config)
+    assert after[0].step_functions is before[0].step_functions
+    KEPT_STEPS.keep(after, buckets, plan.config)
 
 
-def test_the_oldest_steps_are_dropped_and_another_cache_has_its_own(make_plan, tmp_path):
+def test_another_model_and_another_cache_have_their_own_steps(make_plan, tmp_path):
     plans = [make_plan(tmp_path / "run", f"training.clip_norm={norm}") for norm in (1, 2)]
-    cache, buckets = StepCache(most=1), training_buckets(plans[0].cache, plans[0].spec, plans[0].config)
-    for plan in plans:
-        cache.keep(STEPS, buckets, plan.config)
-    assert cache.take(buckets, plans[0].config) is None
+    buckets = training_buckets(plans[0].cache, plans[0].spec, plans[0].config)
+    kept, steps = KeptSteps(), [object()]
+    kept.keep(steps, buckets, plans[0].config)
+    assert kept.take(buckets, plans[1].config) is None
     other = replace(buckets[0], spec=buckets[0].spec.model_copy(update={"fingerprint": "another cache"}))
-    assert cache.take([other], plans[1].config) is None
-    assert cache.take(buckets, plans[1].config) is not None
+    assert kept.take([other], plans[0].config) is None
+    assert kept.take(buckets, plans[0].config) is steps

@@ -1,0 +1,71 @@
+"""Compiled steps of ended runs, which later runs of the same model and cache take: their tests compile nothing."""
+
+import tensorflow as tf
+
+from xtts.trainer.data.batch import is_locked
+from xtts.trainer.data.batch_sizes import typical_update
+from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.loop import replicas as replicas_module
+from xtts.trainer.loop.train_state import TrainState
+from xtts.trainer.run.training_run import TrainingRun
+
+SCHEDULE = {
+    "seed", "steps", "epochs", "patience", "learning_rate", "warmup_fraction", "decay_fraction",
+    "final_learning_rate_share", "max_bad_steps", "steps_per_call", "log_every", "validate_every", "samples_every",
+    "sample_sentences", "samples_heard", "checkpoint_every", "keep_checkpoints",
+}  # fmt: skip
+"""Settings of training that no compiled step contains."""
+trace_replicas = replicas_module.trace_replicas
+
+
+class KeptSteps:
+    """The replicas of single devices, by what their steps depend on; taken by one run at a time."""
+
+    def __init__(self):
+        self._replicas = {}
+
+    @staticmethod
+    def _key(buckets, config):
+        training = config.training.model_dump(exclude=SCHEDULE)
+        return repr((config.model, config.vocoder, training, buckets[0].spec.model_dump()))
+
+    def take(self, buckets, config):
+        """Remove and return the steps of such a run; None without any."""
+        return self._replicas.pop(self._key(buckets, config), None)
+
+    def keep(self, replicas, buckets, config):
+        """Keep the steps of a run that has ended."""
+        if len(replicas) == 1 and all(is_locked(bucket.signature) for bucket in buckets):
+            self._replicas[self._key(buckets, config)] = replicas
+
+    def take_or_trace(self, buckets, config, group=replicas_module.ALONE, submit=lambda name, call: None):
+        """As `trace_replicas`: kept steps with every variable as at the beginning of a new run."""
+        kept = self.take(buckets, config) if group.size == 1 else None
+        if kept is None:
+            return trace_replicas(buckets, config, group, submit)
+        state, steps = kept[0].state, kept[0].step_functions
+        state.restore(TrainState(config, buckets[0].spec).arrays())
+        sizes = {bucket.number: bucket.batch_size for bucket in buckets}
+        counts = steps.objective.counts_of(*typical_update(buckets[0].spec, sizes))
+        steps.typical.assign(tf.constant([counts[name] for name in steps.metrics.losses], tf.float32))
+        steps.seed.assign(config.training.seed)
+        steps.training = config.training
+        for name, call in steps.compile_calls.items():
+            submit(name, call)
+        return kept
+
+    def use(self, patch):
+        """Have runs take kept steps, and leave theirs when they end."""
+        leave = TrainingRun.__exit__
+
+        def leave_steps(run, *exception):
+            leave(run, *exception)
+            plan = run.plan
+            buckets = training_buckets(plan.cache, plan.spec, plan.config)
+            self.keep(run.loops.replicas, buckets, plan.config)
+
+        patch.setattr(replicas_module, "trace_replicas", self.take_or_trace)
+        patch.setattr(TrainingRun, "__exit__", leave_steps)
+
+
+KEPT_STEPS = KeptSteps()
