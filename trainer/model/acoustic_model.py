@@ -17,7 +17,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.layers import Block, apply_mask, axis_size, glorot, length_mask
+from xtts.trainer.model.layers import Block, Initialization, apply_mask, axis_size, length_mask
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder, solve
 from xtts.trainer.model.random_numbers import fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, perturb_vocal_tracts, warping_matrices
@@ -77,22 +77,19 @@ class AcousticModel(Block):
         seed: int = 0,
     ) -> None:  # fmt: skip
         """Create the model; dtype_policy: float32 or mixed_bfloat16."""
-        dtype = keras.DTypePolicy(dtype_policy)
-        super().__init__(dtype=dtype, name="acoustic_model")
-        seeds = itertools.count(seed * 100_003)
+        initial = Initialization(itertools.count(seed * 100_003), keras.DTypePolicy(dtype_policy))
+        super().__init__(initial, "acoustic_model")
         self.config, self.mel_channels = config, mel.channels
         self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
         if not config.has_speaker_table:  # beside a table of all speakers a reference may carry no information
             vocabularies = vocabularies._replace(speakers=1)
-        self.encoder = self.add_layer(TextEncoder(config, vocabularies, seeds, dtype=dtype))
-        self.mean_projection = self.add_dense(
-            config.text_width, mel.channels, glorot(seeds), "mean_projection", dtype="float32"
-        )
-        self.duration_predictor = self.add_layer(DurationPredictor(config, seeds, dtype=dtype))
-        self.decoder = self.add_layer(FlowDecoder(config, mel.channels, vocabularies, seeds, dtype=dtype))
+        self.encoder = self.add_layer(TextEncoder(config, vocabularies, initial))
+        self.mean_projection = self.add_dense(config.text_width, mel.channels, "mean_projection", dtype="float32")
+        self.duration_predictor = self.add_layer(DurationPredictor(config, initial))
+        self.decoder = self.add_layer(FlowDecoder(config, mel.channels, vocabularies, initial))
         self.reference = None
         if config.voice_latents:
-            self.reference = self.add_layer(ReferenceEncoder(config, mel.channels, seeds, dtype=dtype))
+            self.reference = self.add_layer(ReferenceEncoder(config, mel.channels, initial))
         perturbed = config.voice_latents and config.voice_vtlp and len(mel.hertz)
         self.vocal_tracts = warping_matrices(np.array(mel.hertz), config.voice_vtlp) if perturbed else None
         self.build()

@@ -11,17 +11,17 @@ import keras
 import tensorflow as tf
 
 from xtts.shared.model_config import ModelConfig
-from xtts.trainer.model.layers import Block, Seeds, SelfAttention, apply_mask, axis_size, glorot, normalise
+from xtts.trainer.model.layers import Block, Initialization, SelfAttention, apply_mask, axis_size, normalise
 
 
-class DepthwiseConvolution(keras.layers.Layer):  # type: ignore[misc]
+class DepthwiseConvolution(Block):
     """Convolution of each channel with its own filter of K taps."""
 
-    def __init__(self, width: int, kernel: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, width: int, kernel: int, initial: Initialization) -> None:
+        super().__init__(initial, "depthwise")
         self.width, self.taps = width, kernel
         limit = math.sqrt(3.0 / kernel)
-        self.initializer = keras.initializers.RandomUniform(-limit, limit, seed=next(seeds))
+        self.initializer = keras.initializers.RandomUniform(-limit, limit, seed=next(initial.seeds))
 
     def build(self) -> None:
         """Create the weights."""
@@ -62,11 +62,11 @@ def convolve_depthwise(
 class AdaptiveNorm(Block):
     """Layer norm whose scale and shift come from a condition (DiT, 2212.09748), with a gate for AdaLN-zero."""
 
-    def __init__(self, width: int, condition_width: int, *, gated: bool, dtype: keras.DTypePolicy, name: str) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.width = width
+    def __init__(self, width: int, condition_width: int, initial: Initialization, *, gated: bool) -> None:
+        super().__init__(initial, "norm")
+        self.width, outputs = width, (3 if gated else 2) * width
         # Zeros at first: with a closed gate every block starts as the identity.
-        self.modulation = self.add_dense(condition_width, (3 if gated else 2) * width, "zeros", "modulation")
+        self.modulation = self.add_dense(condition_width, outputs, "modulation", kernel_initializer="zeros")
 
     def call(self, x: tf.Tensor, condition: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """x: [B, T, D], condition: [B, C] -> (normed, scaled and shifted [B, T, D], gate [B, 1, D or 0])."""
@@ -80,15 +80,13 @@ class DecoderBlock(Block):
     """ConvNeXt block (2201.03545) with AdaLN-zero in place of its norm and layer scale."""
 
     def __init__(
-        self, width: int, kernel: int, expansion: int, condition_width: int, seeds: Seeds, *,
-        dtype: keras.DTypePolicy, name: str,
-    ) -> None:  # fmt: skip
-        super().__init__(dtype=dtype, name=name)
-        hidden = expansion * width
-        self.depthwise = self.add_layer(DepthwiseConvolution(width, kernel, seeds, dtype=dtype, name="depthwise"))
-        self.norm = self.add_layer(AdaptiveNorm(width, condition_width, gated=True, dtype=dtype, name="norm"))
-        self.ffn_in = self.add_dense(width, hidden, glorot(seeds), "ffn_in")
-        self.ffn_out = self.add_dense(hidden, width, glorot(seeds), "ffn_out")
+        self, width: int, kernel: int, expansion: int, condition_width: int, initial: Initialization, name: str
+    ) -> None:
+        super().__init__(initial, name)
+        self.depthwise = self.add_layer(DepthwiseConvolution(width, kernel, initial))
+        self.norm = self.add_layer(AdaptiveNorm(width, condition_width, initial, gated=True))
+        self.ffn_in = self.add_dense(width, expansion * width, "ffn_in")
+        self.ffn_out = self.add_dense(expansion * width, width, "ffn_out")
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
         """x: [B, T, D], valid: bool[B, T, 1], condition: [B, C] -> [B, T, D]."""
@@ -100,12 +98,10 @@ class DecoderBlock(Block):
 class AttentionBlock(Block):
     """Rotary self-attention among all positions of a clip, with AdaLN-zero."""
 
-    def __init__(
-        self, width: int, heads: int, condition_width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.norm = self.add_layer(AdaptiveNorm(width, condition_width, gated=True, dtype=dtype, name="norm"))
-        self.attention = self.add_layer(SelfAttention(width, heads, seeds, dtype=dtype, name="attention"))
+    def __init__(self, width: int, heads: int, condition_width: int, initial: Initialization, name: str) -> None:
+        super().__init__(initial, name)
+        self.norm = self.add_layer(AdaptiveNorm(width, condition_width, initial, gated=True))
+        self.attention = self.add_layer(SelfAttention(width, heads, initial))
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
         """x: [B, T, D], valid: bool[B, T, 1], condition: [B, C] -> [B, T, D]."""
@@ -128,25 +124,24 @@ class CoarseLevel(Block):
     """
 
     def __init__(
-        self, config: ModelConfig, depth: int, above_width: int, condition_width: int, seeds: Seeds, *,
-        dtype: keras.DTypePolicy,
-    ) -> None:  # fmt: skip
-        super().__init__(dtype=dtype, name=f"level_{depth}")
+        self, config: ModelConfig, depth: int, above_width: int, condition_width: int, initial: Initialization
+    ) -> None:
+        super().__init__(initial, f"level_{depth}")
         level = config.decoder_levels[depth]
         width, self.rate, self.above_width = level.width, level.rate, above_width
         kernel, heads, expansion = config.decoder_kernel, level.heads, level.expansion
-        self.down = self.add_dense(level.rate * above_width, width, glorot(seeds), "down")
-        self.up = self.add_dense(width, level.rate * above_width, glorot(seeds), "up")
+        self.down = self.add_dense(level.rate * above_width, width, "down")
+        self.up = self.add_dense(width, level.rate * above_width, "up")
         self.blocks: list[DecoderBlock | AttentionBlock] = []
         for i in range(level.blocks):
-            block = DecoderBlock(width, kernel, expansion, condition_width, seeds, dtype=dtype, name=f"block_{i}")
+            block = DecoderBlock(width, kernel, expansion, condition_width, initial, f"block_{i}")
             self.blocks.append(self.add_layer(block))
             if heads:
-                attention = AttentionBlock(width, heads, condition_width, seeds, dtype=dtype, name=f"attention_{i}")
+                attention = AttentionBlock(width, heads, condition_width, initial, f"attention_{i}")
                 self.blocks.append(self.add_layer(attention))
         self.below = None
         if depth + 1 < len(config.decoder_levels):
-            self.below = self.add_layer(CoarseLevel(config, depth + 1, width, condition_width, seeds, dtype=dtype))
+            self.below = self.add_layer(CoarseLevel(config, depth + 1, width, condition_width, initial))
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor, text: tf.Tensor | None = None) -> tf.Tensor:
         """x: [B, T, D above], valid: bool[B, T, 1], condition: [B, C], text: [B, T, D] or None -> [B, T, D above]."""

@@ -6,6 +6,7 @@ bool[B, N, 1], true inside a clip's length. Weights are the only variables: drop
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
@@ -14,16 +15,20 @@ import tensorflow as tf
 
 from xtts.trainer.model.random_numbers import dropout, fold_seed
 
-Seeds = Iterator[int]
-"""One seed per weight, in construction order, so that initial weights are a function of one seed."""
-
-
 _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 
-def glorot(seeds: Seeds) -> keras.initializers.Initializer:
-    """Return the initializer of a matrix."""
-    return keras.initializers.GlorotUniform(seed=next(seeds))
+@dataclass(frozen=True)
+class Initialization:
+    """What all layers of a model are made with."""
+
+    seeds: Iterator[int]
+    """One for each weight, in construction order, so that initial weights are a function of one seed."""
+    dtype: keras.DTypePolicy
+
+    def glorot(self) -> keras.initializers.Initializer:
+        """Return the initializer of a matrix."""
+        return keras.initializers.GlorotUniform(seed=next(self.seeds))
 
 
 def axis_size(x: tf.Tensor, axis: int) -> int | tf.Tensor:
@@ -112,8 +117,9 @@ class LayerNorm(keras.layers.LayerNormalization):  # type: ignore[misc]
 class Block(keras.layers.Layer):  # type: ignore[misc]
     """A layer made of layers. `build` creates the weights of all that were added, under the path of the block."""
 
-    def __init__(self, *, dtype: keras.DTypePolicy, name: str, autocast: bool = True) -> None:
-        super().__init__(dtype=dtype, name=name, autocast=autocast)
+    def __init__(self, initial: Initialization, name: str, *, autocast: bool = True) -> None:
+        super().__init__(dtype=initial.dtype, name=name, autocast=autocast)
+        self.initial = initial
         self._builds: list[Callable[[], None]] = []
 
     def add_layer(self, layer: _Layer, *shape: tuple[int | None, ...] | None) -> _Layer:
@@ -125,24 +131,28 @@ class Block(keras.layers.Layer):  # type: ignore[misc]
         """Return blocks, to be built in this order."""
         return [self.add_layer(block) for block in blocks]
 
-    def add_dense(
-        self, inputs: int, outputs: int, initializer: keras.initializers.Initializer | str, name: str, **options: object
-    ) -> keras.layers.Dense:
-        """Add a projection from `inputs` to `outputs` channels."""
+    def add_dense(self, inputs: int, outputs: int, name: str, **options: object) -> keras.layers.Dense:
+        """Add a projection from `inputs` to `outputs` channels; its matrix is Glorot's unless options say otherwise."""
         options = {"dtype": self.dtype_policy, **options}
-        return self.add_layer(
-            keras.layers.Dense(outputs, kernel_initializer=initializer, name=name, **options), (None, inputs)
-        )
+        initializer = options.pop("kernel_initializer", None) or self.initial.glorot()
+        layer = keras.layers.Dense(outputs, kernel_initializer=initializer, name=name, **options)
+        return self.add_layer(layer, (None, inputs))
+
+    def add_convolution(self, inputs: int, outputs: int, kernel: int, name: str) -> keras.layers.Conv1D:
+        """Add a convolution along the sequence, padded with zeros at both ends."""
+        options = {"kernel_initializer": self.initial.glorot(), "dtype": self.dtype_policy, "name": name}
+        layer = keras.layers.Conv1D(outputs, kernel, padding="same", **options)
+        return self.add_layer(layer, (None, None, inputs))
 
     def add_norm(self, width: int, name: str) -> LayerNorm:
         """Add a layer norm of `width` channels."""
         return self.add_layer(LayerNorm(dtype=self.dtype_policy, name=name), (None, width))
 
-    def add_table(self, rows: int, width: int, seeds: Seeds, name: str) -> keras.layers.Embedding | None:
+    def add_table(self, rows: int, width: int, name: str) -> keras.layers.Embedding | None:
         """Add an embedding [rows, width]; None for fewer than two rows, from which there is nothing to choose."""
         if rows < 2:
             return None
-        initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(seeds))
+        initial = keras.initializers.RandomNormal(0.0, 0.1, seed=next(self.initial.seeds))
         return self.add_layer(keras.layers.Embedding(rows, width, initial, dtype=self.dtype_policy, name=name), None)
 
     def build(self) -> None:
@@ -154,11 +164,11 @@ class Block(keras.layers.Layer):  # type: ignore[misc]
 class SelfAttention(Block):
     """Multi-head self-attention with rotary positions among the valid tokens of a clip."""
 
-    def __init__(self, width: int, heads: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, width: int, heads: int, initial: Initialization) -> None:
+        super().__init__(initial, "attention")
         self.heads = heads
-        self.qkv = self.add_dense(width, 3 * width, glorot(seeds), "qkv", use_bias=False)
-        self.output_projection = self.add_dense(width, width, glorot(seeds), "output_projection")
+        self.qkv = self.add_dense(width, 3 * width, "qkv", use_bias=False)
+        self.output_projection = self.add_dense(width, width, "output_projection")
 
     def call(self, x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1] -> [B, L, D]."""
@@ -169,16 +179,14 @@ class SelfAttention(Block):
 class TransformerBlock(Block):
     """Pre-norm Transformer block: self-attention, then a two-layer perceptron."""
 
-    def __init__(
-        self, width: int, heads: int, expansion: int, rate: float, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        self.rate, hidden = rate, expansion * width
+    def __init__(self, width: int, heads: int, expansion: int, rate: float, initial: Initialization, name: str) -> None:
+        super().__init__(initial, name)
+        self.rate = rate
         self.attention_norm = self.add_norm(width, "attention_norm")
-        self.attention = self.add_layer(SelfAttention(width, heads, seeds, dtype=dtype, name="attention"))
+        self.attention = self.add_layer(SelfAttention(width, heads, initial))
         self.ffn_norm = self.add_norm(width, "ffn_norm")
-        self.ffn_in = self.add_dense(width, hidden, glorot(seeds), "ffn_in")
-        self.ffn_out = self.add_dense(hidden, width, glorot(seeds), "ffn_out")
+        self.ffn_in = self.add_dense(width, expansion * width, "ffn_in")
+        self.ffn_out = self.add_dense(expansion * width, width, "ffn_out")
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1], seed: int32[2] | None -> [B, L, D]."""
@@ -190,18 +198,13 @@ class TransformerBlock(Block):
 class ConvolutionBlock(Block):
     """Masked convolution along the sequence, activation, layer norm, dropout; residual if the width stays the same."""
 
-    def __init__(
-        self, width: int, out: int, kernel: int, rate: float, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, width: int, out: int, kernel: int, rate: float, initial: Initialization, name: str) -> None:
+        super().__init__(initial, name)
         self.width, self.out, self.rate = width, out, rate
         # Measured inside XLA on 2 cores, forward | with gradient, ms: [8, 80, 128] K=5 the op 1.0 | 1.9, K slices
         # side by side and one matmul 0.9 | 2.2, a sum of K matmuls 1.0 | 2.2; [8, 312, 128] K=3 the op 1.7 | 4.8,
         # slices 1.7 | 3.7. No clear winner here; GPUs have kernels for the op.
-        convolution = keras.layers.Conv1D(
-            out, kernel, padding="same", kernel_initializer=glorot(seeds), dtype=dtype, name="convolution"
-        )
-        self.convolution = self.add_layer(convolution, (None, None, width))
+        self.convolution = self.add_convolution(width, out, kernel, "convolution")
         self.norm = self.add_norm(out, "norm")
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
@@ -214,12 +217,12 @@ class ConvolutionBlock(Block):
 class TimeEmbedding(Block):
     """Embedding of the flow time: sinusoids and a two-layer perceptron (DiT, 2212.09748)."""
 
-    def __init__(self, width: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str) -> None:
+    def __init__(self, width: int, initial: Initialization) -> None:
         # bfloat16 would round times to 256 values.
-        super().__init__(dtype=dtype, autocast=False, name=name)
+        super().__init__(initial, "time_embedding", autocast=False)
         self.width = width
-        self.first = self.add_dense(width, width, glorot(seeds), "first")
-        self.second = self.add_dense(width, width, glorot(seeds), "second")
+        self.first = self.add_dense(width, width, "first")
+        self.second = self.add_dense(width, width, "second")
 
     def call(self, time: tf.Tensor) -> tf.Tensor:
         """time: float32[B] in 0..1 -> [B, D]."""

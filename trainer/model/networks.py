@@ -17,12 +17,11 @@ from xtts.trainer.model.decoder_blocks import AdaptiveNorm, CoarseLevel, Decoder
 from xtts.trainer.model.layers import (
     Block,
     ConvolutionBlock,
-    Seeds,
+    Initialization,
     TimeEmbedding,
     TransformerBlock,
     apply_mask,
     axis_size,
-    glorot,
 )
 from xtts.trainer.model.random_numbers import fold_seed
 from xtts.trainer.model.reference_encoder import CrossAttention
@@ -33,28 +32,24 @@ POSITION_FEATURES = 4
 class TextEncoder(Block):
     """Encoder of tokens: embedding, convolutional pre-net, Transformer blocks."""
 
-    def __init__(
-        self, config: ModelConfig, vocabularies: Vocabularies, seeds: Seeds, *, dtype: keras.DTypePolicy
-    ) -> None:
-        super().__init__(dtype=dtype, name="text_encoder")
+    def __init__(self, config: ModelConfig, vocabularies: Vocabularies, initial: Initialization) -> None:
+        super().__init__(initial, "text_encoder")
         width, voice_width, heads = config.text_width, config.voice_width, config.text_heads
-        initial = keras.initializers.RandomNormal(0.0, 0.5, seed=next(seeds))
-        embedding = keras.layers.Embedding(vocabularies.tokens, width, initial, dtype=dtype, name="tokens")
+        normal = keras.initializers.RandomNormal(0.0, 0.5, seed=next(initial.seeds))
+        embedding = keras.layers.Embedding(vocabularies.tokens, width, normal, dtype=initial.dtype, name="tokens")
         self.embedding = self.add_layer(embedding, None)
-        self.speaker = self.add_table(vocabularies.speakers, width, seeds, "speakers")
-        self.language = self.add_table(vocabularies.languages, width, seeds, "languages")
+        self.speaker = self.add_table(vocabularies.speakers, width, "speakers")
+        self.language = self.add_table(vocabularies.languages, width, "languages")
         kernel, expansion, rate = config.prenet_kernel, config.text_expansion, config.dropout
         self.prenet = self.add_layers(
-            ConvolutionBlock(width, width, kernel, rate, seeds, dtype=dtype, name=f"prenet_{i}")
-            for i in range(config.prenet_layers)
+            ConvolutionBlock(width, width, kernel, rate, initial, f"prenet_{i}") for i in range(config.prenet_layers)
         )
         self.blocks = self.add_layers(
-            TransformerBlock(width, heads, expansion, rate, seeds, dtype=dtype, name=f"block_{i}")
-            for i in range(config.text_blocks)
+            TransformerBlock(width, heads, expansion, rate, initial, f"block_{i}") for i in range(config.text_blocks)
         )
         self.voice = None
         if config.voice_latents:
-            self.voice = self.add_layer(CrossAttention(width, voice_width, heads, seeds, dtype=dtype, name="voice"))
+            self.voice = self.add_layer(CrossAttention(width, voice_width, heads, initial, "voice"))
         self.norm = self.add_norm(width, "norm")
 
     def call(
@@ -79,18 +74,23 @@ class TextEncoder(Block):
 class DurationPredictor(Block):
     """Predictor of the natural log of each token's frames from its encoding (Glow-TTS, section 3.3)."""
 
-    def __init__(self, config: ModelConfig, seeds: Seeds, *, dtype: keras.DTypePolicy) -> None:
-        super().__init__(dtype=dtype, name="duration_predictor")
+    def __init__(self, config: ModelConfig, initial: Initialization) -> None:
+        super().__init__(initial, "duration_predictor")
         kernel, rate = config.duration_kernel, config.duration_dropout
         widths = [config.text_width] + [config.duration_width] * config.duration_layers
         self.blocks = self.add_layers(
-            ConvolutionBlock(width, out, kernel, rate, seeds, dtype=dtype, name=f"convolution_{i}")
+            ConvolutionBlock(width, out, kernel, rate, initial, f"convolution_{i}")
             for i, (width, out) in enumerate(itertools.pairwise(widths))
         )
         # Starts at five frames per token (LJSpeech: six per character): far from there the deviance is steep.
         bias = keras.initializers.Constant(math.log(5.0))
         self.output_projection = self.add_dense(
-            config.duration_width, 1, "zeros", "output_projection", bias_initializer=bias, dtype="float32"
+            config.duration_width,
+            1,
+            "output_projection",
+            kernel_initializer="zeros",
+            bias_initializer=bias,
+            dtype="float32",
         )
 
     def call(self, encodings: tf.Tensor, valid: tf.Tensor, seed: tf.Tensor | None) -> tf.Tensor:
@@ -117,38 +117,36 @@ class FlowDecoder(Block):
     """The vector field: ConvNeXt blocks over frames, conditioned on the text per frame and on the time per clip."""
 
     def __init__(
-        self, config: ModelConfig, mel_channels: int, vocabularies: Vocabularies, seeds: Seeds, *,
-        dtype: keras.DTypePolicy,
-    ) -> None:  # fmt: skip
-        super().__init__(dtype=dtype, name="decoder")
+        self, config: ModelConfig, mel_channels: int, vocabularies: Vocabularies, initial: Initialization
+    ) -> None:
+        super().__init__(initial, "decoder")
         width, self.width, self.mel_channels = config.decoder_width, config.decoder_width, mel_channels
         condition = max([width, *(level.width for level in config.decoder_levels)])
         # What the coarse level needs to know of the text does not have to pass through the narrow blocks.
         coarse_width = config.decoder_levels[0].width if config.decoder_levels else 0
-        self.noisy_projection = self.add_dense(mel_channels, width, glorot(seeds), "noisy_projection", use_bias=False)
-        self.text_projection = self.add_dense(
-            mel_channels + config.text_width, width + coarse_width, glorot(seeds), "text_projection"
-        )
-        self.position_projection = self.add_dense(  # named as in stored weights
-            POSITION_FEATURES, width, glorot(seeds), "place_projection", use_bias=False
-        )
-        self.time_embedding = self.add_layer(TimeEmbedding(condition, seeds, dtype=dtype, name="time_embedding"))
-        self.speaker = self.add_table(vocabularies.speakers, condition, seeds, "speakers")
-        self.language = self.add_table(vocabularies.languages, condition, seeds, "languages")
+        self.noisy_projection = self.add_dense(mel_channels, width, "noisy_projection", use_bias=False)
+        text_channels, text_width = mel_channels + config.text_width, width + coarse_width
+        self.text_projection = self.add_dense(text_channels, text_width, "text_projection")
+        # Named as in stored weights.
+        self.position_projection = self.add_dense(POSITION_FEATURES, width, "place_projection", use_bias=False)
+        self.time_embedding = self.add_layer(TimeEmbedding(condition, initial))
+        self.speaker = self.add_table(vocabularies.speakers, condition, "speakers")
+        self.language = self.add_table(vocabularies.languages, condition, "languages")
         self.voice = None
         if config.voice_latents:
-            self.voice = self.add_dense(config.voice_width, condition, glorot(seeds), "voice")
+            self.voice = self.add_dense(config.voice_width, condition, "voice")
         kernel, expansion = config.decoder_kernel, config.decoder_expansion
         self.blocks = self.add_layers(
-            DecoderBlock(width, kernel, expansion, condition, seeds, dtype=dtype, name=f"block_{i}")
+            DecoderBlock(width, kernel, expansion, condition, initial, f"block_{i}")
             for i in range(config.decoder_blocks)
         )
         self.coarse = None
         if config.decoder_levels:
-            self.coarse = self.add_layer(CoarseLevel(config, 0, width, condition, seeds, dtype=dtype))
-        self.noisy_skip = self.add_dense(condition, mel_channels, "zeros", "noisy_skip", dtype="float32")
-        self.norm = self.add_layer(AdaptiveNorm(width, condition, gated=False, dtype=dtype, name="norm"))
-        self.output_projection = self.add_dense(width, mel_channels, "zeros", "output_projection", dtype="float32")
+            self.coarse = self.add_layer(CoarseLevel(config, 0, width, condition, initial))
+        zeros = {"kernel_initializer": "zeros", "dtype": "float32"}
+        self.noisy_skip = self.add_dense(condition, mel_channels, "noisy_skip", **zeros)
+        self.norm = self.add_layer(AdaptiveNorm(width, condition, initial, gated=False))
+        self.output_projection = self.add_dense(width, mel_channels, "output_projection", **zeros)
 
     def regulate_length(
         self, encodings: tf.Tensor, mean: tf.Tensor, durations: tf.Tensor, frames: int | tf.Tensor

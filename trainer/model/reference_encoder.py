@@ -17,10 +17,9 @@ from xtts.shared.model_config import ModelConfig
 from xtts.trainer.model.layers import (
     Block,
     ConvolutionBlock,
-    Seeds,
+    Initialization,
     apply_mask,
     attend,
-    glorot,
     length_mask,
     split_heads,
 )
@@ -35,15 +34,13 @@ _PERTURBED_SHARE = 0.5
 class CrossAttention(Block):
     """Pre-norm multi-head attention from one sequence to another, without positions."""
 
-    def __init__(
-        self, width: int, memory_width: int, heads: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
+    def __init__(self, width: int, memory_width: int, heads: int, initial: Initialization, name: str) -> None:
+        super().__init__(initial, name)
         self.heads = heads
         self.norm = self.add_norm(width, "norm")
-        self.query = self.add_dense(width, width, glorot(seeds), "query", use_bias=False)
-        self.memory = self.add_dense(memory_width, 2 * width, glorot(seeds), "memory", use_bias=False)
-        self.output_projection = self.add_dense(width, width, glorot(seeds), "output_projection")
+        self.query = self.add_dense(width, width, "query", use_bias=False)
+        self.memory = self.add_dense(memory_width, 2 * width, "memory", use_bias=False)
+        self.output_projection = self.add_dense(width, width, "output_projection")
 
     def call(self, x: tf.Tensor, memory: tf.Tensor, valid: tf.Tensor | None = None) -> tf.Tensor:
         """x: [B, L, D], memory: [B, N, D'], valid: bool[B, N, 1], true where memory counts -> [B, L, D]."""
@@ -55,15 +52,12 @@ class CrossAttention(Block):
 class ResamplerBlock(Block):
     """Cross-attention from latents to a recording, then a two-layer perceptron (Perceiver, 2103.03206, 3.1)."""
 
-    def __init__(
-        self, width: int, heads: int, expansion: int, seeds: Seeds, *, dtype: keras.DTypePolicy, name: str
-    ) -> None:
-        super().__init__(dtype=dtype, name=name)
-        hidden = expansion * width
-        self.attention = self.add_layer(CrossAttention(width, width, heads, seeds, dtype=dtype, name="attention"))
+    def __init__(self, width: int, heads: int, expansion: int, initial: Initialization, name: str) -> None:
+        super().__init__(initial, name)
+        self.attention = self.add_layer(CrossAttention(width, width, heads, initial, "attention"))
         self.ffn_norm = self.add_norm(width, "ffn_norm")
-        self.ffn_in = self.add_dense(width, hidden, glorot(seeds), "ffn_in")
-        self.ffn_out = self.add_dense(hidden, width, glorot(seeds), "ffn_out")
+        self.ffn_in = self.add_dense(width, expansion * width, "ffn_in")
+        self.ffn_out = self.add_dense(expansion * width, width, "ffn_out")
 
     def call(self, latents: tf.Tensor, memory: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """latents: [B, N, D], memory: [B, F, D], valid: bool[B, F, 1] -> [B, N, D]."""
@@ -74,19 +68,19 @@ class ResamplerBlock(Block):
 class ReferenceEncoder(Block):
     """Encoder of a crop of a mel into N latents, which keep the sound of the voice but not the order of the words."""
 
-    def __init__(self, config: ModelConfig, mel_channels: int, seeds: Seeds, *, dtype: keras.DTypePolicy) -> None:
-        super().__init__(dtype=dtype, name="reference")
+    def __init__(self, config: ModelConfig, mel_channels: int, initial: Initialization) -> None:
+        super().__init__(initial, "reference")
         width, kernel, heads = config.voice_width, config.voice_kernel, config.voice_heads
         self.most_frames, self.queries_shape = config.voice_frames, (config.voice_latents, width)
-        self.input_projection = self.add_dense(mel_channels, width, glorot(seeds), "input_projection")
+        self.input_projection = self.add_dense(mel_channels, width, "input_projection")
         self.convolutions = self.add_layers(
-            ConvolutionBlock(width, width, kernel, config.dropout, seeds, dtype=dtype, name=f"convolution_{i}")
+            ConvolutionBlock(width, width, kernel, config.dropout, initial, f"convolution_{i}")
             for i in range(config.voice_layers)
         )
         self.memory_norm = self.add_norm(width, "heard_norm")  # named as in stored weights
-        self.queries_initializer = keras.initializers.RandomNormal(0.0, 1.0, seed=next(seeds))
+        self.queries_initializer = keras.initializers.RandomNormal(0.0, 1.0, seed=next(initial.seeds))
         self.blocks = self.add_layers(
-            ResamplerBlock(width, heads, config.voice_expansion, seeds, dtype=dtype, name=f"resampler_{i}")
+            ResamplerBlock(width, heads, config.voice_expansion, initial, f"resampler_{i}")
             for i in range(config.voice_blocks)
         )
         self.norm = self.add_norm(width, "norm")

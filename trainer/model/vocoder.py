@@ -16,7 +16,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.model.frame_spectra import FrameSpectra, Spectrum
-from xtts.trainer.model.layers import Block, Seeds, axis_size, glorot
+from xtts.trainer.model.layers import Block, Initialization, axis_size
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
 
 EDGE_FRAMES = 4
@@ -40,16 +40,16 @@ _ROUNDS = 3
 class VocoderBlock(Block):
     """ConvNeXt block (2201.03545): depthwise convolution, norm and a two-layer perceptron, scaled and residual."""
 
-    def __init__(self, width: int, expansion: int, kernel: int, seeds: Seeds, *, name: str) -> None:
-        super().__init__(dtype=keras.DTypePolicy("float32"), name=name)
+    def __init__(self, width: int, expansion: int, kernel: int, initial: Initialization, name: str) -> None:
+        super().__init__(initial, name)
         self.width = width
         depthwise = keras.layers.DepthwiseConv1D(
-            kernel, padding="same", depthwise_initializer=glorot(seeds), name="depthwise"
+            kernel, padding="same", depthwise_initializer=initial.glorot(), name="depthwise"
         )
         self.depthwise = self.add_layer(depthwise, (None, None, width))
         self.norm = self.add_norm(width, "norm")
-        self.expand = self.add_dense(width, expansion * width, glorot(seeds), "expand")
-        self.reduce = self.add_dense(expansion * width, width, glorot(seeds), "reduce")
+        self.expand = self.add_dense(width, expansion * width, "expand")
+        self.reduce = self.add_dense(expansion * width, width, "reduce")
 
     def build(self) -> None:
         """Create the weights."""
@@ -65,12 +65,11 @@ class VocoderBlock(Block):
 class Discriminator(Block):
     """Judges the frames of a log spectrogram, whose bins are the channels of convolutions along time."""
 
-    def __init__(self, window: int, hop: int, width: int, seeds: Seeds, *, name: str) -> None:
-        super().__init__(dtype=keras.DTypePolicy("float32"), name=name)
+    def __init__(self, window: int, hop: int, width: int, initial: Initialization) -> None:
+        super().__init__(initial, f"discriminator_{window}")
         self.window, self.hop, self.convolutions = window, hop, []
         for i, (inputs, outputs) in enumerate(itertools.pairwise((window // 2 + 1, width, width, width, 1))):
-            convolution = keras.layers.Conv1D(outputs, 5, kernel_initializer=glorot(seeds), name=f"convolution_{i}")
-            self.convolutions.append(self.add_layer(convolution, (None, None, inputs)))
+            self.convolutions.append(self.add_convolution(inputs, outputs, 5, f"convolution_{i}"))
 
     def call(self, samples: tf.Tensor, *, frozen: bool) -> list[tf.Tensor]:
         """Outputs of every convolution, the judgement [B, N, 1] last; samples: float32[B, S].
@@ -97,34 +96,29 @@ class Vocoder(Block):
         self, config: VocoderConfig, profile: MelProfile, *, mean: float, deviation: float, seed: int = 0
     ) -> None:
         """mean, deviation: of the corpus' mels."""
-        super().__init__(dtype=keras.DTypePolicy("float32"), name="vocoder")
-        seeds = itertools.count(seed * 100_003)
+        initial = Initialization(itertools.count(seed * 100_003), keras.DTypePolicy("float32"))
+        super().__init__(initial, "vocoder")
         self.profile, self.mel_mean, self.mel_deviation = profile, mean, deviation
         self.bins, self.padding = profile.fft_size // 2 + 1, (profile.fft_size - profile.hop_samples) // 2
         width, channels = config.width, profile.mel_channels
 
-        def convolution(inputs: int, filters: int, kernel: int, name: str) -> keras.layers.Conv1D:
-            initial = glorot(seeds)
-            layer = keras.layers.Conv1D(filters, kernel, padding="same", kernel_initializer=initial, name=name)
-            return self.add_layer(layer, (None, None, inputs))
-
         def gains(outputs: int, bias: float, name: str) -> keras.layers.Dense:
-            initial = keras.initializers.RandomNormal(0.0, 0.01, seed=next(seeds))
-            return self.add_dense(width, outputs, initial, name, bias_initializer=keras.initializers.Constant(bias))
+            normal = keras.initializers.RandomNormal(0.0, 0.01, seed=next(initial.seeds))
+            constant = keras.initializers.Constant(bias)
+            return self.add_dense(width, outputs, name, kernel_initializer=normal, bias_initializer=constant)
 
-        pitch_in = convolution(channels, _PITCH_WIDTH, 9, "pitch_in")
-        self.pitch_layers = [pitch_in, convolution(_PITCH_WIDTH, _PITCH_WIDTH, 5, "pitch_hidden")]
-        self.pitch_output = self.add_dense(_PITCH_WIDTH, 2, glorot(seeds), "pitch_output")
-        self.input_convolution = convolution(channels + 2, width, config.kernel, "input_convolution")
+        pitch_in = self.add_convolution(channels, _PITCH_WIDTH, 9, "pitch_in")
+        self.pitch_layers = [pitch_in, self.add_convolution(_PITCH_WIDTH, _PITCH_WIDTH, 5, "pitch_hidden")]
+        self.pitch_output = self.add_dense(_PITCH_WIDTH, 2, "pitch_output")
+        self.input_convolution = self.add_convolution(channels + 2, width, config.kernel, "input_convolution")
         self.blocks = self.add_layers(
-            VocoderBlock(width, config.expansion, config.kernel, seeds, name=f"block_{i}") for i in range(config.blocks)
+            VocoderBlock(width, config.expansion, config.kernel, initial, f"block_{i}") for i in range(config.blocks)
         )
         self.norm = self.add_norm(width, "norm")
         self.harmonic_output = gains(2 * self.bins, 0.0, "harmonic_output")
         self.noise_output = gains(self.bins, -1.0, "noise_output")
         self.discriminators = self.add_layers(
-            Discriminator(window, hop, config.discriminator_width, seeds, name=f"discriminator_{window}")
-            for window, hop in _DISCRIMINATED
+            Discriminator(window, hop, config.discriminator_width, initial) for window, hop in _DISCRIMINATED
         )
         self.spectra = FrameSpectra(profile)
         self.build()

@@ -10,7 +10,7 @@ import tensorflow as tf
 from xtts.shared.config_files import load_config
 from xtts.trainer.model import networks as module
 from xtts.trainer.model.conditioning import Vocabularies
-from xtts.trainer.model.layers import SelfAttention
+from xtts.trainer.model.layers import Initialization, SelfAttention
 from xtts.trainer.model.networks import FlowDecoder
 from xtts.trainer.model.reference_encoder import CrossAttention
 
@@ -24,12 +24,12 @@ def bfloat16(seed, *shape):
 
 def attend(kind):
     """Run an attention layer under mixed_bfloat16 on made-up input."""
-    mixed, seeds = keras.DTypePolicy("mixed_bfloat16"), itertools.count()
+    initial = Initialization(itertools.count(), keras.DTypePolicy("mixed_bfloat16"))
     if kind == "self":
-        layer = SelfAttention(64, 2, seeds, dtype=mixed, name="attention")
+        layer = SelfAttention(64, 2, initial)
         arguments = [bfloat16(1, 2, 150, 64), tf.ones([2, 150, 1], tf.bool)]
     else:
-        layer = CrossAttention(64, 64, 2, seeds, dtype=mixed, name="attention")
+        layer = CrossAttention(64, 64, 2, initial, "attention")
         arguments = [bfloat16(1, 2, 50, 64), bfloat16(2, 2, 150, 64)]
     layer.build()
     return layer(*arguments)
@@ -67,7 +67,7 @@ def tf32_matmul(a, b, **options):
 @pytest.fixture(params=["float32", "mixed_bfloat16"])
 def decoder(request):
     config = load_config("tiny", assignments=SMALL).model
-    built = FlowDecoder(config, 4, Vocabularies(1), itertools.count(), dtype=keras.DTypePolicy(request.param))
+    built = FlowDecoder(config, 4, Vocabularies(1), Initialization(itertools.count(), keras.DTypePolicy(request.param)))
     built.build()
     return built
 

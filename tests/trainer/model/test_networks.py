@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.layers import Initialization
 from xtts.trainer.model.networks import FlowDecoder
 
 CHANNELS = 6
@@ -24,7 +25,8 @@ def build(levels):
         f"model.decoder_levels=[{', '.join(LEVELS[levels])}]",
     ]  # fmt: skip
     config = load_config("tiny", assignments=sets).model
-    decoder = FlowDecoder(config, CHANNELS, Vocabularies(1), itertools.count(), dtype=keras.DTypePolicy("float32"))
+    initial = Initialization(itertools.count(), keras.DTypePolicy("float32"))
+    decoder = FlowDecoder(config, CHANNELS, Vocabularies(1), initial)
     decoder.build()
     for i, weight in enumerate(decoder.trainable_variables):
         weight.assign_add(0.1 * tf.random.stateless_normal(weight.shape, [5, i]))
