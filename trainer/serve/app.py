@@ -1,6 +1,5 @@
 """The HTTP server: its paths, its middleware, and its life from listening to the last sentence."""
 
-import asyncio
 import hmac
 import os
 import socket
@@ -9,8 +8,7 @@ import threading
 import time
 import webbrowser
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Container
-from contextlib import asynccontextmanager
+from collections.abc import Container
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -36,7 +34,7 @@ from xtts.trainer.serve import metrics
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
-from xtts.trainer.serve.speech_requests import RequestError
+from xtts.trainer.serve.speech_requests import FORMATS, RequestError
 from xtts.trainer.serve.speech_responses import read_body, respond
 from xtts.trainer.serve.wyoming_server import listen
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
@@ -94,16 +92,16 @@ class Server:
 
     async def voices(self, _: Request) -> Response:
         """List the choices of a request."""
-        capabilities = self.voice.capabilities
+        capabilities, profile = self.voice.capabilities, self.voice.mel_profile
         return JSONResponse(
             {
                 "model": capabilities.model, "engine": self.voice.synthesizer.engine,
                 "voices": [{"id": name, "name": name} for name in capabilities.voices],
                 "languages": capabilities.languages, "voice_languages": capabilities.voice_languages,
-                "nfe": capabilities.nfe, "formats": capabilities.formats,
-                "sample_rate": capabilities.sample_rate, "hop_samples": self.voice.mel_profile.hop_samples,
+                "nfe": capabilities.nfe, "formats": FORMATS,
+                "sample_rate": profile.sample_rate, "hop_samples": profile.hop_samples,
                 "options": SynthesisOptions.model_json_schema()["properties"],
-                "takes_recordings": self.voice.source.takes_recording, "most_letters": capabilities.letters,
+                "takes_recordings": self.voice.source.takes_recording, "most_letters": self.settings.max_letters,
             }
         )  # fmt: skip
 
@@ -133,16 +131,6 @@ class Server:
         """Return the metrics."""
         live = metrics.LiveMetrics(self.queue, self.voice.synthesizer)
         return Response(generate_latest(metrics.REGISTRY) + generate_latest(live), media_type=metrics.MEDIA_TYPE)
-
-    @asynccontextmanager
-    async def running(self, _: Starlette) -> AsyncIterator[None]:
-        """Prepare the other numbers of evaluations while there are no requests."""
-        preparation = asyncio.create_task(self.queue.run_while_idle(self.voice.prepare()))
-        try:
-            yield
-        finally:
-            preparation.cancel()
-            self.queue.shut_down()
 
 
 class Guard:
@@ -211,7 +199,7 @@ def make_app(server: Server) -> Starlette:
         hosts = ["localhost", "127.0.0.1", "[::1]", settings.host]
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
     handlers = {RequestError: _refusal, HTTPException: _refusal, Exception: _failure}
-    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=server.running)
+    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
 
 
 async def _refusal(_: Request, error: Exception) -> Response:
@@ -233,12 +221,10 @@ def serve(settings: ServerSettings) -> None:
     wyoming = listening_socket(settings.host, settings.wyoming, "--wyoming") if settings.wyoming else None
     began = time.perf_counter()
     voice = ServedVoice(settings, warn, tell=click.echo)
-    for _ in voice.prepare(settings.nfe[0]):
-        pass
     click.echo(f"{voice.source.checkpoint}: engine {voice.synthesizer.engine}, {voice.synthesizer.readiness()}")
     server = Server(voice, settings)
     config = uvicorn.Config(
-        make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="on",
+        make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="off",
         limit_concurrency=settings.max_requests + 100, timeout_graceful_shutdown=_GRACE_SECONDS,
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ import traceback
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
@@ -62,25 +61,11 @@ class RequestQueue:
         task.cancel()
         self._tasks.discard(task)
 
-    async def run_while_idle(self, job: Job) -> None:
-        """Run a job step by step while there are no requests."""
-        done = object()
-        with suppress(RequestError):
-            while self._tasks or await self.step(partial(next, job, done)) is not done:
-                if self._tasks:
-                    await asyncio.wait(self._tasks)
-
-    def shut_down(self) -> None:
-        """Release the threads."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
     async def _run(self, job: Job, send: Callable[[AudioChunk | RequestError], None]) -> None:
         ahead, last = deque[asyncio.Future[np.ndarray]](), False
         try:
             while not last:
                 piece = await self.step(partial(next, job))
-                if piece is None:
-                    continue
                 last = piece.last
                 ahead.append(self.step(piece.vocode))
                 while ahead and (last or ahead[0].done() or len(ahead) * len(self) >= self._cores):

@@ -7,7 +7,6 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +15,6 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
-from xtts.trainer.synth.encodings import MEDIA_TYPES
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.long_form import LongFormSynthesizer, MelPiece, encode_text
 from xtts.trainer.synth.synthesizer import Synthesizer
@@ -49,8 +47,8 @@ class Piece(NamedTuple):
     """Whether the text ends with it."""
 
 
-Job = Iterator[Piece | None]
-"""The steps of a request: each yields a piece, or None while the model is prepared for it."""
+Job = Iterator[Piece]
+"""The steps of a request: each yields a piece."""
 
 
 class ServedVoice:
@@ -61,11 +59,11 @@ class ServedVoice:
     """
 
     def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
-        """Load the voice; `warn` gets what may be wrong with it, `tell` a line before long work."""
+        """Load and compile the voice; `warn` gets what may be wrong with it, `tell` a line before long work."""
         self._settings = settings
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)
-        options = settings.synthesis(settings.nfe[0])
+        options = [settings.synthesis(nfe) for nfe in settings.nfe]
         self.mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.speaker_wav, self.source)
         self.capabilities = Capabilities(
@@ -75,57 +73,27 @@ class ServedVoice:
             languages=self.source.languages,
             voice_languages=self.source.speaker_languages,
             nfe=list(settings.nfe),
-            synthesis=options,
-            formats=list(MEDIA_TYPES),
-            sample_rate=self.mel_profile.sample_rate,
-            letters=settings.max_letters,
+            synthesis=options[0],
         )
         self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=self.source.checkpoint)
-        self.synthesizer = make_synthesizer(self.source, options, settings.engine, tell)
+        self.synthesizer = make_synthesizer(self.source, options[0], settings.engine, tell)
         self._synthesizers: dict[str, Synthesizer] = {}
         for name in self.capabilities.voices:
             if name in self._recordings:
                 self.synthesizer.encode_reference(self._recordings[name])
             self._synthesizers[name] = copy(self.synthesizer)
-        self._prepared: list[int] = []
-        self._preparation, self._preparation_lock = self._prepare_all(), Lock()
-
-    def prepare(self, nfe: int | None = None) -> Job:
-        """Compile or load every shape for one number of evaluations, by default for all that clients may ask for.
-
-        Yields None after each. All are traced before the first is run, so that the next start finds every one in XLA's
-        cache.
-        """
-        while True:
-            with self._preparation_lock:
-                if (len(self._prepared) == len(self.capabilities.nfe)) if nfe is None else (nfe in self._prepared):
-                    return
-                next(self._preparation)
-            yield None
-
-    def _prepare_all(self) -> Iterator[None]:
         self._vocoder(np.zeros((16, self.mel_profile.mel_channels), np.float32))  # loads, as a first text does
         for language in self.capabilities.languages:
             with suppress(LockstepError):  # in languages whose numbers are not expanded
                 encode_text("1", self.source.voice, language, "input")
-        for nfe in self.capabilities.nfe:
-            self.synthesizer.options = self._settings.synthesis(nfe)
-            self.synthesizer.trace(self.source.voice.shapes[-1])
-        for nfe in self.capabilities.nfe:
-            for shape in (shapes := self.source.voice.shapes):
-                self.synthesizer.options = self._settings.synthesis(nfe)
-                self.synthesizer.prepare(shape)
-                if shape == shapes[-1]:
-                    self._prepared.append(nfe)
-                yield
+        self.synthesizer.prepare_all(options)
 
     def speak(self, request: SpeechRequest, result: SpeechResult) -> Job:
         """Speak the text of a request piece by piece; `LockstepError` if nothing in it can be spoken."""
         assert request.voice is not None
         assert request.language is not None
-        yield from self.prepare(request.nfe)
         texts, warnings = encode_text(request.input, self.source.voice, request.language, "input")
-        if (count := sum(len(text.words) for text in texts)) > (most := self.capabilities.letters):
+        if (count := sum(len(text.words) for text in texts)) > (most := self._settings.max_letters):
             raise LockstepError("input", found=f"characters to speak: {count}", expected=f"at most {most}")
         result.warnings += warnings
         synthesizer = copy(self._synthesizers[request.voice])
@@ -147,7 +115,7 @@ class ServedVoice:
         began = time.perf_counter()
         samples = speaker.vocode(mel)
         metrics.PIECES.inc()
-        metrics.AUDIO_SECONDS.inc(len(samples) / self.capabilities.sample_rate)
+        metrics.AUDIO_SECONDS.inc(len(samples) / self.mel_profile.sample_rate)
         metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
         return samples
 

@@ -8,8 +8,11 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import from_json
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.synth.encodings import MEDIA_TYPES
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
+FORMATS = list(MEDIA_TYPES)
+"""Formats of a response, the default first."""
 _Choice = TypeVar("_Choice", str, int)
 
 
@@ -42,10 +45,6 @@ class Capabilities:
     nfe: list[int]
     synthesis: SynthesisOptions
     """Defaults of a request."""
-    formats: list[str]
-    sample_rate: int
-    letters: int
-    """Most characters of a text, with its numbers in words."""
 
 
 def _voice_name(voice: object) -> object:
@@ -63,7 +62,7 @@ class SpeechRequest(SynthesisOptions):
     instructions: str | None = None
     """How to speak: ignored with a warning."""
     language: str | None = None
-    response_format: str = "mp3"
+    response_format: str = FORMATS[0]
     stream_format: Literal["audio", "sse"] | None = None
     """Send sentence by sentence, as bytes or as events; without it the file is sent at once, except pcm."""
     timestamps: bool = False
@@ -112,7 +111,7 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
         voice=voice,
         language=_choose("language", language or own.get(voice), capabilities.languages),
         nfe=_choose("nfe", request.nfe, capabilities.nfe),
-        response_format=_choose("response_format", request.response_format, capabilities.formats),
+        response_format=_choose("response_format", request.response_format, FORMATS),
     )
     return request, warnings
 

@@ -77,7 +77,7 @@ async def respond(
     Waits for the first bytes, so that most failures have a status of their own; `RequestError` for these.
     """
     speech, warnings = read_request(await read_body(request, settings.body_bytes), voice.capabilities)
-    result, sample_rate = SpeechResult(warnings=warnings), voice.capabilities.sample_rate
+    result, sample_rate = SpeechResult(warnings=warnings), voice.mel_profile.sample_rate
     encoder = Encoder(speech.response_format, sample_rate, streams=speech.streams)
     stream = ResponseStream(queue, voice.speak(speech, result), encoder, settings.timeout)
     try:

@@ -45,7 +45,7 @@ async def _speak(
     synthesize: Synthesize, voice: ServedVoice, queue: RequestQueue, timeout: float, writer: asyncio.StreamWriter
 ) -> None:
     """Send the audio of a text while it is made; `RequestError` as over HTTP."""
-    rate, chosen = voice.capabilities.sample_rate, synthesize.voice or SynthesizeVoice()
+    rate, chosen = voice.mel_profile.sample_rate, synthesize.voice or SynthesizeVoice()
     fields = {"input": synthesize.text, "voice": chosen.speaker or chosen.name, "language": chosen.language}
     request, _ = read_request(json.dumps(fields).encode(), voice.capabilities)
     encoder, complete = Encoder("pcm", rate, streams=True), False

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.synthesizer import Engine
+from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.onnx_file import open_session, refusals, short_message
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
@@ -29,10 +28,10 @@ _REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
 _TABLES = {"sid", "language"}
 
 
-class OnnxSynthesizer:
+class OnnxSynthesizer(Synthesizer):
     """Speaks with a graph of `xtts-synth export --format onnx`, any number of tokens and frames, without padding."""
 
-    engine: Engine = "onnx"
+    engine = "onnx"
 
     def __init__(self, source: Source, options: SynthesisOptions, *, graph: bytes, location: str) -> None:
         """Load the graph and speak one token; `LockstepError` if it does not turn tokens into a mel.
@@ -46,16 +45,6 @@ class OnnxSynthesizer:
         self._tables = self._check_inputs()
         self.speak([1], speaker=0, noise_key=0)
         self.compile_seconds = time.perf_counter() - began
-
-    def trace(self, largest: BucketShape) -> None:
-        """Do nothing: the graph is of any size."""
-
-    def prepare(self, shape: BucketShape) -> None:
-        """Do nothing: the graph is of any size."""
-
-    def encode_reference(self, *mels: np.ndarray) -> None:
-        """Raise `LockstepError`: the voice is in the graph."""
-        raise LockstepError(self.location, found="a graph that takes no reference recording")
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
         """Implement `Synthesizer.count_frames`, without evaluations: the durations suffice."""

@@ -1,18 +1,17 @@
-"""The interface of what turns tokens into mels, for every engine."""
+"""What turns tokens into mels, for every engine."""
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
-from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 from xtts.trainer.voice.voice_description import Voice
 
 Engine = Literal["onnx", "tensorflow"]
 
 
-class Synthesizer(Protocol):
+class Synthesizer:
     """Speaks token sequences with one model; with voice latents, call `encode_reference` first.
 
     The same arguments and options give the same mel, whatever was spoken before. `options` may be replaced between two
@@ -25,18 +24,16 @@ class Synthesizer(Protocol):
     compile_seconds: float
     """Seconds spent so far on compiling or loading the model."""
 
-    def trace(self, largest: BucketShape) -> None:
-        """Trace the shapes up to `largest` for the evaluations of `options`, before any is prepared."""
-
-    def prepare(self, shape: BucketShape) -> None:
-        """Compile or load a shape for the evaluations of `options`."""
+    def prepare_all(self, options: Sequence[SynthesisOptions]) -> None:
+        """Compile or load every shape for the evaluations of each of these options; a graph of any size has none."""
 
     def encode_reference(self, *mels: np.ndarray) -> None:
-        """Set the voice to the mean of recordings, log-mel float32[T, M]; `LockstepError` if the model takes none."""
+        """Set the voice to the mean of recordings, log-mel float32[T, M], of a source that takes them."""
+        raise NotImplementedError
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
         """Count the frames of tokens at speed 1 without making their mel; arguments as of `speak`."""
-        ...
+        raise NotImplementedError
 
     def speak(
         self, ids: Sequence[int], *, speaker: int, noise_key: int, language: int = 0, frames: int = 0
@@ -48,8 +45,8 @@ class Synthesizer(Protocol):
         ids: N tokens, speaker and language: table rows, noise_key: together with the seed it determines the noise,
         frames: length of the speech, at least one frame per token; 0 for what the durations sum up to.
         """
-        ...
+        raise NotImplementedError
 
     def readiness(self) -> str:
         """Describe what was compiled or loaded and how long that took."""
-        ...
+        raise NotImplementedError

@@ -10,7 +10,7 @@ from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
-from xtts.trainer.synth.synthesizer import Engine
+from xtts.trainer.synth.synthesizer import Synthesizer
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
@@ -102,10 +102,10 @@ def mean_latents(
     return np.asarray(np.mean(means, axis=0))
 
 
-class TensorFlowSynthesizer:
+class TensorFlowSynthesizer(Synthesizer):
     """Speaks with a checkpoint or a folder of safetensors; every `nfe` has its own compiled functions."""
 
-    engine: Engine = "tensorflow"
+    engine = "tensorflow"
 
     def __init__(
         self, source: Source, options: SynthesisOptions, *, tell: Callable[[str], None] = lambda line: None
@@ -137,6 +137,16 @@ class TensorFlowSynthesizer:
                     input_signature=[schedule, *generate_signature(self.source, shape.tokens)], jit_compile=True,
                 )  # fmt: skip
                 self._traced[program] = function.get_concrete_function()
+
+    def prepare_all(self, options: Sequence[SynthesisOptions]) -> None:
+        """Implement `Synthesizer.prepare_all`; all are traced first, so that XLA's cache has them at the next start."""
+        for each in options:
+            self.options = each
+            self.trace(self.voice.shapes[-1])
+        for each in options:
+            self.options = each
+            for shape in self.voice.shapes:
+                self.prepare(shape)
 
     def prepare(self, shape: BucketShape) -> None:
         """Compile or load the function of a shape for the evaluations of `options`, unless that has been done.

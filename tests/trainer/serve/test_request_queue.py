@@ -41,14 +41,6 @@ def pieces(name, count, done, wait=None):
         yield Piece(partial(sound, number), last=number == count - 1)
 
 
-def idle_steps(count, done, wait=None):
-    for number in range(count):
-        if wait:
-            wait(10)
-        done.append(f"idle{number}")
-        yield None
-
-
 def with_queue(most_requests, cores=1):
     """Makes a test of `async def test(queue)`."""
 
@@ -59,7 +51,7 @@ def with_queue(most_requests, cores=1):
             try:
                 await test(queue)
             finally:
-                queue.shut_down()
+                queue._threads.shutdown(cancel_futures=True)
 
         return lambda: asyncio.run(asyncio.wait_for(run(), 30))
 
@@ -96,8 +88,8 @@ async def test_a_finished_job_leaves_the_queue_before_it_is_read(queue):
 @with_queue(4)
 async def test_failures_are_told_to_their_own_client_only(queue):
     def broken(error):
-        yield None
         raise error
+        yield
 
     errors = LockstepError("input", found="no text"), ZeroDivisionError()
     bad = [ResponseStream(queue, broken(error), Plain(), 20) for error in errors]
@@ -111,28 +103,6 @@ async def test_failures_are_told_to_their_own_client_only(queue):
     while len(queue):
         await asyncio.sleep(0.01)
     assert "ZeroDivisionError" in log.getvalue()
-
-
-@with_queue(4)
-async def test_idle_work_waits_for_requests(queue):
-    done, go = [], threading.Event()
-    ResponseStream(queue, pieces("a", 3, done, go.wait), Plain(), 20)
-    idle = asyncio.create_task(queue.run_while_idle(idle_steps(2, done)))
-    await asyncio.sleep(0.1)
-    go.set()
-    await idle
-    assert done == ["a0", "a1", "a2", "idle0", "idle1"]
-
-
-@with_queue(4)
-async def test_requests_let_idle_work_finish_its_step_only(queue):
-    done, go = [], threading.Event()
-    idle = asyncio.create_task(queue.run_while_idle(idle_steps(3, done, go.wait)))
-    await asyncio.sleep(0.1)
-    ResponseStream(queue, pieces("a", 2, done), Plain(), 20)
-    go.set()
-    await idle
-    assert done == ["idle0", "a0", "a1", "idle1", "idle2"]
 
 
 @with_queue(4)

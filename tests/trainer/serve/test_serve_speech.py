@@ -4,18 +4,14 @@ import base64
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
 import soundfile
 from server_process import LONG, NFE, settings_of, speak
 
-from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.trainer.serve import served_voice
-from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
-from xtts.trainer.serve.speech_requests import SpeechRequest
+from xtts.trainer.serve.served_voice import ServedVoice
 
 HELLO, PIECES = "hello there", LONG[:111]
 FAST = {"speed": 4.0, "response_format": "wav"}
@@ -40,40 +36,20 @@ def test_requests_at_once_have_the_bytes_of_the_command(server, spoken_by_comman
 class RecordingSynthesizer:
     """What a synthesizer is asked to make ready."""
 
-    def __init__(self, options):
-        self.options, self.done = options, []
+    def __init__(self, prepared):
+        self.prepared = prepared
 
-    def trace(self, shape):
-        self.done.append(("trace", self.options.nfe, shape.frames))
-
-    def prepare(self, shape):
-        self.done.append(("prepare", self.options.nfe, shape.frames))
+    def prepare_all(self, options):
+        self.prepared += [each.nfe for each in options]
 
 
-def test_all_shapes_are_traced_before_the_first_is_compiled(onnx_folder, monkeypatch):
-    """XLA's cache identifies a function by its trace order: so the next start finds all of them."""
-    source = served_voice.open_source(onnx_folder)
-    shapes = [BucketShape(tokens=10 * size, frames=100 * size) for size in (1, 2)]
-    made = RecordingSynthesizer
-    of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
-    monkeypatch.setattr(served_voice, "open_source", lambda _: of_two_shapes)
-    monkeypatch.setattr(served_voice, "make_synthesizer", lambda _, options, *__: made(options))
-    voice = ServedVoice(settings_of(onnx_folder), print, print)
-    asked = SpeechRequest(input="a", voice="default", language="en", nfe=4)
-    speech = voice.speak(asked, SpeechResult())
-    for _ in range(4):  # the request waits until its number of steps is ready, and for no more
-        assert next(speech) is None
-    assert len([*voice.prepare()]) == 0
-    traced = [("trace", nfe, 200) for nfe in NFE]
-    assert voice.synthesizer.done == [*traced, *(("prepare", *each) for each in product(NFE, (100, 200)))]
-
-
-def test_readings_and_vocoder_load_before_the_first_request(onnx_folder, monkeypatch):
+def test_everything_is_ready_before_the_first_request(onnx_folder, monkeypatch):
     loaded = []
     monkeypatch.setattr(served_voice, "make_vocoder", lambda *_, voice: lambda mel: loaded.append(mel.shape))
     monkeypatch.setattr(served_voice, "encode_text", lambda words, _, language, __: loaded.append(language))
-    next(ServedVoice(settings_of(onnx_folder), print, print).prepare())
-    assert loaded == [(16, 80), "en"]
+    monkeypatch.setattr(served_voice, "make_synthesizer", lambda *_: RecordingSynthesizer(loaded))
+    ServedVoice(settings_of(onnx_folder), print, print)
+    assert loaded == [(16, 80), "en", *NFE]
 
 
 @pytest.mark.parametrize("asked", [{"stream_format": "audio"}, {"response_format": "pcm"}])

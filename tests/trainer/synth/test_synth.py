@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from xtts.trainer.synth.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.synth_cli import main
 from xtts.trainer.system.tensorflow_import import tensorflow_import
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 HIFIGAN = mel_profile("hifigan")
@@ -68,6 +70,17 @@ def test_a_shape_is_compiled_once_for_all_texts(long_form, tensorflow_synthesize
     for words in ("a word or two", "another word"):
         say(long_form, words)
     assert tensorflow_synthesizer.compile_seconds == before > 0
+
+
+def test_all_shapes_are_traced_before_the_first_is_compiled(tensorflow_synthesizer):
+    """XLA's cache identifies a function by its trace order: so the next start finds all of them."""
+    synthesizer, done, nfes = copy(tensorflow_synthesizer), [], (4, 2)
+    synthesizer.trace = lambda shape: done.append(("trace", synthesizer.options.nfe, shape))
+    synthesizer.prepare = lambda shape: done.append(("prepare", synthesizer.options.nfe, shape))
+    synthesizer.prepare_all([SynthesisOptions(nfe=nfe) for nfe in nfes])
+    shapes = synthesizer.voice.shapes
+    traced = [("trace", nfe, shapes[-1]) for nfe in nfes]
+    assert done == [*traced, *(("prepare", nfe, shape) for nfe in nfes for shape in shapes)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from xtts.trainer.voice.synthesis_options import SynthesisOptions, accepted
 DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
 CAPABILITIES = Capabilities(
     model="a", voices=["default"], aliases={}, languages=["en"], voice_languages={}, nfe=[4],
-    synthesis=SynthesisOptions(), formats=["wav"], sample_rate=22_050, letters=100,
+    synthesis=SynthesisOptions(),
 )  # fmt: skip
 
 
