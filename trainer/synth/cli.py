@@ -227,7 +227,7 @@ def info(checkpoint: Path) -> None:
 
 _FORMAT_OPTIONS = {
     "saved-model": ("nfe", "solver"),
-    "safetensors": ("license_name", "evaluation", "about", "float16"),
+    "safetensors": ("license", "evaluation", "about", "float16"),
     "onnx": ("nfe", "solver", "language", "speaker_wav", "float16"),
     "piper": ("nfe", "solver", "language", "speaker_wav", "float16"),
 }
@@ -243,9 +243,7 @@ _FORMAT_OPTIONS = {
     "and sherpa-onnx, piper for Piper and Home Assistant. Repeat it for several in one folder, all but piper.",
 )  # fmt: skip
 @synthesis_options("nfe", "solver")
-@click.option(
-    "--license", "license_name", metavar="ID", help="Licence of the voice, for the model card.  [default: not stated]"
-)
+@click.option("--license", metavar="ID", help="Licence of the voice, for the model card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")
 @click.option("--float16", is_flag=True, help="Weights of 16 bits, half of the size; not for a SavedModel.")
@@ -262,20 +260,15 @@ _FORMAT_OPTIONS = {
     metavar="FILE.onnx",
     help="Vocoder of the voice.  [default: that of an exported folder]",
 )
-def export(checkpoint: Path, out: Path, formats: tuple[str, ...], license_name: str | None,
-           evaluation: Path | None, about: Path | None, float16: bool, language: str | None,
-           speaker_wav: tuple[Path, ...], vocoder: Path | None, **given: Any) -> None:  # fmt: skip  # noqa: ANN401 - of synthesis
+def export(checkpoint: Path, out: Path, formats: tuple[str, ...], vocoder: Path | None, **given: Any) -> None:  # noqa: ANN401 - of `ExportOptions`, and of synthesis
     """Export a voice, or a vocoder, into the folder OUT, for other programs or to pass it on."""
     with report_errors():
         _refuse_options_of_other_formats(formats)
-        options = _taken(given)
+        synthesis = _taken(given)
         from xtts.trainer.synth.export.export_command import export as run
-        from xtts.trainer.synth.export.model_card import CardOptions
-        from xtts.trainer.synth.export.onnx_model import OnnxOptions
+        from xtts.trainer.synth.export.onnx_model import ExportOptions
 
-        card = CardOptions(license=license_name, evaluation=evaluation, about=about, float16=float16)
-        onnx = OnnxOptions(language=language, speaker_wav=speaker_wav, float16=float16)
-        run(checkpoint, out, options, formats=formats, card=card, onnx=onnx, vocoder=vocoder)
+        run(checkpoint, out, synthesis, formats=formats, options=ExportOptions(**given), vocoder=vocoder)
 
 
 def _refuse_options_of_other_formats(chosen: tuple[str, ...]) -> None:

@@ -8,8 +8,8 @@ from rich.console import Console
 from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.evaluate import evaluate
 from xtts.trainer.synth.export.export_command import ONNX, SAFETENSORS, export
-from xtts.trainer.synth.export.model_card import CardOptions, write_card
-from xtts.trainer.synth.export.onnx_model import OnnxOptions
+from xtts.trainer.synth.export.model_card import write_card
+from xtts.trainer.synth.export.onnx_model import ExportOptions
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.voice.stored_model import open_model
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
@@ -33,9 +33,7 @@ def finish_run(path: Path, console: Console) -> None:
     folder, config, options = stored.run, stored.config(), SynthesisOptions()
     formats = [SAFETENSORS] if config.model.voice_latents else [SAFETENSORS, ONNX]
     shutil.rmtree(folder.voice_folder, ignore_errors=True)
-    export(
-        stored.checkpoint, folder.voice_folder, options, formats=formats, card=CardOptions(), onnx=OnnxOptions()
-    )  # fmt: skip
+    export(stored.checkpoint, folder.voice_folder, options, formats=formats, options=ExportOptions())
     if config.vocoder is not None:
         return
     try:
@@ -46,5 +44,5 @@ def finish_run(path: Path, console: Console) -> None:
     except LockstepError as error:
         console.print(f"no figures: {error}", highlight=False, soft_wrap=True)
     else:
-        card = CardOptions(evaluation=folder.evaluation_file)
+        card = ExportOptions(evaluation=folder.evaluation_file)
         write_card(open_source(stored.checkpoint), folder.voice_folder, folder.voice_folder.name, options=card)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from xtts.trainer.synth.export.model_card import CardOptions, collect_facts
+from xtts.trainer.synth.export.model_card import collect_facts
+from xtts.trainer.synth.export.onnx_model import ExportOptions
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.voice.model_folder import read_facts
 
@@ -15,7 +16,7 @@ def info(checkpoint: Path) -> None:
     """Print the description, one property a line; `LockstepError` for a checkpoint that cannot be read."""
     source = open_source(checkpoint)
     voice, profile = source.voice, source.voice.mel_profile
-    facts = collect_facts(source, options=CardOptions()) if source.run else read_facts(source.checkpoint)
+    facts = collect_facts(source, options=ExportOptions()) if source.run else read_facts(source.checkpoint)
     model, corpus = facts.get("model", {}), facts.get("corpus")
     parameters = f", {model['parameters']:,} parameters" if "parameters" in model else ""
     described = {

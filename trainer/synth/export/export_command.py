@@ -10,8 +10,8 @@ import click
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.export.model_card import CardOptions, write_card_folder
-from xtts.trainer.synth.export.onnx_model import OnnxOptions, save_onnx
+from xtts.trainer.synth.export.model_card import write_card_folder
+from xtts.trainer.synth.export.onnx_model import ExportOptions, save_onnx
 from xtts.trainer.synth.export.piper_voice import save_piper
 from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import new_folder
@@ -25,15 +25,15 @@ SAVED_MODEL, SAFETENSORS, ONNX, PIPER = "saved-model", "safetensors", "onnx", "p
 
 
 def export(
-    checkpoint: Path, out: Path, options: SynthesisOptions, *, formats: Sequence[str], card: CardOptions,
-    onnx: OnnxOptions, vocoder: Path | None = None,
+    checkpoint: Path, out: Path, synthesis: SynthesisOptions, *, formats: Sequence[str], options: ExportOptions,
+    vocoder: Path | None = None,
 ) -> None:  # fmt: skip
     """Write `out/` atomically: what the formats write, the vocoder, `tokenizer.json` and `profile.json`.
 
     A run of a vocoder is written as `vocoder.onnx` alone, a Piper voice as the files of `save_piper` alone.
 
-    options: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; card: for
-    safetensors, onnx: for ONNX and Piper; vocoder: an ONNX file, None for that of an exported folder.
+    synthesis: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; vocoder: an
+    ONNX file, None for that of an exported folder.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
@@ -53,26 +53,26 @@ def export(
             source, name = open_source(checkpoint), out.resolve().name
             file = vocoder or own_vocoder(source.checkpoint)
             if PIPER in formats:
-                described = [save_piper(source, partial, name, vocoder=file, synthesis=options, options=onnx)]
+                described = [save_piper(source, partial, name, vocoder=file, synthesis=synthesis, options=options)]
             else:
                 if vocoder is not None:
                     make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)  # refuses another profile's
                 if file is not None:
                     shutil.copyfile(file, partial / VOCODER_FILE)
-                described = _write_voice(source, partial, out, options, formats=formats, card=card, onnx=onnx)
+                described = _write_voice(source, partial, out, synthesis, formats=formats, options=options)
     for each in described:
         click.echo(f"{out}: {stored.checkpoint} as {each}")
 
 
 def _write_voice(
-    source: Source, partial: Path, out: Path, options: SynthesisOptions, *, formats: Sequence[str], card: CardOptions,
-    onnx: OnnxOptions,
+    source: Source, partial: Path, out: Path, synthesis: SynthesisOptions, *, formats: Sequence[str],
+    options: ExportOptions,
 ) -> list[str]:  # fmt: skip
     """Write all files of a voice but its vocoder; returns what each format is."""
     writers: dict[str, Callable[[], str]] = {  # the card comes last: it names the other files
-        SAVED_MODEL: lambda: save_model(source, partial, options=options),
-        ONNX: lambda: save_onnx(source, partial, synthesis=options, options=onnx),
-        SAFETENSORS: lambda: write_card_folder(source, partial, out, options=card),
+        SAVED_MODEL: lambda: save_model(source, partial, options=synthesis),
+        ONNX: lambda: save_onnx(source, partial, synthesis=synthesis, options=options),
+        SAFETENSORS: lambda: write_card_folder(source, partial, out, options=options),
     }
     described = [save() for kind, save in writers.items() if kind in formats]
     tokenizer = json.dumps(source.voice.tokenizer.to_json(), indent=1, ensure_ascii=False) + "\n"

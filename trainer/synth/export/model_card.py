@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import yaml
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError, read_text
-from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
+from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, ExportOptions
 from xtts.trainer.synth.systems import ROWS
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.vocoders.vocoder import VOCODER_FILE
@@ -76,20 +75,7 @@ With Lockstep installed:
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class CardOptions:
-    """What the card says in addition to the facts of the checkpoint."""
-
-    license: str | None = None
-    evaluation: Path | None = None
-    """JSON of `xtts-synth evaluate`."""
-    float16: bool = False
-    """Whether the weights are float16; otherwise float32."""
-    about: Path | None = None
-    """Markdown after the first lines of the card: the speaker, the source of the recordings, the making."""
-
-
-def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardOptions) -> str:
+def write_card_folder(source: Source, folder: Path, out: Path, *, options: ExportOptions) -> str:
     """Write weights, configuration, card and facts into a folder that becomes `out`: return a description of it.
 
     Raises:
@@ -104,7 +90,7 @@ def write_card_folder(source: Source, folder: Path, out: Path, *, options: CardO
     return f"safetensors; its card is {out / CARD_FILE}"
 
 
-def write_card(source: Source, folder: Path, name: str, *, options: CardOptions) -> None:
+def write_card(source: Source, folder: Path, name: str, *, options: ExportOptions) -> None:
     """Write card and facts of a run's checkpoint into its exported folder, which gets the name `name`.
 
     Raises:
@@ -121,7 +107,7 @@ def write_card(source: Source, folder: Path, name: str, *, options: CardOptions)
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
 
-def collect_facts(source: Source, *, options: CardOptions) -> Facts:
+def collect_facts(source: Source, *, options: ExportOptions) -> Facts:
     """Collect the facts of a run's checkpoint, for JSON.
 
     Raises:

@@ -30,18 +30,24 @@ _PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnnxOptions:
-    """Options of an ONNX graph."""
+class ExportOptions:
+    """What an export writes in addition to the model."""
 
+    float16: bool = False
+    """Store weights as float16; a runtime converts them to float32 when it loads a graph."""
     language: str | None = None
     """Language to fix in the graph of a model of several."""
     speaker_wav: tuple[Path, ...] = ()
     """References of a model with voice latents, whose mean is fixed in the graph."""
-    float16: bool = False
-    """Store the weights as float16; a runtime converts them to float32 when it loads the graph."""
+    license: str | None = None
+    """For the model card, as what follows."""
+    evaluation: Path | None = None
+    """JSON of `xtts-synth evaluate`."""
+    about: Path | None = None
+    """Markdown after the first lines of the card: the speaker, the source of the recordings, the making."""
 
 
-def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: OnnxOptions) -> str:
+def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: ExportOptions) -> str:
     """Write `model.onnx`, `tokens.txt` and the voice's description into a folder: return a description of the graph.
 
     Raises:
@@ -54,7 +60,7 @@ def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, opti
     return description
 
 
-def make_graph(source: Source, *, synthesis: SynthesisOptions, options: OnnxOptions) -> tuple[bytes, str]:
+def make_graph(source: Source, *, synthesis: SynthesisOptions, options: ExportOptions) -> tuple[bytes, str]:
     """Make a graph of the model, with its metadata, and try it: (the graph, a description of it).
 
     synthesis: defaults of the optional inputs.
@@ -96,7 +102,7 @@ def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
             path.touch()
             return data[_DIGEST_BYTES:]
     tell(f"{source.checkpoint}: exporting an ONNX graph, once: about half a minute for the smallest model")
-    graph, _ = make_graph(source, synthesis=SynthesisOptions(), options=OnnxOptions())
+    graph, _ = make_graph(source, synthesis=SynthesisOptions(), options=ExportOptions())
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_files.write(path, hashlib.sha256(graph).digest() + graph)

@@ -13,7 +13,7 @@ from xtts.shared.errors import LockstepError, warn
 from xtts.shared.languages import find_language
 from xtts.shared.text.phonemes import TONAL
 from xtts.shared.text.tokenizer import END, PAD, SPECIAL, START, Tokenizer
-from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, OnnxOptions, make_graph
+from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, ExportOptions, make_graph
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.onnx_file import open_session, refusals, short_message
 from xtts.trainer.vocoders.onnx_vocoder import OnnxVocoder
@@ -30,7 +30,13 @@ _TAPS = {f"{stop}r": f"{stop}ɾ" for stop in "bdɡkpt"}
 
 
 def save_piper(
-    source: Source, folder: Path, name: str, *, vocoder: Path | None, synthesis: SynthesisOptions, options: OnnxOptions
+    source: Source,
+    folder: Path,
+    name: str,
+    *,
+    vocoder: Path | None,
+    synthesis: SynthesisOptions,
+    options: ExportOptions,
 ) -> str:
     """Write `NAME.onnx`, `NAME.onnx.json` and `tokens.txt` into a folder: return a description of the voice.
 

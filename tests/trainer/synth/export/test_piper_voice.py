@@ -20,8 +20,7 @@ from xtts.shared.text.tokenizer import PHONEMES, Tokenizer, build_tokenizer
 from xtts.trainer.synth import cli
 from xtts.trainer.synth.export import piper_voice
 from xtts.trainer.synth.export.export_command import export
-from xtts.trainer.synth.export.model_card import CardOptions
-from xtts.trainer.synth.export.onnx_model import OnnxOptions
+from xtts.trainer.synth.export.onnx_model import ExportOptions
 from xtts.trainer.synth.export.piper_graph import join_graphs, token_graph
 from xtts.trainer.synth.export.piper_voice import piper_phonemes, piper_speakers, read_vocoder, save_piper
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
@@ -69,7 +68,7 @@ def saved(folder, name, *, vocoder, **options):
         patch.setattr(piper_voice, "make_graph", lambda *_, **__: (graph, ""))
         said = save_piper(
             source, folder, name, vocoder=vocoder, synthesis=SynthesisOptions(),
-            options=OnnxOptions(language="de", **options),
+            options=ExportOptions(language="de", **options),
         )  # fmt: skip
     return said
 
@@ -239,7 +238,7 @@ def test_other_vocoders_become_part_of_it(folder, session, ids, tmp_path):
 def refused(source, tmp_path, *, vocoder=BASE / "vocoder.onnx", **options):
     with pytest.raises(LockstepError) as caught:
         save_piper(
-            source, tmp_path, "out", vocoder=vocoder, synthesis=SynthesisOptions(), options=OnnxOptions(**options)
+            source, tmp_path, "out", vocoder=vocoder, synthesis=SynthesisOptions(), options=ExportOptions(**options)
         )
     return str(caught.value)
 
@@ -269,8 +268,8 @@ def test_vocoders_that_cannot_be_inside_are_refused(tmp_path):
 
 def test_it_has_a_folder_of_its_own(tmp_path):
     with pytest.raises(LockstepError, match="--format piper: together with onnx, expected alone"):
-        export(BASE, tmp_path / "out", SynthesisOptions(), formats=["piper", "onnx"], card=CardOptions(),
-               onnx=OnnxOptions())  # fmt: skip
+        export(BASE, tmp_path / "out", SynthesisOptions(), formats=["piper", "onnx"],
+               options=ExportOptions())  # fmt: skip
 
 
 def test_sherpa_onnx_speaks_with_it(folder, session, ids, tmp_path):

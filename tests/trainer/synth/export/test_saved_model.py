@@ -8,8 +8,7 @@ import pytest
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.export.export_command import SAVED_MODEL, export
-from xtts.trainer.synth.export.model_card import CardOptions
-from xtts.trainer.synth.export.onnx_model import OnnxOptions
+from xtts.trainer.synth.export.onnx_model import ExportOptions
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 PROGRAM = """
@@ -64,6 +63,6 @@ def test_stock_tensorflow_speaks_as_the_command_does(
 def test_nothing_is_overwritten(saved_model_folder, finished_run):
     with pytest.raises(LockstepError, match="already exists, expected a new folder"):
         export(
-            finished_run[0], saved_model_folder, SynthesisOptions(), formats=[SAVED_MODEL], card=CardOptions(),
-            onnx=OnnxOptions(),
+            finished_run[0], saved_model_folder, SynthesisOptions(), formats=[SAVED_MODEL], 
+            options=ExportOptions(),
         )  # fmt: skip
