@@ -90,7 +90,7 @@ def _train(plan, left, logical_cpus, steps_on):
 
 def _placed(loop, state):
     """Devices of the variables, and by device the ops of a turn of the loop."""
-    graph = loop.graph.as_graph_def()
+    graph = loop._run.graph.as_graph_def()
     (turn,) = (node.attr["body"].func.name for node in graph.node if node.op in ("While", "StatelessWhile"))
     (body,) = (function.node_def for function in graph.library.function if function.signature.name == turn)
     variables = [state.optimizer.first, state.step, *(weight.value for weight in state.optimizer.weights)]

@@ -49,11 +49,6 @@ class ProcessGroup:
         return self.cluster.index * len(self.devices) if self.cluster else 0
 
     @property
-    def several_processes(self) -> bool:
-        """Whether other processes train along."""
-        return self.cluster is not None
-
-    @property
     def is_rank_0(self) -> bool:
         """Whether this process owns the run folder, reports, speaks samples and saves."""
         return self.cluster is None or self.cluster.is_rank_0

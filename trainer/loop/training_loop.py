@@ -154,11 +154,6 @@ class TrainingLoop:
         """The buckets whose steps are compiled before the first batch; none where clips are unpadded."""
         return self.buckets if self.locked else []
 
-    @property
-    def graph(self) -> tf.Graph:
-        """The graph of a call; only a locked loop has one."""
-        return self._run.graph  # type: ignore[attr-defined]
-
     def follow(self, training: TrainingConfig) -> None:
         """Switch to the learning rates of another schedule: the loop is traced again, no step is."""
         for step_functions in self._step_functions:
@@ -271,7 +266,9 @@ class TrainingLoop:
         (sums,) = self._group.sum([tf.concat(own, axis=0)])
         sizes = [1, len(self.buckets), counts.shape[0], 1, self._max_batch]
         stop, drawn_by_all, counts, frames, present = tf.split(sums, sizes)
-        with tf.control_dependencies([check_same_bucket(drawn_by_all, drawn * self._group.size)]):
+        with tf.device(HOST):
+            same = tf.debugging.Assert(tf.reduce_all(drawn_by_all == drawn * self._group.size), [ORDER_DIFFERS])
+        with tf.control_dependencies([same]):
             return tf.cast(frames[0], tf.int32), tf.identity(present), stop[0] > 0.0, tf.identity(counts)
 
     def _turn(self, last: _Turn) -> _Turn:
@@ -326,9 +323,3 @@ class TrainingLoop:
             )
             with tf.control_dependencies([last.arrived]):
                 return (tf.identity(last.stop), *[row.stack()[: last.index] for row in last.rows])
-
-
-def check_same_bucket(drawn: tf.Tensor, expected: tf.Tensor) -> tf.Operation:
-    """Fail unless all replicas drew the same bucket; drawn: float32[K], how many drew each."""
-    with tf.device(HOST):
-        return tf.debugging.Assert(tf.reduce_all(drawn == expected), [ORDER_DIFFERS])

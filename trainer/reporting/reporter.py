@@ -135,16 +135,14 @@ class Reporter:
     def __init__(
         self, run: RunFolder, console: Console, metrics: Metrics, *, total_steps: int, log_every: int, buckets: int
     ) -> None:
-        self.console, self.metrics, self.total_steps, self.log_every = console, metrics, total_steps, log_every
+        self.console, self.metrics, self.log_every = console, metrics, log_every
+        self.total_steps = total_steps
+        """Step at which the run is expected to end."""
         self._metrics = open(run.metrics_file, "a", encoding="utf-8")
         self._tensorboard = tf.summary.create_file_writer(str(run.tensorboard))
         self._kept: list[Chunk] = []
         self._pending: list[dict[str, float]] = []
         self._panel = Panel(console, metrics, buckets=buckets) if console.is_terminal else None
-
-    def end_at(self, step: int) -> None:
-        """Expect the run to end at another step."""
-        self.total_steps = step
 
     def keep(self, chunk: Chunk) -> None:
         """Keep the steps of a call until the next one runs: the device does not wait for the terminal."""
@@ -267,7 +265,7 @@ class SilentReporter(Reporter):
     def _ignore(self, *_: object, **__: object) -> None:
         """Report nothing."""
 
-    end_at = keep = flush = validation = say = close = _ignore
+    keep = flush = validation = say = close = _ignore
 
 
 def _scalar(tag: str, value: float) -> None:

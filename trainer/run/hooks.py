@@ -2,16 +2,15 @@
 
 `train` calls them after each chunk of steps, in this order; a user's own come last, in rank 0 alone:
 
-1. `end` notes that a signal ended the call
-2. `record` writes metrics.jsonl, TensorBoard and the terminal, while the next call runs, or before the run ends
-3. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
-4. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
-5. `Validate` computes the held-out losses (`training.validate_every`), puts them into the chunk, and lets the learning
+1. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
+2. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
+3. `Validate` computes the held-out losses (`training.validate_every`), puts them into the chunk, and lets the learning
    rate decay when they no longer improve (`training.patience`)
-6. `save` saves a checkpoint (`training.checkpoint_every`)
-7. `speak` speaks the samples (`training.samples_every`)
+4. `save` saves a checkpoint (`training.checkpoint_every`)
+5. `speak` speaks the samples (`training.samples_every`)
 
-A call ends at the next step that one of them waits for; the device is idle while they work.
+A call ends at the next step that one of them waits for; the device is idle while they work. After a signal they begin
+no long work. What the steps gave is reported while the next call runs, or before the run ends.
 """
 
 import time
@@ -29,17 +28,6 @@ from xtts.trainer.run.training_run import TrainingRun
 
 Hook = Callable[[TrainingRun, Chunk], None]
 """Called with the run and the steps of each host call."""
-
-
-def end(run: TrainingRun, chunk: Chunk) -> None:
-    """Record that a signal ends the run before its last step; the hooks that follow then begin no long work."""
-    if chunk.result.stopped:
-        run.note_stop()
-
-
-def record(run: TrainingRun, chunk: Chunk) -> None:
-    """Hand the steps to the reporter."""
-    run.reporter.keep(chunk)
 
 
 def save(run: TrainingRun, _: Chunk) -> None:
@@ -88,7 +76,8 @@ class Validate:
     def make_up(self, run: TrainingRun) -> None:
         """Validate a resumed run that was stopped before a due validation."""
         due = run.step > 0 and run.is_due(run.training.validate_every)
-        if run.group.rank_0_says(due and not run.plan.folder.has_metrics("validation", run.step)):
+        validated = [row["step"] for row in run.plan.folder.metrics() if row["split"] == "validation"]
+        if run.group.rank_0_says(due and run.step not in validated):
             self._validate(run)
 
     def _validate(self, run: TrainingRun) -> dict[str, float]:

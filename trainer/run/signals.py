@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
-from typing import Self, TypeVar
+from typing import TypeVar
 
 _SIGNAL_SECONDS = 0.05
 """Interval of checks for signals."""
@@ -37,23 +37,13 @@ def stop_requests() -> Iterator[list[str]]:
             signal.signal(number, handler)
 
 
-class GraphThread:
+class GraphThread(ThreadPoolExecutor):
     """Runs calls one after another; leaving the `with` block waits for the last."""
 
     def __init__(self, meanwhile: Callable[[], None]) -> None:
         """meanwhile: called repeatedly by the thread that waits for a result."""
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph")
+        super().__init__(max_workers=1, thread_name_prefix="graph")
         self._meanwhile = meanwhile
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._pool.shutdown()
-
-    def submit(self, call: Callable[..., T], *arguments: object) -> Future[T]:
-        """Start a call without waiting for it."""
-        return self._pool.submit(call, *arguments)
 
     def result(self, call: Future[T]) -> T:
         """Wait for the result of a call of this thread or another."""

@@ -9,7 +9,7 @@ from rich.console import Console
 from xtts.trainer.loop.compiler import Compiler
 from xtts.trainer.loop.process_group import join_group
 from xtts.trainer.run.bad_clips import SkippedUpdates, UnreadClips
-from xtts.trainer.run.hooks import Hook, Validate, end, record, save, speak
+from xtts.trainer.run.hooks import Hook, Validate, save, speak
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.training_run import TrainingRun
 from xtts.trainer.system.device import suited_to, weakest_card
@@ -26,7 +26,7 @@ def train(plan: RunPlan, console: Console, hooks: Sequence[Hook] = ()) -> bool:
     with plan.held(), Compiler() as compiler, TrainingRun(plan, console, compiler, group) as run:
         unread = UnreadClips()
         validate = Validate(run, unread)
-        own: list[Hook] = [end, record, SkippedUpdates(), unread, validate, save, speak]
+        own: list[Hook] = [SkippedUpdates(), unread, validate, save, speak]
         run.compile()
         validate.make_up(run)
         while run.goes_on:

@@ -70,7 +70,7 @@ class TrainingRun:
         self.state, self.step_functions = self.loops.state, self.loops.step_functions
         self.loop, self.validation = self.loops.loop, self.loops.validation
         fix = "give every worker the same checkpoint: a run folder that all of them see, or a copy of it"
-        if group.several_processes:
+        if group.cluster:
             group.check_same({"restored state": self.state.digest()}, fix=fix)
         self.best = self._best_so_far()
         self.samples = self._make_samples()
@@ -164,7 +164,7 @@ class TrainingRun:
     def _pass_on_requests(self) -> None:
         if self.requests:
             self.loop.stop.assign(True)
-            if not self.group.several_processes:
+            if not self.group.cluster:
                 self.note_stop()
 
     def request_stop(self, reason: str) -> None:
@@ -217,7 +217,7 @@ class TrainingRun:
         self._left_loop = time.perf_counter()
 
     def advance(self) -> Chunk:
-        """Train up to the next task on the host, in one host call."""
+        """Train up to the next task on the host, in one host call; the reporter keeps its steps."""
         count = min(self.training.steps_per_call, next_mark(self.training, self.step) - self.step)
         outside = time.perf_counter() - self._left_loop
         with self.reading_cache(f"steps after {self.step}"):
@@ -226,7 +226,9 @@ class TrainingRun:
             result = self.graph.result(call)
         self._left_loop = time.perf_counter()
         first, self.step = self.step + 1, self.step + len(result.metrics)  # fewer than `count` after a signal
-        return Chunk(
+        if result.stopped:
+            self.note_stop()
+        chunk = Chunk(
             first_step=first,
             result=result,
             metrics=self.metrics,
@@ -234,6 +236,8 @@ class TrainingRun:
             traces=self.step_functions.guard.count("training"),
             epoch=int(self.state.position.epoch.numpy()),
         )
+        self.reporter.keep(chunk)
+        return chunk
 
     @property
     def is_stale(self) -> bool:
@@ -251,7 +255,7 @@ class TrainingRun:
         )
         if self.group.is_rank_0:
             self._write_run_files(config)
-        self.reporter.end_at(self.training.steps)
+        self.reporter.total_steps = self.training.steps
         self.graph.run(self.loop.follow, self.training)
         self.save()
 

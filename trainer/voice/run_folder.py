@@ -119,10 +119,6 @@ class RunFolder:
         except OSError as error:
             raise LockstepError(str(self.metrics_file), found=f"cannot be written ({error.strerror})") from None
 
-    def has_metrics(self, split: str, step: int) -> bool:
-        """Whether `metrics.jsonl` has a line of that split and step."""
-        return any(row["split"] == split and row["step"] == step for row in self.metrics())
-
     def metrics(self) -> Iterator[dict[str, Any]]:
         """The lines of `metrics.jsonl`, parsed; none where there is no such file."""
         return (row for _, row in self._metrics_lines())

@@ -64,7 +64,7 @@ def test_a_locked_step_has_no_dynamic_shape_and_no_python_runs_in_the_loop(train
         assert len(list(walk(graph))) > 200
         assert not {op.type for op in walk(graph)} & set(PYTHON_OPS)
         assert not unknown_shapes(graph)
-    kinds = {op.type for op in walk(training_run.loop.graph)}
+    kinds = {op.type for op in walk(training_run.loop._run.graph)}
     assert {"Case", "StatelessCase"} & kinds
     assert not kinds & set(PYTHON_OPS)
 
