@@ -7,7 +7,7 @@ from pathlib import Path
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor.environment import environment
 from xtts.trainer.doctor.memory import available_bytes, memory
-from xtts.trainer.doctor.results import Fact, Problem, Report, Result
+from xtts.trainer.doctor.results import Fact, Findings, Problem, Report
 from xtts.trainer.doctor.settings import Setup, check_settings
 from xtts.trainer.doctor.speed import (
     PROFILED,
@@ -36,13 +36,13 @@ def run_checks(
     """
     card_notes: list[str] = []
     setup = replace(setup, config=suited_to(weakest_card(), setup.config, card_notes.append))
-    history = overfitting(run) if run else None
+    history = [*overfitting(run)] if run else []
     steps_wanted = count > 0
     progress("tracing the steps")
     workload = Workload(setup)
     progress("looking at the machine")
-    machine = environment()
-    if any(problem.name == "xla-fails" for problem in machine[1]):
+    machine = [*environment()]
+    if any(finding.name == "xla-fails" for finding in machine):
         count = 0
     with explained("compiling and running the steps", compile_fix()):
         fit, times = _measure_steps(workload, count, progress)
@@ -52,8 +52,8 @@ def run_checks(
     progress("reading batches")
     first, loads = load_times(workload, count)
     report = Report()
-    report.add("environment", machine, *[([Fact(name="card", value=note, text=note)], []) for note in card_notes])
-    report.add("config", *fit, *check_settings(setup))
+    report.add("environment", machine, [Fact(name="card", value=note, text=note) for note in card_notes])
+    report.add("config", fit, check_settings(setup))
     step_seconds = times.mean if times else None
     data = [
         loading(first, loads, step_seconds=step_seconds, from_audio=setup.spec.names_audio),
@@ -64,7 +64,7 @@ def run_checks(
         report.add("steps", step_times(workload, times))
     elif steps_wanted:
         why = "they do not fit into memory" if count else "XLA does not compile here"
-        report.add("steps", ([Fact(name="not run", value=True, text=why)], []))
+        report.add("steps", [Fact(name="not run", value=True, text=why)])
     if history:
         report.add("run", history)
     return report
@@ -72,31 +72,29 @@ def run_checks(
 
 def _measure_steps(
     workload: Workload, count: int, progress: Callable[[str], None]
-) -> tuple[list[Result], StepTimes | None]:
-    """Compile and run `count` steps if they fit into memory: (results of the memory check, times)."""
+) -> tuple[Findings, StepTimes | None]:
+    """Compile and run `count` steps if they fit into memory: (findings of the memory check, times)."""
     if not count:
         return [], None
     progress("estimating the memory of a step: XLA compiles it for that")
-    fit = memory(workload, available_bytes())
-    if fit[1]:
-        return [fit], None
+    fit = [*memory(workload, available_bytes())]
+    if any(isinstance(finding, Problem) for finding in fit):
+        return fit, None
     progress(f"compiling {len(workload.loop.buckets)} steps and running {count}")
-    return [fit], run_steps(workload, count)
+    return fit, run_steps(workload, count)
 
 
 _NO_LOSSES = ("split", "step", "loss", "skipped")
 """Keys of a validation's line besides its losses."""
 
 
-def overfitting(path: Path) -> Result:
+def overfitting(path: Path) -> Findings:
     """Check the validations of a run folder for overfitting; `LockstepError` if it has none."""
     rows = list(RunFolder(path).metrics())
     validations = [row for row in rows if row["split"] == "validation"]
     if not validations:
         raise LockstepError("--run", found=f"{path} has no validation", expected="a run folder")
     text = f"{len(validations)} to step {validations[-1]['step']}"
-    problems = [
-        Problem(name="overfitting", what=line, cause="the recordings are few for so many steps", fix=REMEDY)
-        for line in Overfitting([name for name in validations[-1] if name not in _NO_LOSSES]).replay(rows)
-    ]
-    return [Fact(name="validations", value=len(validations), text=text)], problems
+    yield Fact(name="validations", value=len(validations), text=text)
+    for line in Overfitting([name for name in validations[-1] if name not in _NO_LOSSES]).replay(rows):
+        yield Problem(name="overfitting", what=line, cause="the recordings are few for so many steps", fix=REMEDY)

@@ -8,18 +8,18 @@ from importlib import metadata
 
 import tensorflow as tf
 
-from xtts.trainer.doctor.results import Fact, Problem, Result
+from xtts.trainer.doctor.results import Fact, Findings, Problem
 from xtts.trainer.system.device import device_name
 
 
-def environment() -> Result:
+def environment() -> Findings:
     """Check what training depends on in the machine."""
     versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras")}
     packages = ", ".join(f"{name} {version}" for name, version in versions.items())
-    facts = [Fact(name="versions", value={**versions, "python": platform.python_version()},
-                  text=f"{packages}, Python {platform.python_version()}")]  # fmt: skip
-    (device_facts, device_problems), (xla_facts, xla_problems) = _devices(), xla()
-    return [*facts, *device_facts, *xla_facts], [*device_problems, *xla_problems]
+    python = platform.python_version()
+    yield Fact(name="versions", value={**versions, "python": python}, text=f"{packages}, Python {python}")
+    yield from _devices()
+    yield from xla()
 
 
 def driver() -> dict[str, str] | None:
@@ -34,28 +34,23 @@ def driver() -> dict[str, str] | None:
     return dict(zip(fields, values, strict=True)) if len(values) == len(fields) else None
 
 
-def _devices() -> Result:
+def _devices() -> Findings:
     build, card = tf.sysconfig.get_build_info(), driver()
     cuda = build.get("cuda_version") if build.get("is_cuda_build") else None
     graphics = f"driver {card['driver_version']}" if card else "no NVIDIA driver"
-    facts = [
-        Fact(name="device", value=device_name(), text=device_name()),
-        Fact(name="cuda", value={"built for": cuda, "driver": card}, text=f"built for {cuda or 'none'}, {graphics}"),
-    ]
-    if not card or tf.config.list_physical_devices("GPU"):
-        return facts, []
-    return facts, [
-        Problem(
+    yield Fact(name="device", value=device_name(), text=device_name())
+    yield Fact(name="cuda", value={"built for": cuda, "driver": card}, text=f"built for {cuda or 'none'}, {graphics}")
+    if card and not tf.config.list_physical_devices("GPU"):
+        yield Problem(
             name="gpu-not-seen",
             what=f"TensorFlow sees no GPU, although {card['name']} is present with driver {card['driver_version']}",
             cause="TensorFlow's CUDA libraries are not installed or do not load",
             fix="pip install 'lockstep-tts[gpu]' in this environment",
             gain="the steps run on the GPU instead of the CPU",
         )
-    ]
 
 
-def xla() -> Result:
+def xla() -> Findings:
     """Check that XLA compiles a small product."""
     began = time.perf_counter()
     try:
@@ -65,10 +60,10 @@ def xla() -> Result:
         works, problem = False, error.message.splitlines()[0][:200]
     seconds = time.perf_counter() - began
     text = f"works: a small product compiled and run in {seconds:.2f} s" if works else f"fails: {problem}"
-    fact = Fact(name="xla", value={"works": works, "seconds": seconds}, text=text)
+    yield Fact(name="xla", value={"works": works, "seconds": seconds}, text=text)
     if works:
-        return [fact], []
+        return
     fix = f"check TF_XLA_FLAGS and XLA_FLAGS ({os.environ.get('TF_XLA_FLAGS', '')} {os.environ.get('XLA_FLAGS', '')})"
     what = f"XLA does not compile here: {problem}"
     cause = "driver, CUDA libraries or XLA's flags"
-    return [fact], [Problem(name="xla-fails", what=what, cause=cause, fix=fix)]
+    yield Problem(name="xla-fails", what=what, cause=cause, fix=fix)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from xtts.trainer.data.batch import AnyBatch
 from xtts.trainer.doctor.environment import driver
-from xtts.trainer.doctor.results import Fact, Problem, Result
+from xtts.trainer.doctor.results import Fact, Findings, Problem
 from xtts.trainer.doctor.speed import Workload
 from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.system.device import step_device
@@ -75,7 +75,7 @@ def weight_bytes(step_functions: StepFunctions) -> int:
     return int(sum(math.prod(weight.shape) * tf.as_dtype(weight.dtype).size for weight in weights))
 
 
-def memory(workload: Workload, free: int | None) -> Result:
+def memory(workload: Workload, free: int | None) -> Findings:
     """Check the step of the most clips x frames against `free` bytes; None if unknown, then there is no verdict.
 
     It need not be that of the longest bucket, which may hold only a few outliers, fewer than a batch.
@@ -85,12 +85,12 @@ def memory(workload: Workload, free: int | None) -> Result:
     needed = step_bytes(workload.step_functions, bucket.number, bucket.signature)
     shape = f"{bucket.batch_size} clips x {bucket.stored.frames} frames"
     available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"
-    facts = [Fact(
+    yield Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},
         text=f"{needed / 2**20:,.0f} MiB for the largest step ({shape}) by XLA's buffer assignment, {available}",
-    )]  # fmt: skip
+    )  # fmt: skip
     if free is None or needed <= _USABLE * free:
-        return facts, []
+        return
     what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are available"
     # Assumes that memory is linear in the clips beyond weights, gradients, moments and averages: any other fixed cost
     # makes the batch that fits smaller.
@@ -105,6 +105,4 @@ def memory(workload: Workload, free: int | None) -> Result:
         fix = "free memory, use a smaller model.size, or exclude the longest clips with shapes.max_mel_frames"
     setting, gain = "training.batch_size" if fitting else "", "the step runs instead of running out of memory"
     value = fitting or None
-    return facts, [
-        Problem(name="out-of-memory", what=what, cause=cause, setting=setting, value=value, fix=fix, gain=gain)
-    ]
+    yield Problem(name="out-of-memory", what=what, cause=cause, setting=setting, value=value, fix=fix, gain=gain)

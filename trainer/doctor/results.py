@@ -1,6 +1,7 @@
 """Results of the checks: facts and problems, and their report as a page and as JSON."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -53,15 +54,18 @@ class Problem:
         return f"{HELP}#{self.name}"
 
 
-Result = tuple[list[Fact], list[Problem]]
+Findings = Iterable[Fact | Problem]
+"""What a check finds, in order."""
 
 
-class Report(dict[str, Result]):
+class Report(dict[str, tuple[list[Fact], list[Problem]]]):
     """The page: the facts and problems of each section, in order."""
 
-    def add(self, name: str, *results: Result) -> None:
-        """Add a section with the results of its checks."""
-        self[name] = [fact for facts, _ in results for fact in facts], [each for _, some in results for each in some]
+    def add(self, name: str, *checks: Findings) -> None:
+        """Add a section with the findings of its checks."""
+        findings = [finding for check in checks for finding in check]
+        facts = [finding for finding in findings if isinstance(finding, Fact)]
+        self[name] = facts, [finding for finding in findings if isinstance(finding, Problem)]
 
     @property
     def problems(self) -> list[tuple[str, Problem]]:

@@ -15,7 +15,7 @@ from xtts.shared.feature_settings import feature_config, feature_differences, fo
 from xtts.shared.storage.urls import path_or_url
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
-from xtts.trainer.doctor.results import Fact, Problem, Result, as_yaml
+from xtts.trainer.doctor.results import Fact, Findings, Problem, as_yaml
 from xtts.trainer.run.run_plan import open_cache
 from xtts.trainer.voice.run_folder import RunFolder
 
@@ -72,25 +72,24 @@ def load_setup(
     return Setup(cache=local, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
 
 
-def check_settings(setup: Setup) -> list[Result]:
+def check_settings(setup: Setup) -> Findings:
     """Run all checks of the settings."""
     config, spec, sizes = setup.config, setup.spec, setup.sizes
     text = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
     batches = {str(n): size for n, size in sizes.items()}
-    return [
-        disagreements(config, spec, setup.cache),
-        caps(setup.lengths, config),
-        padding(setup.lengths, spec),
-        ([Fact(name="batches", value=batches, text=f"clips x frames: {text}")], []),
-    ]
+    yield from disagreements(config, spec, setup.cache)
+    yield from caps(setup.lengths, config)
+    yield from padding(setup.lengths, spec)
+    yield Fact(name="batches", value=batches, text=f"clips x frames: {text}")
 
 
-def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
+def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Findings:
     """Check for feature settings that differ from those of the cache."""
     differences = feature_differences(spec.features, feature_config(config))
     text = f"{len(differences)} settings differ from the cache" if differences else "the settings of the cache"
-    problems = [
-        Problem(
+    yield Fact(name="features", value=[key for key, _, _ in differences], text=text)
+    for key, built, wanted in differences:
+        yield Problem(
             name="other-cache-settings",
             what=f"{key} is {as_yaml(wanted)}, the cache was built with {as_yaml(built)}",
             cause="shapes and features are fixed when the cache is built; xtts-train refuses to start",
@@ -99,16 +98,13 @@ def disagreements(config: Config, spec: CacheSpec, cache: Path) -> Result:
             fix=f"or {build_command(cache, config='<this configuration>')}",
             gain="training starts",
         )
-        for key, built, wanted in differences
-    ]
-    return [Fact(name="features", value=[key for key, _, _ in differences], text=text)], problems
 
 
-def caps(clips: "pa.Table", config: Config) -> Result:
+def caps(clips: "pa.Table", config: Config) -> Findings:
     """Count the clips that `shapes.max_text_length` and `shapes.max_mel_frames` reject, of those with known lengths."""
     tokens, frames, seconds = (clips[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
     measured, shapes = (tokens > 0) & (frames >= 0), config.shapes
-    total, rejected, problems = int(measured.sum()), dict[str, int](), list[Problem]()
+    total, rejected = int(measured.sum()), dict[str, int]()
     limits = {"max_text_length": (shapes.max_text_length, tokens), "max_mel_frames": (shapes.max_mel_frames, frames)}
     for name, (limit, lengths) in limits.items():
         if limit is None:
@@ -117,22 +113,20 @@ def caps(clips: "pa.Table", config: Config) -> Result:
         rejected[name] = count = int(above.sum())
         if count > _TOLERATED_REJECTS * total:
             longest = int(lengths[above].max())
-            problems.append(
-                Problem(
-                    name="clips-rejected",
-                    what=f"shapes.{name} {limit} rejects {count:,} of {total:,} clips ({count / total:.1%})",
-                    cause=f"the longest clip has {longest}; nothing is truncated, so a clip above the cap is left out",
-                    setting=f"shapes.{name}",
-                    value=longest,
-                    fix="then run xtts-precompute build again",
-                    gain=f"{count:,} more clips to train on, {seconds[above].sum() / 3600:.1f} hours",
-                )
+            yield Problem(
+                name="clips-rejected",
+                what=f"shapes.{name} {limit} rejects {count:,} of {total:,} clips ({count / total:.1%})",
+                cause=f"the longest clip has {longest}; nothing is truncated, so a clip above the cap is left out",
+                setting=f"shapes.{name}",
+                value=longest,
+                fix="then run xtts-precompute build again",
+                gain=f"{count:,} more clips to train on, {seconds[above].sum() / 3600:.1f} hours",
             )
     text = ", ".join(f"{name} rejects {count:,} of {total:,} clips" for name, count in rejected.items())
-    return [Fact(name="caps", value=rejected, text=text or "none")], problems
+    yield Fact(name="caps", value=rejected, text=text or "none")
 
 
-def padding(clips: "pa.Table", spec: CacheSpec) -> Result:
+def padding(clips: "pa.Table", spec: CacheSpec) -> Findings:
     """Check the share of padding, and find the number of buckets that reduces it."""
     stats, now, used = corpus_stats(clips), spec.statistics.fill, len(spec.buckets)
     best = max(stats.padding_efficiency.values())
@@ -141,18 +135,16 @@ def padding(clips: "pa.Table", spec: CacheSpec) -> Result:
         f"{now:.1%} of stored frames are useful in {used} buckets; {enough} best buckets: "
         f"{stats.padding_efficiency[enough]:.1%}"
     )
-    fact = Fact(name="padding", value={"fill": now, "buckets": used, "fills": stats.padding_efficiency}, text=text)
+    yield Fact(name="padding", value={"fill": now, "buckets": used, "fills": stats.padding_efficiency}, text=text)
     gain = stats.padding_efficiency[enough] / now
-    if enough <= used or gain < _WORTHWHILE_FILL:
-        return [fact], []
-    problem = Problem(
-        name="padding",
-        what=f"{1 - now:.0%} of every step is padding",
-        cause=f"{used} padded lengths for lengths that differ this much",
-        setting="shapes.buckets",
-        value=enough,
-        fix="then run xtts-precompute build again",
-        gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
-        f"{stats.padding_efficiency[enough]:.1%}; {enough} steps to compile instead of {used}",
-    )
-    return [fact], [problem]
+    if enough > used and gain >= _WORTHWHILE_FILL:
+        yield Problem(
+            name="padding",
+            what=f"{1 - now:.0%} of every step is padding",
+            cause=f"{used} padded lengths for lengths that differ this much",
+            setting="shapes.buckets",
+            value=enough,
+            fix="then run xtts-precompute build again",
+            gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
+            f"{stats.padding_efficiency[enough]:.1%}; {enough} steps to compile instead of {used}",
+        )

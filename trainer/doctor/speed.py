@@ -13,9 +13,10 @@ import tensorflow as tf
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket, training_buckets
-from xtts.trainer.doctor.results import Fact, Problem, Result
+from xtts.trainer.doctor.results import Fact, Findings, Problem
 from xtts.trainer.doctor.settings import Setup
 from xtts.trainer.loop.replicas import build_loops
+from xtts.trainer.loop.training_loop import CallResult
 
 PROFILED = 10
 _OPENING_STEPS = 8
@@ -76,29 +77,27 @@ def load_times(workload: Workload, count: int) -> tuple[float, np.ndarray]:
     return first, np.array([_wait(next(order)) for _ in mixed])
 
 
-def storage(buckets: Collection[TrainingBucket], *, step_seconds: float | None) -> Result:
+def storage(buckets: Collection[TrainingBucket], *, step_seconds: float | None) -> Findings:
     """Check the latency of the cache's storage: reading an epoch must not take longer than its steps.
 
     `load_times` does not see it while the page cache holds the files.
     """
     latency = float(np.median([bucket.read_seconds for bucket in buckets]))
-    fact = Fact(name="storage", value=latency, text=f"{1000 * latency:.1f} ms for a read of 64 KiB")
+    yield Fact(name="storage", value=latency, text=f"{1000 * latency:.1f} ms for a read of 64 KiB")
     batches = sum(bucket.spec.epoch_clips(bucket.stored) / bucket.batch_size for bucket in buckets)
     training = batches * (step_seconds or _SLOW_SECONDS)
     reading = latency * max(bucket.reads_in_turn for bucket in buckets)
     if latency <= SLOW_READ_SECONDS or reading <= training:
-        return [fact], []
+        return
     cache = next(iter(buckets)).cache
-    return [fact], [
-        Problem(
-            name="slow-storage",
-            what=f"the storage of {cache} answers slowly: {1000 * latency:.0f} ms for a read of 64 KiB, "
-            f"expected at most {1000 * latency * training / reading:.0f} ms",
-            cause=f"a network disk or bucket: to read an epoch takes {reading:,.1f} s, to train {training:,.1f} s",
-            fix=f"copy the cache to a local disk with cp -r {cache}, or give --cache a URL: it is copied to data.stage",
-            gain=f"up to {reading / training:.1f} times the steps a second",
-        )
-    ]
+    yield Problem(
+        name="slow-storage",
+        what=f"the storage of {cache} answers slowly: {1000 * latency:.0f} ms for a read of 64 KiB, "
+        f"expected at most {1000 * latency * training / reading:.0f} ms",
+        cause=f"a network disk or bucket: to read an epoch takes {reading:,.1f} s, to train {training:,.1f} s",
+        fix=f"copy the cache to a local disk with cp -r {cache}, or give --cache a URL: it is copied to data.stage",
+        gain=f"up to {reading / training:.1f} times the steps a second",
+    )
 
 
 def _wait(iterator: Iterator[object]) -> float:
@@ -107,7 +106,7 @@ def _wait(iterator: Iterator[object]) -> float:
     return time.perf_counter() - began
 
 
-def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, from_audio: bool = False) -> Result:
+def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, from_audio: bool = False) -> Findings:
     """Check the results of `load_times`, relative to the mean step time if known.
 
     first: seconds, seconds: float64[n], from_audio: whether the batches are read from wavs.
@@ -117,12 +116,10 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, fr
     against = ""
     if step_seconds:
         against = f", {mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), behind which it hides"
-    facts = [
-        Fact(name="load time", value={"mean": mean, "p95": p95}, text=f"{measured}{against}"),
-        Fact(name="first batch", value=first, text=f"{first:.2f} s to open a bucket and read its block"),
-    ]
+    yield Fact(name="load time", value={"mean": mean, "p95": p95}, text=f"{measured}{against}")
+    yield Fact(name="first batch", value=first, text=f"{first:.2f} s to open a bucket and read its block")
     if mean <= (step_seconds or _SLOW_SECONDS):
-        return facts, []
+        return
     what = f"loading is slow: {measured}"
     if step_seconds:
         gain = f"{mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
@@ -132,10 +129,11 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, fr
         what = f"the host cannot keep up: {what}"
         cause = "reading and decoding the wavs takes the processor longer than a step"
         fix = "build a cache with mels: run xtts-precompute build without --index-only"
-        return facts, [Problem(name="slow-audio", what=what, cause=cause, fix=fix, gain=gain)]
+        yield Problem(name="slow-audio", what=what, cause=cause, fix=fix, gain=gain)
+        return
     cause = "the disk or network that holds the cache, or other work on the processor, is slower than the step"
     fix = "copy the cache to a local disk, and check what else runs here"
-    return facts, [Problem(name="slow-loading", what=what, cause=cause, fix=fix, gain=gain)]
+    yield Problem(name="slow-loading", what=what, cause=cause, fix=fix, gain=gain)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,24 +142,13 @@ class StepTimes:
 
     compile_seconds: float
     """Compilation of all buckets; those in XLA's cache are only loaded."""
-    seconds: np.ndarray
-    """float64[N, 3], as in `CallResult`."""
-    buckets: np.ndarray
-    """int32[N]: index of the step's bucket among the training buckets."""
-    useful_frames: float
-    """Frames in all N batches, without padding."""
-    traces: int
-    """Traces of training steps, after all N."""
-
-    @property
-    def total(self) -> np.ndarray:
-        """float64[N]: seconds from the end of one step to the end of the next."""
-        return np.asarray(self.seconds.sum(axis=1))
+    steps: CallResult
+    """Of all host calls."""
 
     @property
     def mean(self) -> float:
         """Mean seconds of a step without its wait: loading must not take longer."""
-        return float((self.total - self.seconds[:, 1]).mean())
+        return float((self.steps.step_seconds - self.steps.wait_seconds).mean())
 
 
 def run_steps(workload: Workload, count: int) -> StepTimes:
@@ -169,14 +156,10 @@ def run_steps(workload: Workload, count: int) -> StepTimes:
     compiled = workload.prepare()
     most = workload.setup.config.training.steps_per_call
     calls = [workload.loop.run(min(count - done, most)) for done in range(0, count, most)]
-    metrics = np.concatenate([call.metrics for call in calls])
-    return StepTimes(
-        compile_seconds=compiled,
-        seconds=np.concatenate([call.seconds for call in calls]),
-        buckets=np.concatenate([call.buckets for call in calls]),
-        useful_frames=float(metrics[:, workload.step_functions.metrics.step.index("useful_frames")].sum()),
-        traces=workload.step_functions.guard.count("training"),
-    )
+    columns = zip(*(call[:4] for call in calls), strict=True)
+    metrics, seconds, buckets, offsets = (np.concatenate(arrays) for arrays in columns)
+    steps = CallResult(metrics, seconds, buckets, offsets, wall=sum(call.wall for call in calls))
+    return StepTimes(compile_seconds=compiled, steps=steps)
 
 
 def profile_steps(workload: Workload, folder: Path) -> None:
@@ -189,39 +172,41 @@ def profile_steps(workload: Workload, folder: Path) -> None:
         raise LockstepError(str(folder), found=f"cannot be profiled into ({error})") from None
 
 
-def step_times(workload: Workload, times: StepTimes) -> Result:
+def step_times(workload: Workload, times: StepTimes) -> Findings:
     """Report the step times. A trace beyond the locked set ends the checks, so it is not a problem here."""
-    seconds, count = times.total, len(times.seconds)
+    seconds, drawn = times.steps.step_seconds, times.steps.buckets
     p50, p95 = np.percentile(seconds, [50, 95])
-    of_buckets = [seconds[times.buckets == bucket] for bucket in np.unique(times.buckets)]
-    spread = float(sum(len(own) * own.std() / own.mean() for own in of_buckets) / count)
+    of_buckets = [seconds[drawn == bucket] for bucket in np.unique(drawn)]
+    spread = float(sum(len(own) * own.std() / own.mean() for own in of_buckets) / len(seconds))
     load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    rate = times.useful_frames / seconds.sum()
-    buckets = len(workload.loop.buckets)
-    facts = [
-        Fact(name="compile time", value=times.compile_seconds,
-             text=f"{times.compile_seconds:.1f} s for {buckets} shapes (less where XLA's cache holds them)"),
-        Fact(name="step time", value={"p50": p50, "p95": p95, "mean": times.mean, "steps": count},
-             text=f"p50 {1000 * p50:.1f} ms, p95 {1000 * p95:.1f} ms over {count} steps"),
-        Fact(name="step spread", value={"std_over_mean": spread},
-             text=f"std/mean {spread:.2f} within a bucket; load of this machine {load}"),
-        Fact(name="traces", value=times.traces, text=f"{times.traces} for {buckets} shapes"),
-        Fact(name="useful frames/s", value=rate, text=f"{rate:,.0f}"),
-    ]  # fmt: skip
-    return facts, []
+    frames = times.steps.metrics[:, workload.step_functions.metrics.step.index("useful_frames")]
+    rate = float(frames.sum() / seconds.sum())
+    buckets, traces = len(workload.loop.buckets), workload.step_functions.guard.count("training")
+    yield Fact(
+        name="compile time", value=times.compile_seconds,
+        text=f"{times.compile_seconds:.1f} s for {buckets} shapes (less where XLA's cache holds them)",
+    )  # fmt: skip
+    yield Fact(
+        name="step time", value={"p50": p50, "p95": p95, "mean": times.mean, "steps": len(seconds)},
+        text=f"p50 {1000 * p50:.1f} ms, p95 {1000 * p95:.1f} ms over {len(seconds)} steps",
+    )  # fmt: skip
+    yield Fact(
+        name="step spread", value={"std_over_mean": spread},
+        text=f"std/mean {spread:.2f} within a bucket; load of this machine {load}",
+    )  # fmt: skip
+    yield Fact(name="traces", value=traces, text=f"{traces} for {buckets} shapes")
+    yield Fact(name="useful frames/s", value=rate, text=f"{rate:,.0f}")
 
 
-def input_wait(times: StepTimes) -> Result:
+def input_wait(times: StepTimes) -> Findings:
     """Check the share of the steps' time spent waiting for batches."""
-    share = float(times.seconds[:, 1].sum() / times.total.sum())
-    fact = Fact(name="input wait", value=share, text=f"{share:.1%} of the steps' time")
-    if share <= _TOLERATED_WAIT:
-        return [fact], []
-    problem = Problem(
-        name="input-wait",
-        what=f"steps wait {share:.0%} of their time for a batch",
-        cause="loading does not keep up with the steps, so the device is idle between them",
-        fix="copy the cache to a local disk, and leave the input pipeline its own core",
-        gain=f"{1 / (1 - share):.2f} times the steps a second",
-    )
-    return [fact], [problem]
+    share = float(times.steps.wait_seconds.sum() / times.steps.step_seconds.sum())
+    yield Fact(name="input wait", value=share, text=f"{share:.1%} of the steps' time")
+    if share > _TOLERATED_WAIT:
+        yield Problem(
+            name="input-wait",
+            what=f"steps wait {share:.0%} of their time for a batch",
+            cause="loading does not keep up with the steps, so the device is idle between them",
+            fix="copy the cache to a local disk, and leave the input pipeline its own core",
+            gain=f"{1 / (1 - share):.2f} times the steps a second",
+        )

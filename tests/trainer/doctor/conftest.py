@@ -4,6 +4,7 @@ import pytest
 
 from xtts.shared.cache.cache_spec import Shard, with_digest
 from xtts.shared.config_files import load_config
+from xtts.trainer.doctor.results import Problem
 from xtts.trainer.doctor.settings import load_setup
 
 
@@ -38,11 +39,17 @@ def configured(micro):
 
 
 @pytest.fixture(scope="session")
-def only():
-    """`only(result)`: the one problem of a check."""
+def problems():
+    """`problems(findings)`: those of a check."""
+    return lambda findings: [finding for finding in findings if isinstance(finding, Problem)]
 
-    def the_one(result):
-        (problem,) = result[1]
+
+@pytest.fixture(scope="session")
+def only(problems):
+    """`only(findings)`: the one problem of a check."""
+
+    def the_one(findings):
+        (problem,) = problems(findings)
         return problem
 
     return the_one

@@ -38,7 +38,7 @@ def workload_of(monkeypatch, setup, configured):
     return make
 
 
-def test_a_smaller_batch_is_advised(workload_of, with_clips, only):
+def test_a_smaller_batch_is_advised(workload_of, with_clips, only, problems):
     spec, free = with_clips({872: (500, 9)}), 4 << 30
     workload = workload_of(spec, "training.batch_size=64", "training.gradient_accumulation_steps=4")
     problem = only(memory(workload, free))
@@ -46,7 +46,7 @@ def test_a_smaller_batch_is_advised(workload_of, with_clips, only):
     # From the line through the weights and this batch; what a step takes besides makes it too high: 20 would fit.
     assert (problem.setting, problem.value) == ("training.batch_size", 24)
     assert "run xtts-doctor again" in problem.remedy
-    assert not memory(workload_of(spec, "training.batch_size=8"), 8 << 30)[1]
+    assert not problems(memory(workload_of(spec, "training.batch_size=8"), 8 << 30))
 
 
 def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, only):
@@ -64,10 +64,8 @@ def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, mon
     monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "[N/A]"})
     assert available_bytes() is None
     workload = workload_of(with_clips({872: (40, 4)}))
-    facts, problems = memory(workload, available_bytes())
-    assert facts[0].text.endswith("the driver does not report the memory")
-    assert len(facts) == 1
-    assert problems == []
+    (fact,) = memory(workload, available_bytes())
+    assert fact.text.endswith("the driver does not report the memory")
 
 
 def test_a_control_group_leaves_its_limit_less_its_use(tmp_path, monkeypatch):

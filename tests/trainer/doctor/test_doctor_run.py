@@ -22,19 +22,19 @@ def write_run(folder, held_out):
     return folder
 
 
-def test_only_a_run_that_overfits_is_a_problem(tmp_path, only):
-    result = overfitting(write_run(tmp_path, [0.9, 0.6, 0.7, 0.8, 0.9]))
+def test_only_a_run_that_overfits_is_a_problem(tmp_path, only, problems):
+    result = [*overfitting(write_run(tmp_path, [0.9, 0.6, 0.7, 0.8, 0.9]))]
     problem = only(result)
     assert problem.what == (
         "the held-out duration loss rises (0.600 at step 4, 0.900 at step 10) while the training loss falls"
     )
     assert "xtts-synth --best" in problem.remedy
-    assert result[0][0].text == "5 to step 10"
-    assert overfitting(write_run(tmp_path, [0.9, 0.6, 0.5, 0.4, 0.3]))[1] == []
+    assert result[0].text == "5 to step 10"
+    assert not problems(overfitting(write_run(tmp_path, [0.9, 0.6, 0.5, 0.4, 0.3])))
 
 
 def test_what_is_no_run_is_refused(tmp_path):
     with pytest.raises(LockstepError, match=r"--run: .* has no validation, expected a run folder"):
-        overfitting(tmp_path)
+        [*overfitting(tmp_path)]
     done = CliRunner().invoke(main, ["--run", str(tmp_path / "nowhere")])
     assert "Invalid value for '--run': Directory" in done.stderr

@@ -31,7 +31,7 @@ def test_every_problem_has_a_section_in_the_troubleshooting_page():
 def test_page_and_json_say_where_a_problem_is_explained(capsys):
     problem = Problem(name="slow-storage", what="slow to read", cause="the disk", fix="copy it")
     report = Report()
-    report.add("environment", ([], [problem]))
+    report.add("environment", [problem])
     print_report(report, Console(width=120, emoji=False))
     assert "docs/troubleshooting.md#slow-storage" in capsys.readouterr().out
     (advice,) = report.as_json()["advice"]
