@@ -75,14 +75,11 @@ def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batc
     signature = Batch(*(tf.TensorSpec(field.shape[1:], field.dtype, field.name) for field in signature))
     integer, string = tf.io.FixedLenFeature([], tf.int64), tf.io.FixedLenFeature([], tf.string)
     features = {
+        **dict.fromkeys(("token_length", "mel_length", "speaker", "samples"), integer),
         "tokens": tf.io.FixedLenFeature(signature.tokens.shape, tf.int64),
-        "token_length": integer,
-        "mel_length": integer,
-        "speaker": integer,
         "language": tf.io.FixedLenFeature([], tf.int64, default_value=0),
         "audio": string,
         "corpus": tf.io.FixedLenFeature([], tf.string, default_value=""),
-        "samples": integer,
     }
 
     def read(serialized: tf.Tensor) -> Batch:

@@ -97,16 +97,8 @@ class Panel:
         self._live.start()
 
     def show(self, lines: list[dict[str, float]], *, epoch: int, total_steps: int) -> None:
-        """Show the last of these lines of metrics.jsonl."""
+        """Show the last of these lines of metrics.jsonl, in four lines that 80 columns hold."""
         self._seconds.extend(line["step_seconds"] for line in lines)
-        self._live.update(self._table(lines, epoch, total_steps))
-
-    def stop(self) -> None:
-        """Remove the panel from the terminal."""
-        self._live.stop()
-
-    def _table(self, lines: list[dict[str, float]], epoch: int, total_steps: int) -> Group:
-        """Four lines that 80 columns hold."""
         mean = means(lines)
         step, seconds = int(lines[-1]["step"]), np.array(self._seconds)
         closed = f"/{self.buckets}" if self.buckets else " so far"
@@ -126,7 +118,12 @@ class Panel:
             f"input wait {mean['input_wait_share']:.1%}  outside {mean['outside_share']:.1%}  "
             f"traces {lines[-1]['traces']:.0f}{closed}  {memory_used()}  {self._utilisation()}"
         )
-        return Group(head, *(Text(line, no_wrap=True, overflow="ellipsis") for line in (losses, rates, shares)))
+        texts = (Text(line, no_wrap=True, overflow="ellipsis") for line in (losses, rates, shares))
+        self._live.update(Group(head, *texts))
+
+    def stop(self) -> None:
+        """Remove the panel from the terminal."""
+        self._live.stop()
 
 
 class Reporter:

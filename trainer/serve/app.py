@@ -198,21 +198,18 @@ def make_app(server: Server) -> Starlette:
         # Otherwise a page whose host name resolves to this machine would have the same origin.
         hosts = ["localhost", "127.0.0.1", "[::1]", settings.host]
         middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
-    handlers = {RequestError: _refusal, HTTPException: _refusal, Exception: _failure}
+    handlers = dict.fromkeys((RequestError, HTTPException, Exception), _refusal)
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
 
 
 async def _refusal(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):  # a path or a method that does not exist
         return JSONResponse(RequestError(error.status_code, error.detail).content, error.status_code, error.headers)
-    assert isinstance(error, RequestError)
+    if not isinstance(error, RequestError):
+        error = RequestError(500, "the server failed; its log has the reason")
     retry, challenge = {"retry-after": "1"}, {"www-authenticate": "Bearer"}
     headers = {429: retry, 503: retry, 401: challenge}.get(error.status)
     return JSONResponse(error.content, error.status, headers=headers)
-
-
-async def _failure(_: Request, __: Exception) -> Response:
-    return JSONResponse(RequestError(500, "the server failed; its log has the reason").content, 500)
 
 
 def serve(settings: ServerSettings) -> None:

@@ -99,8 +99,10 @@ def write_card(source: Source, folder: Path, name: str, *, options: ExportOption
     facts = collect_facts(source, options=options)
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
+    about = read_text(options.about, expected="a file of Markdown").strip() if options.about else ""
     card = model_card(
-        source, facts, name, about=_about(options.about), type="float16" if options.float16 else "float32",
+        source, facts, name, about=f"\n{about}\n" if options.about else "",
+        type="float16" if options.float16 else "float32",
         graph=graph if (folder / GRAPH_FILE).is_file() else "",
         vocoder=f"- `{VOCODER_FILE}`: from log-mel to sound\n" if (folder / VOCODER_FILE).is_file() else "",
     )  # fmt: skip
@@ -172,13 +174,6 @@ def _evaluation(path: Path, checkpoint: Path) -> Facts:
     if evaluated.resolve() != checkpoint.resolve():
         raise LockstepError("--evaluation", found=f"figures of {evaluated}", expected=f"those of {checkpoint}")
     return {**counts, "systems": figures}
-
-
-def _about(path: Path | None) -> str:
-    """Read the user's text as a paragraph of the card."""
-    if path is None:
-        return ""
-    return f"\n{read_text(path, expected='a file of Markdown').strip()}\n"
 
 
 def model_card(source: Source, facts: Facts, name: str, **texts: str) -> str:
