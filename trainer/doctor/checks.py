@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor.environment import environment
 from xtts.trainer.doctor.memory import available_bytes, memory
 from xtts.trainer.doctor.results import Fact, Findings, Problem, Report
@@ -12,7 +13,6 @@ from xtts.trainer.doctor.settings import Setup, check_settings
 from xtts.trainer.doctor.speed import (
     PROFILED,
     StepTimes,
-    Workload,
     input_wait,
     load_times,
     loading,
@@ -22,6 +22,7 @@ from xtts.trainer.doctor.speed import (
     storage,
 )
 from xtts.trainer.loop.failures import compile_fix, explained
+from xtts.trainer.loop.replicas import TrainingLoops, build_loops
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
 from xtts.trainer.system.device import suited_to, weakest_card
 from xtts.trainer.voice.run_folder import RunFolder
@@ -39,29 +40,29 @@ def run_checks(
     history = [*overfitting(run)] if run else []
     steps_wanted = count > 0
     progress("tracing the steps")
-    workload = Workload(setup)
+    loops = build_loops(training_buckets(setup.cache, setup.spec, setup.config), setup.config)
     progress("looking at the machine")
     machine = [*environment()]
     if any(finding.name == "xla-fails" for finding in machine):
         count = 0
     with explained("compiling and running the steps", compile_fix()):
-        fit, times = _measure_steps(workload, count, progress)
+        fit, times = _measure_steps(loops, count, progress)
     if times and profile is not None:
         progress(f"profiling {PROFILED} steps")
-        profile_steps(workload, profile)
+        profile_steps(loops, profile)
     progress("reading batches")
-    first, loads = load_times(workload, count)
+    first, loads = load_times(loops, count)
     report = Report()
     report.add("environment", machine, [Fact(name="card", value=note, text=note) for note in card_notes])
     report.add("config", fit, check_settings(setup))
     step_seconds = times.mean if times else None
     data = [
         loading(first, loads, step_seconds=step_seconds, from_audio=setup.spec.names_audio),
-        storage(workload.loop.buckets, step_seconds=step_seconds),
+        storage(loops.loop.buckets, step_seconds=step_seconds),
     ]
     report.add("data", *data, *([input_wait(times)] if times else []))
     if times:
-        report.add("steps", step_times(workload, times))
+        report.add("steps", step_times(loops, times))
     elif steps_wanted:
         why = "they do not fit into memory" if count else "XLA does not compile here"
         report.add("steps", [Fact(name="not run", value=True, text=why)])
@@ -71,17 +72,17 @@ def run_checks(
 
 
 def _measure_steps(
-    workload: Workload, count: int, progress: Callable[[str], None]
+    loops: TrainingLoops, count: int, progress: Callable[[str], None]
 ) -> tuple[Findings, StepTimes | None]:
     """Compile and run `count` steps if they fit into memory: (findings of the memory check, times)."""
     if not count:
         return [], None
     progress("estimating the memory of a step: XLA compiles it for that")
-    fit = [*memory(workload, available_bytes())]
+    fit = [*memory(loops, available_bytes())]
     if any(isinstance(finding, Problem) for finding in fit):
         return fit, None
-    progress(f"compiling {len(workload.loop.buckets)} steps and running {count}")
-    return fit, run_steps(workload, count)
+    progress(f"compiling {len(loops.loop.buckets)} steps and running {count}")
+    return fit, run_steps(loops, count)
 
 
 _NO_LOSSES = ("split", "step", "loss", "skipped")

@@ -10,7 +10,7 @@ import tensorflow as tf
 from xtts.trainer.data.batch import AnyBatch
 from xtts.trainer.doctor.environment import driver
 from xtts.trainer.doctor.results import Fact, Findings, Problem
-from xtts.trainer.doctor.speed import Workload
+from xtts.trainer.loop.replicas import TrainingLoops
 from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.system.device import step_device
 
@@ -75,14 +75,13 @@ def weight_bytes(step_functions: StepFunctions) -> int:
     return int(sum(math.prod(weight.shape) * tf.as_dtype(weight.dtype).size for weight in weights))
 
 
-def memory(workload: Workload, free: int | None) -> Findings:
+def memory(loops: TrainingLoops, free: int | None) -> Findings:
     """Check the step of the most clips x frames against `free` bytes; None if unknown, then there is no verdict.
 
     It need not be that of the longest bucket, which may hold only a few outliers, fewer than a batch.
     """
-    setup = workload.setup
-    bucket = max((bucket for bucket in workload.buckets.values() if bucket.trains), key=lambda bucket: bucket.extent)
-    needed = step_bytes(workload.step_functions, bucket.number, bucket.signature)
+    bucket = max(loops.loop.buckets, key=lambda bucket: bucket.extent)
+    needed = step_bytes(loops.step_functions, bucket.number, bucket.signature)
     shape = f"{bucket.batch_size} clips x {bucket.stored.frames} frames"
     available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"
     yield Fact(
@@ -94,7 +93,7 @@ def memory(workload: Workload, free: int | None) -> Findings:
     what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are available"
     # Assumes that memory is linear in the clips beyond weights, gradients, moments and averages: any other fixed cost
     # makes the batch that fits smaller.
-    kept, training = 5 * weight_bytes(workload.step_functions), setup.config.training
+    kept, training = 5 * weight_bytes(loops.step_functions), loops.step_functions.training
     share = max(_USABLE * free - kept, 0) / (needed - kept)
     micro = training.gradient_accumulation_steps
     fitting = int(share * training.batch_size) // micro * micro

@@ -12,10 +12,9 @@ import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.dataset import training_batches
-from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket, training_buckets
+from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 from xtts.trainer.doctor.results import Fact, Findings, Problem
-from xtts.trainer.doctor.settings import Setup
-from xtts.trainer.loop.replicas import build_loops
+from xtts.trainer.loop.replicas import TrainingLoops
 from xtts.trainer.loop.training_loop import CallResult
 
 PROFILED = 10
@@ -31,40 +30,31 @@ _DRAIN_SECONDS = 0.5
 """Time to drain the batches that were already prefetched: they do not show the loading speed."""
 
 
-class Workload:
-    """The loops, built as in the trainer, so that a run finds its steps in XLA's cache."""
+def prepare(loops: TrainingLoops) -> float:
+    """Compile every step and open every iterator: return the seconds of compiling alone.
 
-    def __init__(self, setup: Setup) -> None:
-        buckets = training_buckets(setup.cache, setup.spec, setup.config)
-        self.setup, self.buckets = setup, {bucket.number: bucket for bucket in buckets}
-        loops = build_loops(buckets, setup.config)
-        self.step_functions, self.loop = loops.step_functions, loops.loop
-
-    def prepare(self) -> float:
-        """Compile every step and open every iterator: return the seconds of compiling alone.
-
-        A bucket's first batch waits until a block has been read, once per run.
-        """
-        began = time.perf_counter()
-        self.step_functions.compile()
-        self.loop.prepare()
-        compiled = time.perf_counter() - began
-        opened, buckets = set[int](), len(self.loop.buckets)
-        for _ in range(_OPENING_STEPS * buckets):
-            if len(opened) == buckets:
-                break
-            opened.update(self.loop.run(1).buckets.tolist())
-        return compiled
+    A bucket's first batch waits until a block has been read, once per run.
+    """
+    began = time.perf_counter()
+    loops.step_functions.compile()
+    loops.loop.prepare()
+    compiled = time.perf_counter() - began
+    opened, buckets = set[int](), len(loops.loop.buckets)
+    for _ in range(_OPENING_STEPS * buckets):
+        if len(opened) == buckets:
+            break
+        opened.update(loops.loop.run(1).buckets.tolist())
+    return compiled
 
 
-def load_times(workload: Workload, count: int) -> tuple[float, np.ndarray]:
+def load_times(loops: TrainingLoops, count: int) -> tuple[float, np.ndarray]:
     """Load about `count` batches in a mixed order, from every bucket its share of an epoch and at least two.
 
     All pipelines read ahead, as in training, at their maximum speed. Returns the longest wait for a first batch
     (opening, reading and shuffling a block; earlier checks read the same block, so it does not measure the disk) and
     the load time of every batch, float64[n], in seconds.
     """
-    buckets = workload.loop.buckets
+    buckets = loops.loop.buckets
     iterators = [iter(training_batches(bucket, 0)) for bucket in buckets]
     first = max(_wait(iterator) for iterator in iterators)
     batches = np.array([bucket.spec.epoch_clips(bucket.stored) / bucket.batch_size for bucket in buckets])
@@ -151,37 +141,37 @@ class StepTimes:
         return float((self.steps.step_seconds - self.steps.wait_seconds).mean())
 
 
-def run_steps(workload: Workload, count: int) -> StepTimes:
+def run_steps(loops: TrainingLoops, count: int) -> StepTimes:
     """Compile every bucket's step and run `count` steps, in host calls of `training.steps_per_call`."""
-    compiled = workload.prepare()
-    most = workload.setup.config.training.steps_per_call
-    calls = [workload.loop.run(min(count - done, most)) for done in range(0, count, most)]
+    compiled = prepare(loops)
+    most = loops.step_functions.training.steps_per_call
+    calls = [loops.loop.run(min(count - done, most)) for done in range(0, count, most)]
     columns = zip(*(call[:4] for call in calls), strict=True)
     metrics, seconds, buckets, offsets = (np.concatenate(arrays) for arrays in columns)
     steps = CallResult(metrics, seconds, buckets, offsets, wall=sum(call.wall for call in calls))
     return StepTimes(compile_seconds=compiled, steps=steps)
 
 
-def profile_steps(workload: Workload, folder: Path) -> None:
+def profile_steps(loops: TrainingLoops, folder: Path) -> None:
     """Write a trace of `PROFILED` steps, which are compiled already, by TensorFlow's profiler into a folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tf.profiler.experimental.Profile(str(folder)):
-            workload.loop.run(PROFILED)
+            loops.loop.run(PROFILED)
     except (OSError, tf.errors.OpError) as error:
         raise LockstepError(str(folder), found=f"cannot be profiled into ({error})") from None
 
 
-def step_times(workload: Workload, times: StepTimes) -> Findings:
+def step_times(loops: TrainingLoops, times: StepTimes) -> Findings:
     """Report the step times. A trace beyond the locked set ends the checks, so it is not a problem here."""
     seconds, drawn = times.steps.step_seconds, times.steps.buckets
     p50, p95 = np.percentile(seconds, [50, 95])
     of_buckets = [seconds[drawn == bucket] for bucket in np.unique(drawn)]
     spread = float(sum(len(own) * own.std() / own.mean() for own in of_buckets) / len(seconds))
     load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    frames = times.steps.metrics[:, workload.step_functions.metrics.step.index("useful_frames")]
+    frames = times.steps.metrics[:, loops.step_functions.metrics.step.index("useful_frames")]
     rate = float(frames.sum() / seconds.sum())
-    buckets, traces = len(workload.loop.buckets), workload.step_functions.guard.count("training")
+    buckets, traces = len(loops.loop.buckets), loops.step_functions.guard.count("training")
     yield Fact(
         name="compile time", value=times.compile_seconds,
         text=f"{times.compile_seconds:.1f} s for {buckets} shapes (less where XLA's cache holds them)",

@@ -32,7 +32,13 @@ class Compiler:
 
     def submit(self, name: str, call: Callable[[], object]) -> None:
         """Queue a step for compilation; call: from `on_blank_inputs`."""
-        self._compilations[name] = self._pool.submit(_compile, call)
+
+        def compile_step() -> float:
+            began = time.perf_counter()
+            call()
+            return time.perf_counter() - began
+
+        self._compilations[name] = self._pool.submit(compile_step)
 
     def step(self, name: str) -> Future[float]:
         """The compilation of a submitted step; its result is the seconds it took."""
@@ -43,12 +49,6 @@ def _let_others_go_first() -> None:
     """Lower the priority of this thread and of those it starts: meanwhile the main thread traces, on one core."""
     if sys.platform == "linux":  # elsewhere only a whole process has one
         os.nice(_NICENESS)
-
-
-def _compile(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
 
 
 def on_blank_inputs(step: tf.types.experimental.PolymorphicFunction) -> Callable[[], None]:

@@ -51,7 +51,7 @@ class ProcessGroup:
     @property
     def is_rank_0(self) -> bool:
         """Whether this process owns the run folder, reports, speaks samples and saves."""
-        return self.cluster is None or self.cluster.is_rank_0
+        return self.cluster is None or self.cluster.index == 0
 
     @property
     def described(self) -> str:

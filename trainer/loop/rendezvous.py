@@ -26,11 +26,6 @@ class Cluster:
     """Index of this worker."""
 
     @property
-    def is_rank_0(self) -> bool:
-        """True for the worker that owns the run folder."""
-        return self.index == 0
-
-    @property
     def name(self) -> str:
         """The worker, in words."""
         return f"worker {self.index} of {len(self.addresses)}"

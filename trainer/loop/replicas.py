@@ -74,7 +74,11 @@ def trace_replicas(
     calls: dict[str, list[Callable[[], object]]] = defaultdict(list)
 
     def traced(device: str, name: str, call: Callable[[], object]) -> None:
-        calls[name].append(partial(_on_device, device, call))
+        def on_device() -> None:
+            with tf.device(device):
+                call()
+
+        calls[name].append(on_device)
         if len(calls[name]) == len(group.devices):
             submit(name, lambda: [call() for call in calls[name]])
 
@@ -135,8 +139,3 @@ def build_loops(
     loop = TrainingLoop(buckets, step_functions, state.position, group)
     validation = ValidationLoop(buckets, step_functions, loop.stop, group)
     return TrainingLoops(replicas=replicas, loop=loop, validation=validation)
-
-
-def _on_device(device: str, call: Callable[[], object]) -> None:
-    with tf.device(device):
-        call()

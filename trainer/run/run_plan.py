@@ -77,7 +77,7 @@ class RunPlan:
     @property
     def is_rank_0(self) -> bool:
         """Whether this process is the one that writes the run folder."""
-        return self.cluster is None or self.cluster.is_rank_0
+        return self.cluster is None or self.cluster.index == 0
 
     @property
     def facts(self) -> dict[str, str]:

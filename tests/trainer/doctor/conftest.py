@@ -1,5 +1,7 @@
 """What the doctor's checks are tried on."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from xtts.shared.cache.cache_spec import Shard, with_digest
@@ -16,13 +18,15 @@ def setup(tiny_cache, micro):
 
 @pytest.fixture(scope="session")
 def workload(one_shape_cache, micro, run_steps):
-    """A healthy workload of one shape, with steps that the runs of other tests share."""
-    from xtts.trainer.doctor.speed import Workload
+    """(setup, loops) that are healthy, of one shape, with steps that the runs of other tests share."""
+    from xtts.trainer.data.training_bucket import training_buckets
+    from xtts.trainer.doctor.speed import prepare
+    from xtts.trainer.loop.replicas import build_loops
 
     examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
-    built = Workload(examined)
-    built.prepare()
-    return built
+    loops = build_loops(training_buckets(examined.cache, examined.spec, examined.config), examined.config)
+    prepare(loops)
+    return SimpleNamespace(setup=examined, loops=loops)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """What a step needs against what there is: on memory made up for the test, and once on this machine's."""
 
-from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -27,10 +26,10 @@ def workload_of(monkeypatch, setup, configured):
     def make(spec, *assignments):
         config = configured(*assignments)
         sizes = batch_sizes(spec, config.training)
+        buckets = [one_bucket("", number, batch_size=size, spec=spec) for number, size in sizes.items()]
         return SimpleNamespace(
-            setup=SimpleNamespace(spec=spec, config=config, sizes=sizes),
-            step_functions=None,
-            buckets={number: one_bucket("", number, batch_size=size, spec=spec) for number, size in sizes.items()},
+            step_functions=SimpleNamespace(training=config.training),
+            loop=SimpleNamespace(buckets=[bucket for bucket in buckets if bucket.trains]),
         )
 
     monkeypatch.setattr(memory_module, "step_bytes", lambda _, bucket, batch: bytes_of(*batch.mel.shape[:2]))
@@ -80,12 +79,11 @@ def test_a_control_group_leaves_its_limit_less_its_use(tmp_path, monkeypatch):
 
 def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     settings = ("shapes.buckets=1", "training.batch_size=4", "training.validate_every=1")
-    examined = copy(workload)
-    examined.setup = replace(workload.setup, config=configured(*settings), sizes={0: 4})
-    monkeypatch.setattr(checks, "Workload", lambda *_: examined)
+    examined = replace(workload.setup, config=configured(*settings), sizes={0: 4})
+    monkeypatch.setattr(checks, "build_loops", lambda *_: workload.loops)
     monkeypatch.setattr(memory_module, "step_bytes", lambda *_: 8 << 30)
     monkeypatch.setattr(checks, "available_bytes", lambda: 4 << 30)
-    report = checks.run_checks(examined.setup, count=1, progress=lambda _: None)
+    report = checks.run_checks(examined, count=1, progress=lambda _: None)
     facts = {fact.name: fact for section, _ in report.values() for fact in section}
     assert facts["not run"].text == "they do not fit into memory"
     assert [problem.setting for _, problem in report.problems] == ["training.batch_size", "shapes.buckets"]

@@ -37,7 +37,7 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, only, problems):
 def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
     broken = Problem(name="xla-fails", what="XLA does not compile here: no ptxas", cause="")
     fact = Fact(name="xla", value={"works": False, "seconds": 0.1}, text="fails: no ptxas")
-    monkeypatch.setattr(checks, "Workload", lambda *_: workload)
+    monkeypatch.setattr(checks, "build_loops", lambda *_: workload.loops)
     monkeypatch.setattr(environment_module, "xla", lambda: [fact, broken])
     monkeypatch.setattr(checks, "run_steps", lambda *_: pytest.fail("a step was compiled"))
     monkeypatch.setattr(checks, "memory", lambda *_, **__: pytest.fail("a step was compiled"))
