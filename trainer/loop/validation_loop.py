@@ -70,6 +70,11 @@ class ValidationLoop:
         if all(is_locked(bucket.signature) for bucket in buckets):
             self._run = tf.function(self._sums, input_signature=[])
 
+    @property
+    def empty(self) -> bool:
+        """Whether the cache holds no validation clips."""
+        return not self.batches
+
     def run(self) -> tuple[dict[str, float], list[StoredBatch]] | None:
         """(mean losses over the split by name, batches excluded because their losses are not finite).
 

@@ -83,7 +83,7 @@ class Validate:
     def _validate(self, run: TrainingRun) -> dict[str, float]:
         """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
         loop, title = run.validation, f"validation at step {run.step}"
-        if not loop.batches or run.stop_reason:
+        if loop.empty or run.stop_reason:
             return {}
         with run.averaged_weights(), run.reading_cache(title):
             result = run.graph.run(loop.run)
