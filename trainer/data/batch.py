@@ -26,11 +26,6 @@ class Batch(NamedTuple):
     language: tf.Tensor
     """int32[B]: index into the cache's languages."""
 
-    @property
-    def sequences(self) -> dict[str, tf.Tensor]:
-        """Tokens and mels with their lengths, by the names of the model's arguments."""
-        return {name: getattr(self, name) for name in ("tokens", "mel", "token_length", "mel_length")}
-
 
 class CropBatch(NamedTuple):
     """B crops of T frames, which train a vocoder. As a signature it holds the `tf.TensorSpec` of each field instead."""

@@ -8,7 +8,6 @@ from xtts.trainer.data.batch import AnyBatch, Batch, CropBatch
 from xtts.trainer.data.clip_order import fold_key
 from xtts.trainer.loop.metrics import ACOUSTIC, Metrics
 from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.random_numbers import (
     RandomInputs,
     fold_seed,
@@ -94,9 +93,8 @@ class AcousticObjective:
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        clips, numbers = cast(Batch, batch), RandomInputs(*random)
-        conditioning = Conditioning(speaker=clips.speaker, language=clips.language)
-        aligned = self.model.align_clips(**clips.sequences, dropout_seed=numbers.dropout, conditioning=conditioning)
+        numbers = RandomInputs(*random)
+        aligned = self.model.align_clips(cast(Batch, batch), numbers.dropout)
         flow = self.model.flow_loss(aligned, numbers.noise, numbers.time)
         return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
 
@@ -116,13 +114,11 @@ class AcousticObjective:
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        rows, mel = cast(Batch, batch), batch.mel
-        conditioning = Conditioning(speaker=rows.speaker, language=rows.language)
-        aligned = self.model.align_clips(**rows.sequences, dropout_seed=None, conditioning=conditioning)
+        aligned = self.model.align_clips(cast(Batch, batch), None)
         offset, key = spread_times(clips), _key(seed, _VALIDATION, bucket)
 
         def add(i: tf.Tensor, flow: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            noise = random_normal(tf.stack([key[0] + i, key[1]]), clips, *mel.shape[1:])
+            noise = random_normal(tf.stack([key[0] + i, key[1]]), clips, *batch.mel.shape[1:])
             time = (tf.cast(i, tf.float32) + offset) / VALIDATION_TIMES
             return i + 1, flow + self.model.flow_loss(aligned, noise, time)
 

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import ModelConfig
+from xtts.trainer.data.batch import Batch
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import Block, Initialization, apply_mask, axis_size, length_mask
@@ -121,54 +122,41 @@ class AcousticModel(Block):
         """
         return apply_mask((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, frame_mask)
 
-    def align(
-        self, *, tokens: tf.Tensor, mel: tf.Tensor, token_length: tf.Tensor, mel_length: tf.Tensor,
-        conditioning: Conditioning = NO_CONDITIONING,
-    ) -> tf.Tensor:  # fmt: skip
-        """Align recordings with their texts: frames of each token, int32[B, L]; arguments as in `align_clips`."""
-        target = self.normalise(mel, length_mask(mel_length, mel.shape[1]))
+    def align(self, batch: Batch) -> tf.Tensor:
+        """Align recordings with their texts: frames of each token, int32[B, L]."""
+        conditioning = conditioning_of(batch)
+        target = self.normalise(batch.mel, length_mask(batch.mel_length, batch.mel.shape[1]))
         if self.reference is not None:
-            voice, _ = self.reference.encode_crops(target, mel_length, conditioning.speaker, None)
+            voice, _ = self.reference.encode_crops(target, batch.mel_length, batch.speaker, None)
             conditioning = conditioning._replace(voice=voice)
-        _, mean = self.encode(tokens, length_mask(token_length, tokens.shape[1]), conditioning, None)
-        return search_durations(gaussian_scores(mean, target), token_length, mel_length)
+        valid = length_mask(batch.token_length, batch.tokens.shape[1])
+        _, mean = self.encode(batch.tokens, valid, conditioning, None)
+        return search_durations(gaussian_scores(mean, target), batch.token_length, batch.mel_length)
 
-    def align_clips(
-        self,
-        *,
-        tokens: tf.Tensor,
-        mel: tf.Tensor,
-        token_length: tf.Tensor,
-        mel_length: tf.Tensor,
-        dropout_seed: tf.Tensor | None,
-        conditioning: Conditioning = NO_CONDITIONING,
-    ) -> AlignedClips:
+    def align_clips(self, batch: Batch, dropout_seed: tf.Tensor | None) -> AlignedClips:
         """Compute what does not depend on the flow: voice, alignment, and two losses of each clip.
 
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
         constant, summed over frames and channels; `duration` is the sum of `duration_deviance` over the tokens.
 
-        tokens: int32[B, L], mel: [B, T, M] as stored, natural-log magnitude, token_length and mel_length: int32[B],
-        dropout_seed: int32[2] | None.
-        The dropout seed also draws which speakers get another voice, and the reference of each clip: another clip of
-        the speaker and the position of the crop (without a seed, the middle of the speaker's next clip in the batch).
-        Frames inside a clip's own crop leak through the latents, so prior and flow, which train the latents, exclude
-        them. Durations count for all tokens: their gradient never reaches the latents.
+        dropout_seed: int32[2] | None. It also draws which speakers get another voice, and the reference of each clip:
+        another clip of the speaker and the position of the crop (without a seed, the middle of the speaker's next clip
+        in the batch). Frames inside a clip's own crop leak through the latents, so prior and flow, which train the
+        latents, exclude them. Durations count for all tokens: their gradient never reaches the latents.
         """
-        valid = length_mask(token_length, tokens.shape[1])
-        frame_mask = length_mask(mel_length, mel.shape[1])
-        target = self.normalise(mel, frame_mask)
+        valid = length_mask(batch.token_length, batch.tokens.shape[1])
+        frame_mask = length_mask(batch.mel_length, batch.mel.shape[1])
+        target, conditioning = self.normalise(batch.mel, frame_mask), conditioning_of(batch)
         scored = frame_mask
         if self.vocal_tracts is not None and dropout_seed is not None:
-            seed = fold_seed(dropout_seed, 4)
-            target = perturb_vocal_tracts(target, conditioning.speaker, self.vocal_tracts, seed)
+            target = perturb_vocal_tracts(target, batch.speaker, self.vocal_tracts, fold_seed(dropout_seed, 4))
         if self.reference is not None:
             seed = fold_seed(dropout_seed, 2)
-            voice, leaked = self.reference.encode_crops(target, mel_length, conditioning.speaker, seed)
+            voice, leaked = self.reference.encode_crops(target, batch.mel_length, batch.speaker, seed)
             conditioning, scored = conditioning._replace(voice=voice), frame_mask & ~leaked
-        encodings, mean = self.encode(tokens, valid, conditioning, fold_seed(dropout_seed, 0))
-        durations = search_durations(gaussian_scores(mean, target), token_length, mel_length)
-        expected, text = self.decoder.regulate_length(encodings, mean, durations, mel.shape[1])
+        encodings, mean = self.encode(batch.tokens, valid, conditioning, fold_seed(dropout_seed, 0))
+        durations = search_durations(gaussian_scores(mean, target), batch.token_length, batch.mel_length)
+        expected, text = self.decoder.regulate_length(encodings, mean, durations, batch.mel.shape[1])
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
             target=target, frame_mask=frame_mask, scored=scored, text=text, conditioning=conditioning,
@@ -246,6 +234,11 @@ class AcousticModel(Block):
 
         mel = solve(field, apply_mask(noise, frame_mask), schedule)
         return tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)
+
+
+def conditioning_of(batch: Batch) -> Conditioning:
+    """The conditioning of recorded clips, without a voice."""
+    return Conditioning(speaker=batch.speaker, language=batch.language)
 
 
 def duration_deviance(log_frames: tf.Tensor, durations: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:

@@ -20,8 +20,7 @@ from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip, another_recording, shard_clips
 from xtts.trainer.evaluation.figures import Recordings
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.acoustic_model import AcousticModel, conditioning_of
 from xtts.trainer.model.reference_encoder import crop_reference
 from xtts.trainer.reporting.samples import Shown
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
@@ -138,8 +137,7 @@ class SpokenSamples:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
         batch = Batch(*tensors)
         recorded, mel_length = batch.mel, batch.mel_length
-        conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
-        durations = self.model.align(**batch.sequences, conditioning=conditioning)
+        durations, conditioning = self.model.align(batch), conditioning_of(batch)
         if self.model.reference is not None:  # as in `xtts-synth evaluate`: its own recording would leak the content
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
             others = [another_recording(self.clips, i) for i in range(len(self.clips))]

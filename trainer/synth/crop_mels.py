@@ -33,8 +33,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.evaluation.evaluation_clips import read_clips
-from xtts.trainer.model.acoustic_model import SIGMA_MIN, TimedTokens
-from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.acoustic_model import SIGMA_MIN, TimedTokens, conditioning_of
 from xtts.trainer.model.layers import length_mask
 from xtts.trainer.model.random_numbers import random_normal
 from xtts.trainer.reporting.spoken_samples import batch_of
@@ -80,9 +79,8 @@ def voice_mels(source: Source, cache: Path, options: SynthesisOptions) -> dict[s
 
     def redraw(number: tf.Tensor, *parts: tf.Tensor) -> tf.Tensor:
         batch = Batch(*parts)
-        conditioning = Conditioning(speaker=batch.speaker, language=batch.language)
+        durations, conditioning = model.align(batch), conditioning_of(batch)
         target = model.normalise(batch.mel, length_mask(batch.mel_length, batch.mel.shape[1]))
-        durations = model.align(**batch.sequences, conditioning=conditioning)
         valid = length_mask(batch.token_length, batch.tokens.shape[1])
         timed = TimedTokens(*model.encode(batch.tokens, valid, conditioning, None), durations)
         seed = tf.stack([tf.constant(options.seed), number])

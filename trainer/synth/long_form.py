@@ -3,7 +3,6 @@
 import math
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -178,11 +177,11 @@ class LongFormSynthesizer:
     def mels(self, texts: Sequence[Text]) -> Iterator[MelPiece]:
         """Yield the mel of each piece, with the pause after it, as soon as it is ready."""
         synthesizer, noise_key = self.synthesizer, 0
-        waiting = deque(piece for text in texts for piece in self._split(text, self.voice.most_tokens))
-        frames = deque(self._share_seconds(waiting))
+        waiting = [piece for text in texts for piece in self._split(text, self.voice.most_tokens)]
+        frames = self._share_seconds(waiting)
         while waiting:
-            piece = waiting.popleft()
-            wanted = frames.popleft() if frames else 0
+            piece = waiting.pop(0)
+            wanted = frames.pop(0) if frames else 0
             mel, durations = np.empty([0, self.profile.mel_channels], np.float32), np.zeros(0, np.int32)
             if piece.ids:
                 mel, durations = synthesizer.speak(
@@ -190,7 +189,7 @@ class LongFormSynthesizer:
                 )
                 noise_key += 1
             if (length := int(durations.sum())) > len(mel):
-                waiting.extendleft(reversed(self._split_shorter(piece, frames=length, most=len(mel))))
+                waiting[:0] = self._split_shorter(piece, frames=length, most=len(mel))
                 continue
             mel = np.pad(mel, [(0, piece.pause), (0, 0)], constant_values=self.profile.silence)
             yield MelPiece(mel, self._timed(piece.ids, durations), not waiting)
@@ -236,7 +235,7 @@ class LongFormSynthesizer:
             )  # fmt: skip
         return self._split(piece, int(len(piece.ids) * _SHORTER))
 
-    def _share_seconds(self, pieces: deque[Text]) -> list[int]:
+    def _share_seconds(self, pieces: list[Text]) -> list[int]:
         """Frames of each piece of a text that shall last for `seconds`; empty if it has no such limit.
 
         Splits pieces that would be longer than the largest shape.
@@ -259,10 +258,7 @@ class LongFormSynthesizer:
             long = next((i for i in range(len(pieces)) if frames[i] > most[i]), None)
             if long is None:
                 return frames
-            shorter = self._split_shorter(pieces[long], frames=frames[long], most=most[long])
-            del pieces[long]
-            for piece in reversed(shorter):
-                pieces.insert(long, piece)
+            pieces[long : long + 1] = self._split_shorter(pieces[long], frames=frames[long], most=most[long])
             unsplit = False
 
 

@@ -128,10 +128,7 @@ def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     for rows in np.split(np.arange(8), parts):
         micro = [part if part is None else tf.gather(part, rows) for part in (mel, length, speaker)]
         tokens, token_length = tf.ones([len(rows), 3], tf.int32), tf.fill([len(rows)], 3)
-        clips = model.align_clips(
-            tokens=tokens, mel=micro[0], token_length=token_length, mel_length=micro[1], dropout_seed=seed,
-            conditioning=Conditioning(speaker=micro[2]),
-        )  # fmt: skip
+        clips = model.align_clips(Batch(tokens, micro[0], token_length, *micro[1:], None), seed)
         scored += int(tf.reduce_sum(tf.cast(clips.scored, tf.int32)))
     batch = Batch(None, mel, tf.fill([8], 3), length, speaker, None)
     count = AcousticObjective(model).counts(batch, micro_batches=parts)
