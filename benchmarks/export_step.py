@@ -11,6 +11,7 @@ the iterations of its loops and the kernels that a step launches.
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ with tensorflow_import(compile_cache=False):
     from xtts.trainer.loop.objectives import AcousticObjective
     from xtts.trainer.loop.train_state import dtype_policy, make_optimizer
     from xtts.trainer.loop.train_step import StepFunctions
-    from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+    from xtts.trainer.model.acoustic_model import AcousticModel
     from xtts.trainer.model.conditioning import Vocabularies
 
 SIZES = ("tiny", "small", "normal", "big")
@@ -93,8 +94,8 @@ def locked_step(
     """(gradients and update as one compiled function, *batch -> float32[len(ACOUSTIC.step)]; its parameters)."""
     training = config.training
     model = AcousticModel(
-        config.model, Vocabularies(len(CHARACTERS)), MelScale(batch.mel.shape[2], mean=-5.0, deviation=2.0),
-        dtype_policy=dtype_policy(training), seed=training.seed,
+        config.model, Vocabularies(len(CHARACTERS)), replace(mel_profile("hifigan"), mel_channels=batch.mel.shape[2]),
+        mean=-5.0, deviation=2.0, dtype_policy=dtype_policy(training), seed=training.seed,
     )  # fmt: skip
     optimizer = make_optimizer(model.trainable_variables, training)
     typical = float(batch.mel_length.sum()), float(batch.token_length.sum())

@@ -1,15 +1,17 @@
 """Four clips for the acoustic model, the third of them blank, and the model's losses of them."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import tensorflow as tf
 
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.config_files import load_config
 from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.loop.objectives import AcousticObjective
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.model.sampling_schedule import sampling_schedule
@@ -33,7 +35,9 @@ def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, **chang
     return AcousticModel(
         config,
         Vocabularies(VOCABULARY, speakers=speakers, languages=languages),
-        MelScale(CHANNELS, mean=-5.0, deviation=2.0, hertz=range(200, 200 + 400 * CHANNELS, 400)),
+        replace(mel_profile("hifigan"), mel_channels=CHANNELS),
+        mean=-5.0,
+        deviation=2.0,
         dtype_policy=dtype_policy,
         seed=seed,
     )

@@ -6,30 +6,26 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.audio.mel import channel_hertz
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import trained_buckets
 from xtts.trainer.loop.optimizer import AdamW, Muon
 from xtts.trainer.loop.training_loop import Position
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.model.vocoder import Vocoder
 
 
 def build_model(config: Config, spec: CacheSpec) -> AcousticModel | Vocoder:
     """The model of a configuration, sized by the cache."""
-    mean, deviation, seed = spec.statistics.mel_mean, spec.statistics.mel_deviation, config.training.seed
+    profile, seed = spec.mel_profile, config.training.seed
+    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
     if config.vocoder is not None:
-        return Vocoder(config.vocoder, spec.mel_profile, mean=mean, deviation=deviation, seed=seed)
-    return AcousticModel(
-        config.model,
-        Vocabularies(spec.vocabulary, speakers=max(len(spec.speakers), 1), languages=len(spec.languages)),
-        MelScale(spec.mel_channels, mean, deviation, spec.mel_profile.silence, channel_hertz(spec.mel_profile)),
-        dtype_policy=dtype_policy(config.training),
-        seed=seed,
-    )
+        return Vocoder(config.vocoder, profile, mean=mean, deviation=deviation, seed=seed)
+    rows = Vocabularies(spec.vocabulary, speakers=max(len(spec.speakers), 1), languages=len(spec.languages))
+    policy = dtype_policy(config.training)
+    return AcousticModel(config.model, rows, profile, mean=mean, deviation=deviation, dtype_policy=policy, seed=seed)
 
 
 def dtype_policy(training: TrainingConfig) -> str:

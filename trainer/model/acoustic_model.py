@@ -6,14 +6,14 @@ L tokens, T frames, M mel channels, D width. All shapes are static and every met
 
 import itertools
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.audio.mel import channel_hertz
+from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
@@ -27,18 +27,6 @@ NO_CONDITIONING = Conditioning()
 """Conditioning of a model with one voice and one language."""
 SIGMA_MIN = 1e-4
 """Standard deviation of the flow's end point around a mel (Matcha-TTS, section 2.2)."""
-
-
-class MelScale(NamedTuple):
-    """Scale of the corpus' mels, natural-log magnitudes: the model computes in units of mean 0 and deviation 1."""
-
-    channels: int
-    mean: float
-    deviation: float
-    silence: float = mel_profile("hifigan").silence
-    """Pads generated mels after their end."""
-    hertz: Sequence[float] = ()
-    """Centre of each channel; only a model with `voice_vtlp` needs it, and only in training."""
 
 
 class AlignedClips(NamedTuple):
@@ -74,25 +62,26 @@ class AcousticModel(Block):
     """Text to log-mel. The constructor creates all weights, as a function of `seed`."""
 
     def __init__(
-        self, config: ModelConfig, vocabularies: Vocabularies, mel: MelScale, *, dtype_policy: str = "float32",
-        seed: int = 0,
+        self, config: ModelConfig, vocabularies: Vocabularies, profile: MelProfile, *, mean: float, deviation: float,
+        dtype_policy: str = "float32", seed: int = 0,
     ) -> None:  # fmt: skip
-        """Create the model; dtype_policy: float32 or mixed_bfloat16."""
+        """mean, deviation: of the corpus' mels; dtype_policy: float32 or mixed_bfloat16."""
         initial = Initialization(itertools.count(seed * 100_003), keras.DTypePolicy(dtype_policy))
         super().__init__(initial, "acoustic_model")
-        self.config, self.mel_channels = config, mel.channels
-        self.mel_mean, self.mel_deviation, self.silence = mel.mean, mel.deviation, mel.silence
+        self.config, self.mel_channels, self.silence = config, profile.mel_channels, profile.silence
+        self.mel_mean, self.mel_deviation = mean, deviation
         if not config.has_speaker_table:  # beside a table of all speakers a reference may carry no information
             vocabularies = vocabularies._replace(speakers=1)
         self.encoder = self.add_layer(TextEncoder(config, vocabularies, initial))
-        self.mean_projection = self.add_dense(config.text_width, mel.channels, "mean_projection", dtype="float32")
+        self.mean_projection = self.add_dense(config.text_width, self.mel_channels, "mean_projection", dtype="float32")
         self.duration_predictor = self.add_layer(DurationPredictor(config, initial))
-        self.decoder = self.add_layer(FlowDecoder(config, mel.channels, vocabularies, initial))
+        self.decoder = self.add_layer(FlowDecoder(config, self.mel_channels, vocabularies, initial))
         self.reference = None
         if config.voice_latents:
-            self.reference = self.add_layer(ReferenceEncoder(config, mel.channels, initial))
-        perturbed = config.voice_latents and config.voice_vtlp and len(mel.hertz)
-        self.vocal_tracts = warping_matrices(np.array(mel.hertz), config.voice_vtlp) if perturbed else None
+            self.reference = self.add_layer(ReferenceEncoder(config, self.mel_channels, initial))
+        self.vocal_tracts = None
+        if config.voice_latents and config.voice_vtlp:
+            self.vocal_tracts = warping_matrices(np.array(channel_hertz(profile)), config.voice_vtlp)
         self.build()
 
     @property

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.synth.onnx_synthesizer import WANTED_FRAMES
 from xtts.trainer.synth.synthesizer import Synthesizer
@@ -20,13 +20,10 @@ Generated = dict[str, tf.Tensor]
 
 def load_model(source: Source) -> AcousticModel:
     """Load the model with a checkpoint's averaged weights, always in float32."""
-    voice = source.voice
-    profile, symbols = voice.mel_profile, len(voice.tokenizer.symbols)
-    model = AcousticModel(
-        source.model,
-        Vocabularies(symbols, speakers=max(len(voice.speakers), 1), languages=len(voice.languages)),
-        MelScale(profile.mel_channels, voice.mel_mean, voice.mel_deviation, profile.silence),
-    )
+    voice, mean, deviation = source.voice, source.voice.mel_mean, source.voice.mel_deviation
+    speakers, languages = max(len(voice.speakers), 1), len(voice.languages)
+    rows = Vocabularies(len(voice.tokenizer.symbols), speakers=speakers, languages=languages)
+    model = AcousticModel(source.model, rows, voice.mel_profile, mean=mean, deviation=deviation)
     source.restore(model.trainable_variables)
     return model
 

@@ -1,13 +1,16 @@
 """The acoustic model: static shapes, determinism, learning, generation."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tensorflow as tf
 from four_clips import CHANNELS, EULER, KEYS, clips, evaluate, losses, moved, sizes, small_model
 from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.trainer.loop.train_state import decays
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale, duration_deviance
+from xtts.trainer.model.acoustic_model import AcousticModel, duration_deviance
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 
 
@@ -30,7 +33,8 @@ def test_duration_loss_is_least_at_the_mean():
 
 def test_initial_weights_are_a_function_of_the_seed():
     def weights(seed):
-        model = AcousticModel(small_model().config, Vocabularies(20), MelScale(16, mean=0.0, deviation=1.0), seed=seed)
+        profile = replace(mel_profile("hifigan"), mel_channels=16)
+        model = AcousticModel(small_model().config, Vocabularies(20), profile, mean=0.0, deviation=1.0, seed=seed)
         return [(variable.path, variable.numpy()) for variable in model.trainable_variables]
 
     first, again, other = weights(0), weights(0), weights(1)
@@ -42,7 +46,7 @@ def test_initial_weights_are_a_function_of_the_seed():
 
 @pytest.mark.parametrize(("name", "millions"), [("tiny", 2), ("small", 7), ("normal", 20), ("big", 85)])
 def test_every_size_has_about_its_parameters(name, millions):
-    model = AcousticModel(sizes(name), Vocabularies(40), MelScale(80, mean=0.0, deviation=1.0))
+    model = AcousticModel(sizes(name), Vocabularies(40), mel_profile("hifigan"), mean=0.0, deviation=1.0)
     assert 0.75e6 * millions <= model.parameter_count <= 1.25e6 * millions
 
 

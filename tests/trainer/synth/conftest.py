@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from made_once import made_once
 
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.config_files import load_config
 from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer
-from xtts.trainer.model.acoustic_model import AcousticModel, MelScale
+from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.synth.export.onnx_graph import convert_model
 from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
@@ -50,7 +51,8 @@ def untrained(micro):
             expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
             shapes=[BucketShape(tokens=40, frames=400)],
         )  # fmt: skip
-        model = AcousticModel(config, Vocabularies(len(CHARACTERS), speakers=3, languages=2), MelScale(80, -5.0, 2.0))
+        rows = Vocabularies(len(CHARACTERS), speakers=3, languages=2)
+        model = AcousticModel(config, rows, mel_profile("hifigan"), mean=-5.0, deviation=2.0)
         random = np.random.default_rng(1)
         for weight in model.trainable_variables:
             weight.assign_add(random.normal(0.0, 0.1, weight.shape).astype(np.float32))
