@@ -38,8 +38,6 @@ class Setup:
     config: Config
     lengths: Any
     """Table of the lengths of the clips in the index."""
-    sizes: dict[int, int]
-    """B by bucket number."""
     lock: ReadLock
     """Keeps the files of the cache while it is checked, even if a build changes it."""
 
@@ -68,13 +66,13 @@ def load_setup(
             expected="shapes.pad_to_fixed_length: true", fix=build_command(local),
         )  # fmt: skip
     quick_check(local, spec)
-    sizes, lengths = batch_sizes(spec, resolved.training), read_lengths(local / spec.index_file)
-    return Setup(cache=local, spec=spec, config=resolved, lengths=lengths, sizes=sizes, lock=lock)
+    batch_sizes(spec, resolved.training)  # raises an error if no batch can be made
+    return Setup(cache=local, spec=spec, config=resolved, lengths=read_lengths(local / spec.index_file), lock=lock)
 
 
 def check_settings(setup: Setup) -> Findings:
     """Run all checks of the settings."""
-    config, spec, sizes = setup.config, setup.spec, setup.sizes
+    config, spec, sizes = setup.config, setup.spec, batch_sizes(setup.spec, setup.config.training)
     text = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
     batches = {str(n): size for n, size in sizes.items()}
     yield from disagreements(config, spec, setup.cache)

@@ -84,24 +84,18 @@ class SpokenSamples:
         """Whether samples are off or the cache holds no validation clips."""
         return not self.clips
 
-    def text(self, clip: EvaluationClip) -> str:
-        """The sentence, decoded from its tokens."""
-        return self._tokenizer.decode(clip.ids)
-
     def speak(self) -> list[Sample]:
         """Speak and align the sentences with the current weights; the first call compiles."""
         mels, frames, durations = (tensor.numpy() for tensor in self._speak(*self.batch))
         return [
-            Sample(
-                clip=clip, mel=mel[: min(asked, len(mel))], frames=int(asked), durations=aligned[: len(clip.ids)]
-            )
+            Sample(clip=clip, mel=mel[: min(asked, len(mel))], frames=int(asked), durations=aligned[: len(clip.ids)])
             for clip, mel, asked, aligned in zip(self.clips, mels, frames, durations, strict=True)
-        ]  # fmt: skip
+        ]
 
     def recordings(self) -> Iterator[tuple[str, Shown]]:
         """The sentences and their vocoded recordings: the best that synthesis can sound like."""
         for clip in self.clips[: self.shown]:
-            yield f"text/{clip.clip_id}", self.text(clip)
+            yield f"text/{clip.clip_id}", self._tokenizer.decode(clip.ids)
             yield f"recording/{clip.clip_id}", reconstruct(clip.mel, self.profile)
 
     def finite(self, samples: list[Sample]) -> bool:
@@ -111,7 +105,7 @@ class SpokenSamples:
     def show(self, samples: list[Sample]) -> Iterator[tuple[str, Shown]]:
         """Pictures and sounds of the first sentences."""
         for sample in samples[: self.shown]:
-            clip, profile, text = sample.clip, self.profile, self.text(sample.clip)
+            clip, profile, text = sample.clip, self.profile, self._tokenizer.decode(sample.clip.ids)
             yield f"mel/{clip.clip_id}", draw_pair(clip.mel, sample.mel, profile, text)
             symbols = [self._tokenizer.symbols[i] for i in clip.ids]
             yield f"alignment/{clip.clip_id}", draw_alignment(sample.durations, clip.mel, profile, symbols, text)

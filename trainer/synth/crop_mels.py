@@ -89,9 +89,7 @@ def voice_mels(source: Source, cache: Path, options: SynthesisOptions) -> dict[s
         return model.speak_tokens(timed, batch.mel_length, start, schedule=schedule, conditioning=conditioning)
 
     for bucket in spec.buckets:
-        signature = make_signature(
-            bucket.tokens, bucket.frames, _BATCH, mel="float32", channels=spec.mel_channels
-        )  # fmt: skip
+        signature = make_signature(bucket.tokens, bucket.frames, _BATCH, mel="float32", channels=spec.mel_channels)
         number = tf.TensorSpec([], tf.int32)
         compiled = tf.function(redraw, input_signature=[number, *signature], jit_compile=True, autograph=False)
         for shard in (*bucket.train, *bucket.validation):

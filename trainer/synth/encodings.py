@@ -10,9 +10,7 @@ import soxr
 if TYPE_CHECKING:
     import soundfile
 
-MEDIA_TYPES = {
-    "mp3": "audio/mpeg", "opus": "audio/ogg", "wav": "audio/wav", "flac": "audio/flac", "pcm": "audio/pcm"
-}  # fmt: skip
+MEDIA_TYPES = {"mp3": "audio/mpeg", "opus": "audio/ogg", "wav": "audio/wav", "flac": "audio/flac", "pcm": "audio/pcm"}
 _OPUS_RATE = 48_000
 """Sample rate of every opus file: opus has few others, none of them of our mel profiles."""
 _UNKNOWN_LENGTH = b"\xff" * 4

@@ -79,7 +79,7 @@ def test_a_control_group_leaves_its_limit_less_its_use(tmp_path, monkeypatch):
 
 def test_steps_that_do_not_fit_are_not_run(workload, configured, monkeypatch):
     settings = ("shapes.buckets=1", "training.batch_size=4", "training.validate_every=1")
-    examined = replace(workload.setup, config=configured(*settings), sizes={0: 4})
+    examined = replace(workload.setup, config=configured(*settings))
     monkeypatch.setattr(checks, "build_loops", lambda *_: workload.loops)
     monkeypatch.setattr(memory_module, "step_bytes", lambda *_: 8 << 30)
     monkeypatch.setattr(checks, "available_bytes", lambda: 4 << 30)
