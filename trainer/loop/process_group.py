@@ -49,11 +49,6 @@ class ProcessGroup:
         return self.cluster.index * len(self.devices) if self.cluster else 0
 
     @property
-    def is_rank_0(self) -> bool:
-        """Whether this process owns the run folder, reports, speaks samples and saves."""
-        return self.cluster is None or self.cluster.index == 0
-
-    @property
     def described(self) -> str:
         """Counts of devices and processes, to follow the name of a device; empty for a single one."""
         if self.size == 1:
@@ -91,7 +86,7 @@ class ProcessGroup:
         """The flag of rank 0, in every process; it waits until all have asked."""
         if self.cluster is None:
             return flag
-        return bool(self.sum_of_processes(np.array([flag and self.is_rank_0], np.float32))[0])
+        return bool(self.sum_of_processes(np.array([flag and self.cluster.index == 0], np.float32))[0])
 
     def check_same(self, facts: Mapping[str, str], *, fix: str) -> None:
         """Raise `LockstepError` in every process if a fact differs between them; facts: value by name."""

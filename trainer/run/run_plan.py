@@ -76,7 +76,7 @@ class RunPlan:
 
     @property
     def is_rank_0(self) -> bool:
-        """Whether this process is the one that writes the run folder."""
+        """Whether this process owns the run folder, reports, speaks samples and saves."""
         return self.cluster is None or self.cluster.index == 0
 
     @property

@@ -31,7 +31,7 @@ def train(plan: RunPlan, console: Console, hooks: Sequence[Hook] = ()) -> bool:
         validate.make_up(run)
         while run.goes_on:
             chunk = run.advance()
-            for hook in [*own, *(hooks if group.is_rank_0 else [])]:
+            for hook in [*own, *(hooks if plan.is_rank_0 else [])]:
                 hook(run, chunk)
         run.finish()
     return not run.stop_reason

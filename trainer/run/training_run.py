@@ -115,7 +115,7 @@ class TrainingRun:
 
     def _make_samples(self) -> Samples:
         """The samples of rank 0, submitted to the compiler; empty in other processes."""
-        model, every = self.state.model, self.training.samples_every if self.group.is_rank_0 else None
+        model, every = self.state.model, self.training.samples_every if self.plan.is_rank_0 else None
         inputs = self.plan.cache, self.plan.spec, self.training.model_copy(update={"samples_every": every})
         samples: Samples = (
             VocoderSamples(model, *inputs) if isinstance(model, Vocoder) else SpokenSamples(model, *inputs)
@@ -126,7 +126,7 @@ class TrainingRun:
 
     def _open_reporter(self, console: Console) -> Reporter:
         """The reporter of this process; that of rank 0 opens the run folder, and sets aside what a resume leaves."""
-        if not self.group.is_rank_0:
+        if not self.plan.is_rank_0:
             return SilentReporter()
         plan, training = self.plan, self.training
         self._write_run_files(plan.config)
@@ -253,7 +253,7 @@ class TrainingRun:
             f"no better validation since step {self.best.step} (training.patience = {self.training.patience}): the "
             f"learning rate decays from here, and the run ends at step {self.training.steps}"
         )
-        if self.group.is_rank_0:
+        if self.plan.is_rank_0:
             self._write_run_files(config)
         self.reporter.total_steps = self.training.steps
         self.graph.run(self.loop.follow, self.training)
@@ -277,7 +277,7 @@ class TrainingRun:
     def save(self) -> None:
         """Save a checkpoint of this step, unless there is one."""
         self.reporter.flush()
-        if self._saved_step == self.step or not self.group.is_rank_0:
+        if self._saved_step == self.step or not self.plan.is_rank_0:
             return
         folder, training = self.plan.folder.checkpoints, self.training
         identity = identity_of(self.plan.config, self.plan.spec)
@@ -303,7 +303,7 @@ class TrainingRun:
 
     def _save_whole_step(self) -> None:
         """Save the last whole step of a run that failed; nothing if there is none, or it cannot be known."""
-        if (step := self.loop.last_whole_step()) and self.group.is_rank_0:
+        if (step := self.loop.last_whole_step()) and self.plan.is_rank_0:
             self.step = step
             self.save()
             self.reporter.say(f"saved step {self.step}")
