@@ -102,13 +102,10 @@ def locked_step(
     counter = tf.Variable(0, dtype=tf.int64, trainable=False)
     step_functions = StepFunctions(AcousticObjective(model), optimizer, training, counter, typical=typical)
     step_functions.trace({0: signature})
-
-    def train(*parts: tf.Tensor) -> tf.Tensor:
-        batch = Batch(*parts)
-        rate = tf.constant(training.learning_rate)
-        return step_functions.apply(tf.reduce_sum(batch.mel_length), rate, step_functions.gradients(0, batch))
-
-    step = tf.function(train, input_signature=signature, jit_compile=True, autograph=False)
+    step = tf.function(
+        lambda *parts: step_functions.train(0, Batch(*parts), training.learning_rate), input_signature=signature,
+        jit_compile=True, autograph=False,
+    )  # fmt: skip
     return step, model.parameter_count
 
 

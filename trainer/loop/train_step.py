@@ -149,6 +149,11 @@ class StepFunctions:
         losses, gradient = total
         return self._apply(losses, frames, rate, gradient)
 
+    def train(self, bucket: int, batch: AnyBatch, rate: tf.Tensor | float) -> tf.Tensor:
+        """One training step of a single replica on a batch of a bucket: float32[N]."""
+        frames = tf.reduce_sum(batch.mel_length)
+        return self.apply(frames, tf.convert_to_tensor(rate), self.gradients(bucket, batch))
+
     @cached_property
     def update(self) -> tf.types.experimental.PolymorphicFunction:
         """Losses float32[K], useful frames int32[], learning rate float32[], gradient float32[P].

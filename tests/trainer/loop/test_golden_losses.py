@@ -88,7 +88,7 @@ def golden_steps(*assignments, count=STEPS, compiled=True):
     for _ in range(count):
         rate = learning_rate(config.training, step)
         if compiled:
-            values = step_functions.apply(tf.reduce_sum(clips.mel_length), rate, step_functions.gradients(0, clips))
+            values = step_functions.train(0, clips, rate)
         else:  # the same bodies, op by op: a twentieth of the time to compile them
             losses, gradient = step_functions.accumulate(clips)
             values = step_functions.update.python_function(losses, tf.reduce_sum(clips.mel_length), rate, gradient)
