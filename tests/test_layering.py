@@ -118,7 +118,7 @@ def test_a_class_name_means_one_thing():
 def test_no_folder_outgrows_its_lines():
     """The table of docs/architecture.md: within the limit, and up to a hundred from the lines that it states."""
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`.+/`) \| ([\d,]+) \| \d+ \| ([\d,]+) \|$", page, re.MULTILINE)
+    rows = re.findall(r"^\| (`.+/`) \| ([\d,]+) \| \d+ \| ([\d,]+) \|", page, re.MULTILINE)
     assert len(rows) == 4
     for folders, *numbers in rows:
         stated, most = (int(number.replace(",", "")) for number in numbers)

@@ -80,7 +80,7 @@ def evaluate(
             },
         }  # fmt: skip
         write_bytes(json_file, (json.dumps(report, indent=1) + "\n").encode())
-    console.print(f"{time.perf_counter() - began:.0f} s", highlight=False)
+    console.print(f"evaluated in {time.perf_counter() - began:.0f} s", highlight=False)
     return systems
 
 

@@ -57,8 +57,10 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
     conditioning: names of its last inputs, as in `Source.conditioning`.
     """
 
-    def generate(schedule: tf.Tensor, *inputs: tf.Tensor) -> Generated:
-        tokens, token_length, temperature, speed, seed, wanted_frames, *conditions = inputs
+    def generate(
+        schedule: tf.Tensor, tokens: tf.Tensor, token_length: tf.Tensor, temperature: tf.Tensor, speed: tf.Tensor,
+        seed: tf.Tensor, wanted_frames: tf.Tensor, *conditions: tf.Tensor,
+    ) -> Generated:  # fmt: skip
         noise = tf.random.stateless_normal([1, frames, model.mel_channels], seed)
         mel, mel_length, durations = model.generate(
             tokens, token_length, noise=noise, schedule=schedule, temperature=temperature, speed=speed,

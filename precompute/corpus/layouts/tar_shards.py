@@ -107,7 +107,9 @@ def _members_by_key(path: Path) -> dict[str, dict[str, TarMember]]:
     members_of_key: dict[str, dict[str, TarMember]] = {}
     for member in tar_members(path):
         kind, key = _kind_and_key(member.name)
-        members = members_of_key.setdefault(key, {}) if kind else {}
+        if not kind:
+            continue
+        members = members_of_key.setdefault(key, {})
         if kind in members:
             problem = f"{member.name[:60]!r} beside {members[kind].name[:60]!r}"
             raise LockstepError(str(path), found=problem, expected="one of them")
