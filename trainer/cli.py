@@ -132,7 +132,7 @@ def run(plan: "RunPlan") -> None:
         hear = f"use it:      xtts-synth --vocoder onnx:{plan.folder.voice_folder}/vocoder.onnx"
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n{spoken}\n"
-        f"would help:  more recordings than {plan.spec.statistics.seconds / 3600:.1f} hours{start}\n"
+        f"would help:  more than {plan.spec.statistics.seconds / 60:,.0f} minutes of recordings{start}\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
         f"continue:    xtts-train --resume {folder} --steps N\n{hear}",
         highlight=False, soft_wrap=True,

@@ -1,4 +1,4 @@
-"""What a user can get wrong is said in one line, before TensorFlow is imported."""
+"""What a user can get wrong is said in one line, before TensorFlow is imported; how a run ends."""
 
 import json
 import os
@@ -126,3 +126,14 @@ def test_a_run_whose_cache_was_moved_asks_for_its_new_place(refused, cache, tmp_
     code, found = refused("--resume", step)
     assert code == 2
     assert f"cache {cache}, which no longer exists, expected the cache of the run; give its new path with --" in found
+
+
+def test_a_run_ends_with_what_is_spoken_now_and_what_would_help(finished_run):
+    folder, screen = finished_run
+    lines = screen.splitlines()[-6:]
+    cache = Path(json.loads((folder / "run.json").read_text())["cache"])
+    minutes = load_spec(cache).statistics.seconds / 60
+    assert lines[1] == f"spoken now:  step 12, exported to {folder}/voice"
+    recordings = f"more than {minutes:,.0f} minutes of recordings"
+    assert lines[2] == f"would help:  {recordings}, or a voice to start from (--init-from)"
+    assert lines[4] == f"continue:    xtts-train --resume {folder} --steps N"
