@@ -23,12 +23,14 @@ import soundfile
 from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.library import build_cache
 from xtts.precompute.pipeline.plan import plan_cache, plan_columns
 from xtts.precompute.pipeline.previous import PreviousCache
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
 from xtts.shared.config_files import load_config
 from xtts.shared.system.machine import peak_resident_bytes
+from xtts.shared.text.tokenizer import build_tokenizer
 
 FULL, QUICK = {"rows": [1_000_000, 10_000_000], "built": [100_000]}, {"rows": [100_000], "built": [1_000]}
 CHANGED_SHARE = 0.01
@@ -110,8 +112,10 @@ def simulate_match(rows: int) -> Figures:
     changed = int(rows * CHANGED_SHARE)
     names = pa.array(np.where(order < changed, order + rows, order)).cast(pa.string())
     previous = PreviousCache(rows=table.set_column(table.schema.get_field_index("id"), "id", names))
+    tokenizer = build_tokenizer("characters", add_blank=False)
+    recipe = RecordRecipe(roots={}, config=load_config("tiny"), tokenizer=tokenizer)
     began = time.process_time()
-    previous.find_reusable(table, ())
+    previous.find_reusable(table, recipe, ())
     seconds = time.process_time() - began
     assert int((previous.row_of_clip < 0).sum()) == changed
     known = np.arange(changed, rows)

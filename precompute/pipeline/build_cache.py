@@ -126,14 +126,14 @@ def _scan_and_plan(
     Returns the work, and the letters of each language.
     """
     recipe = replace(request.recipe, unpacked=staging.scratch)
-    config, features = recipe.config, recipe.features
+    config = recipe.config
     previous = request.previous
-    previous.find_reusable(request.corpora.clips, request.exclude)
+    previous.find_reusable(request.corpora.clips, recipe, request.exclude)
     staged = {} if request.fresh else staging.finished(request.exclude)
     clips, letters = scan_clips(request.corpora.clips, recipe, previous, pool, progress)
     check_rejects(with_status(REJECTED, [clips]), request.corpora, config, of=len(clips))
-    plan = plan_cache(plan_columns(clips, config.split.seed), config, previous.plan(features))
-    if previous.spec and previous.has_settings(features, "audio"):
+    plan = plan_cache(plan_columns(clips, config.split.seed), config, previous.plan(recipe.features))
+    if previous.spec and previous.same_audio:
         mel_check = previous.spec.mel_check
     else:
         mel_check = next(iter(pool.run(compute_mel_check, [recipe])))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xtts.precompute.corpus.clip_audio import size_and_time
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.cached_mels import STORED_COLUMNS, StoredClips
 from xtts.precompute.features.tables import pack
 from xtts.precompute.pipeline.plan import PreviousPlan, ShardPlan
-from xtts.precompute.pipeline.staging import shard_settings
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import (
@@ -60,10 +60,16 @@ class PreviousCache:
     folder: Path = Path()
     shards: Mapping[str, Shard] = field(default_factory=dict)
     """Reusable shards in the folder, by file without digest; see `find_reusable`."""
+    mel_files: Mapping[ShardId, Path] = field(default_factory=dict)
+    """Those of `shards` whose mels decoding the audio again would give."""
     row_of_clip: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     """int64[N]: row of each clip, -1 for none; see `find_reusable`."""
     unchanged: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
     """uint8[N]: flags such as `SAME_AUDIO`."""
+    same_audio: bool = False
+    """Whether the audio settings are the same."""
+    same_text: bool = False
+    """Whether the text settings and the tokenizer are the same."""
 
     def has_settings(self, features: Features, *sections: str) -> bool:
         """Whether it was built with these settings in these sections, by this version of the feature extractor."""
@@ -71,10 +77,10 @@ class PreviousCache:
             return False
         return not feature_differences(self.spec.features, {name: features[name] for name in sections})
 
-    def find_reusable(self, clips: "pa.Table", exclude: Collection[str]) -> None:
-        """Fill `row_of_clip` by the ids of clips, and `shards` with those in the folder that are not in `exclude`.
+    def find_reusable(self, clips: "pa.Table", recipe: RecordRecipe, exclude: Collection[str]) -> None:
+        """Find what a build of these clips can take from the cache, and fill the fields from `shards` on.
 
-        A clip with the id of an earlier one has no row.
+        A clip with the id of an earlier one has no row. exclude: files of shards that must not be reused.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -83,9 +89,18 @@ class PreviousCache:
         rows = pc.index_in(ids, value_set=self.rows["id"].combine_chunks(), skip_nulls=True)
         self.row_of_clip = rows.fill_null(-1).to_numpy().astype(np.int64)
         self.unchanged = np.zeros(len(self.row_of_clip), np.uint8)
-        if self.spec and not self.problem:
-            sound = [shard for shard in self.spec.shards() if size_and_time(self.folder / shard.file)[0] == shard.bytes]
+        if (spec := self.spec) is None:
+            return
+        self.same_audio = self.has_settings(recipe.features, "audio")
+        same_tokenizer = spec.tokenizer_sha256 == recipe.tokenizer.sha256
+        self.same_text = same_tokenizer and self.has_settings(recipe.features, "text")
+        if not self.problem:
+            sound = [shard for shard in spec.shards() if size_and_time(self.folder / shard.file)[0] == shard.bytes]
             self.shards = {without_digest(shard.file): shard for shard in sound if shard.file not in exclude}
+        same_mels = self.same_audio and spec.mel_dtype == recipe.config.shards.mel_dtype
+        if same_mels and not (spec.names_audio or recipe.index_only):
+            paths = ((file, self.folder / shard.file) for file, shard in self.shards.items())
+            self.mel_files = {shard_id_of(file): path.absolute() for file, path in paths}
 
     def has_texts(self, clips: "pa.Table", main_language: str) -> "pa.Array[Any]":
         """bool[N]: whether the cache has the text of each clip, in the same language."""
@@ -115,25 +130,19 @@ class PreviousCache:
         counts = self.rows.select(_SHARD).group_by(_SHARD).aggregate([([], "count_all")])
         return Counter({ShardId(*row[:4]): row[4] for row in zip(*counts.to_pydict().values(), strict=True)})
 
-    def reusable(self, shard: ShardPlan, speakers: Mapping[str, int], settings: str) -> Shard | None:
+    def reusable(self, shard: ShardPlan, settings: str) -> Shard | None:
         """The shard with just these clips, unchanged, in this order and with these settings; else None."""
         finished, rows = self.shards.get(shard.file), self.row_of_clip[shard.clips]
-        spec = self.spec
-        if not finished or not spec or self._clips_in_shard[shard.id] != len(rows) or (rows < 0).any():
+        if finished is None or finished.settings != settings:
+            return None
+        if self._clips_in_shard[shard.id] != len(rows) or (rows < 0).any():
             return None
         table = self.rows.select([*_SHARD, "position"]).take(rows)
         shards = set(zip(*table.select(_SHARD).to_pydict().values(), strict=True))
         positions = table["position"].to_numpy()
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
         unchanged = (self.unchanged[shard.clips] & SAME_CLIP).all()
-        if not (shards == {shard.id} and in_order and unchanged):
-            return None
-        ids = {name: i for i, name in enumerate(spec.speakers) if name in speakers}
-        before = shard_settings(
-            spec.features, spec.buckets[shard.id.bucket], ids, tokenizer=spec.tokenizer_sha256,
-            feature_version=spec.feature_version, mel_check=spec.mel_check, index_only=spec.names_audio,
-        )  # fmt: skip
-        return finished if before == settings else None
+        return finished if shards == {shard.id} and in_order and unchanged else None
 
     def rows_of(self, shard: ShardPlan, clips: "pa.Table") -> "pa.Table":
         """The index rows of a reused shard: as written, with today's paths, times and notes."""
@@ -142,17 +151,9 @@ class PreviousCache:
             clips = with_column(clips, name, written[name])
         return clips
 
-    def mel_files(self, features: Features) -> dict[ShardId, Path]:
-        """The shards whose mels decoding the audio again would give; none for a cache without mels."""
-        spec = self.spec
-        has_mels = spec is not None and not spec.names_audio and spec.mel_dtype == features["shards"]["mel_dtype"]
-        if not (has_mels and self.has_settings(features, "audio")):
-            return {}
-        return {shard_id_of(file): (self.folder / shard.file).absolute() for file, shard in self.shards.items()}
-
-    def stored_mels(self, shard: ShardPlan, files: Mapping[ShardId, Path]) -> StoredClips:
-        """The clips of a shard whose mels are in these files."""
-        rows = self.row_of_clip[shard.clips]
+    def stored_mels(self, shard: ShardPlan) -> StoredClips:
+        """The clips of a shard whose mels the cache holds."""
+        rows, files = self.row_of_clip[shard.clips], self.mel_files
         positions = np.flatnonzero((rows >= 0) & (self.unchanged[shard.clips] & SAME_FILE != 0))
         table = self.rows.select(STORED_COLUMNS).take(rows[positions])
         shards = [ShardId(*row) for row in zip(*table.select(_SHARD).to_pydict().values(), strict=True)]

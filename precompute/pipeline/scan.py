@@ -176,17 +176,14 @@ def scan_clips(
 
     A `LockstepError` if too many letters would be left out, or a machine does not see the audio.
     """
-    config, spec = recipe.config, previous.spec
-    same_tokenizer = spec is not None and spec.tokenizer_sha256 == recipe.tokenizer.sha256
-    same_audio = previous.has_settings(recipe.features, "audio")
-    same_text = previous.has_settings(recipe.features, "text") and same_tokenizer
+    config = recipe.config
     progress.start("scan", len(clips))
     # A small rerun is over before workers have started. Decoding needs workers: they sum in one thread.
     decodes = config.audio.trim_silence_db is not None or needs_samples(config.data.filters)
     is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
     pool = ThisProcess() if is_small else pool
     columns, counts = dict[int, "pa.Table"](), dict[str, LetterCounts]()
-    check = partial(scan, recipe, same_audio, same_text)
+    check = partial(scan, recipe, previous.same_audio, previous.same_text)
     for start, packed, rows, unchanged, own_counts in pool.run(check, _tasks(clips, previous)):
         columns[start] = unpack(packed)
         previous.unchanged[rows] = unchanged

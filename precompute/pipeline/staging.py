@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +12,10 @@ from uuid import uuid4
 from xtts.precompute.corpus.clip_audio import size_and_time
 from xtts.precompute.features.tables import pack, read_table
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, Shard, digest_of, without_digest
+from xtts.shared.cache.cache_spec import SPEC_FILE, Shard, without_digest
 from xtts.shared.cache.clip_index import IndexRow, index_schema, table_of
 from xtts.shared.cache.quick_check import file_sha256
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import Features
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import LOCK_FILES
 
@@ -29,36 +27,18 @@ _METADATA_KEY = b"shard"
 """Key in the metadata of the Arrow file with a shard's rows."""
 
 
-def shard_settings(
-    features: Features, shape: BucketShape | Bucket, speakers: Mapping[str, int], *, tokenizer: str,
-    feature_version: int, mel_check: str, index_only: bool,
-) -> str:  # fmt: skip
-    """Digest of everything but the clips that decides a shard's bytes."""
-    fixed = bool(features["shapes"]["pad_to_fixed_length"])
-    return digest_of(
-        {
-            "feature_version": feature_version, "mel_check": mel_check, "audio": features["audio"],
-            "text": {**features["text"], "max_unknown_share": None},  # it decides whether shards are written
-            "tokenizer": tokenizer, "mel_dtype": features["shards"]["mel_dtype"], "speakers": dict(speakers),
-            "shape": [shape.tokens, shape.frames] if fixed else None, **({"index_only": True} if index_only else {}),
-        }
-    )  # fmt: skip
-
-
 @dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A shard that was written, and digests of what decided its bytes."""
+    """A shard that was written."""
 
     shard: Shard
     """Its entry in the future `cache.json`."""
-    settings: str
-    """Digest of all that decides the shard's bytes but the clips."""
     clips: str
     """Digest of the packed rows of its clips after the scan."""
 
     def holding(self, clips: "pa.Table", settings: str) -> Shard | None:
         """Return the shard if it was written from these clips with these settings."""
-        same = (self.settings, self.clips) == (settings, hashlib.sha256(pack(clips)).hexdigest())
+        same = (self.shard.settings, self.clips) == (settings, hashlib.sha256(pack(clips)).hexdigest())
         return self.shard if same else None
 
 
@@ -69,7 +49,7 @@ def rows_beside(shard: Path) -> Path:
 
 def write_rows(shard: Path, finished: Finished, rows: Sequence[IndexRow]) -> None:
     """Write the rows of a shard beside it: its clips in order, with those that were rejected while it was written."""
-    fields = {"shard": finished.shard.model_dump(), "settings": finished.settings, "clips": finished.clips}
+    fields = {"shard": finished.shard.model_dump(), "clips": finished.clips}
     metadata = {_METADATA_KEY: json.dumps(fields).encode()}
     rows_beside(shard).write_bytes(pack(table_of(rows).replace_schema_metadata(metadata)))
 

@@ -18,14 +18,14 @@ from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.pipeline.plan import Plan, ShardPlan, stored_bytes
 from xtts.precompute.pipeline.previous import PreviousCache
-from xtts.precompute.pipeline.staging import Finished, StagingArea, rows_beside, shard_settings, write_rows
+from xtts.precompute.pipeline.staging import Finished, StagingArea, rows_beside, write_rows
 from xtts.precompute.workers.disks import attempt_path, check_free_space
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import Shard, with_digest, without_digest
+from xtts.shared.cache.cache_spec import Shard, digest_of, with_digest, without_digest
 from xtts.shared.cache.clip_index import KEPT, IndexRow, rows_of
 from xtts.shared.cache.records import FRAME_BYTES, CropAudio, Record, frame
 from xtts.shared.system import atomic_files
@@ -89,9 +89,9 @@ def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
         size = out.tell()
     written = Shard(
         file=with_digest(shard.plan.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
-        bytes_with_mels=bytes_with_mels or size,
+        settings=shard.settings, bytes_with_mels=bytes_with_mels or size,
     )  # fmt: skip
-    finished = Finished(shard=written, settings=shard.settings, clips=hashlib.sha256(packed).hexdigest())
+    finished = Finished(shard=written, clips=hashlib.sha256(packed).hexdigest())
     write_rows(path, finished, rows)
     for file in (path, rows_beside(path)) if sync else ():
         atomic_files.sync_file(file)
@@ -160,26 +160,36 @@ def find_missing(
     plan: Plan, clips: "pa.Table", recipe: RecordRecipe, staged: Mapping[str, Finished], previous: PreviousCache
 ) -> ShardWork:
     """Tell finished shards from missing ones; staged shards are newer than those of the previous cache."""
-    mel_files = {} if recipe.index_only else previous.mel_files(recipe.features)
     left, reused, missing = dict[str, Shard](), dict[str, Shard](), list[MissingShard]()
     for shard in plan.shards:
         shape, speakers = plan.shapes[shard.id.bucket], plan.speakers_of(shard)
-        settings = shard_settings(
-            recipe.features, shape, speakers, tokenizer=recipe.tokenizer.sha256,
-            feature_version=FEATURE_VERSION, mel_check=recipe.mel_check, index_only=recipe.index_only,
-        )  # fmt: skip
+        settings = _settings_digest(recipe, shape, speakers)
         if shard.file in staged:
             done, group = staged[shard.file].holding(clips.take(shard.clips), settings), left
         else:
-            done, group = previous.reusable(shard, speakers, settings), reused
+            done, group = previous.reusable(shard, settings), reused
         if done is not None:
             group[shard.file] = done
         else:
-            stored = previous.stored_mels(shard, mel_files)
+            stored = previous.stored_mels(shard)
             missing.append(MissingShard(plan=shard, shape=shape, speakers=speakers, settings=settings, stored=stored))
     return ShardWork(
         plan=plan, clips=clips, recipe=recipe, previous=previous, staged=left, reused=reused, missing=missing
     )
+
+
+def _settings_digest(recipe: RecordRecipe, shape: BucketShape, speakers: Mapping[str, int]) -> str:
+    """Digest of everything but the clips that decides a shard's bytes."""
+    features = recipe.features
+    return digest_of(
+        {
+            "feature_version": FEATURE_VERSION, "mel_check": recipe.mel_check, "index_only": recipe.index_only,
+            "audio": features["audio"], "mel_dtype": features["shards"]["mel_dtype"], "speakers": dict(speakers),
+            "text": {**features["text"], "max_unknown_share": None},  # it decides whether shards are written
+            "tokenizer": recipe.tokenizer.sha256,
+            "shape": [shape.tokens, shape.frames] if recipe.config.shapes.pad_to_fixed_length else None,
+        }
+    )  # fmt: skip
 
 
 def write_missing(work: ShardWork, staging: StagingArea, pool: WorkerPool, progress: Progress) -> dict[str, Shard]:

@@ -15,7 +15,7 @@ from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[9] = 9
+FORMAT_VERSION: Literal[10] = 10
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
 """The names of the last two carry a digest in a cache: see `with_digest`."""
 Split = Literal["train", "validation"]
@@ -56,6 +56,8 @@ class Shard(_SpecPart):
     records: Count
     bytes: Count
     sha256: Digest
+    settings: Digest
+    """Digest of everything but the clips that decided its bytes."""
     bytes_with_mels: Count
     """Bytes of the same shard with mels, if records name audio; else `bytes`. Decides the order of the clips."""
 
@@ -103,7 +105,7 @@ class Statistics(_SpecPart):
 class CacheSpec(_SpecPart):
     """The contents of `cache.json` without its own digest."""
 
-    format_version: Literal[9]
+    format_version: Literal[10]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]
@@ -162,6 +164,7 @@ class CacheSpec(_SpecPart):
         fields = self.model_dump(mode="json", exclude=unrelated)
         for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
             shard["file"] = without_digest(shard["file"])
+            del shard["settings"]
         return digest_of(fields)
 
     @property

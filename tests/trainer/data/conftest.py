@@ -19,7 +19,8 @@ def made(tiny_cache):
                 middle = f"{name}-{number:05d}" if name else f"{number:05d}"
                 file = with_digest(f"train/bucket-00/shard-{middle}-of-{len(records):05d}.tfrecord", "0" * 64)
                 size = 100 * count
-                shards.append(Shard(file=file, records=count, bytes=size, bytes_with_mels=size, sha256="0" * 64))
+                digests = {"sha256": "0" * 64, "settings": "0" * 64}
+                shards.append(Shard(file=file, records=count, bytes=size, bytes_with_mels=size, **digests))
         spec = load_spec(tiny_cache)
         bucket = spec.buckets[0].model_copy(update={"train": shards, "validation": []})
         return spec.model_copy(update={"buckets": [bucket], "weights": weights})

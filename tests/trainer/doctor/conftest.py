@@ -69,8 +69,8 @@ def with_clips(setup):
             changed = {"tokens": frames // 4, "frames": frames}
             for split, count in zip(("train", "validation"), records, strict=True):
                 file = with_digest(f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord", "0" * 64)
-                facts = {"records": count, "bytes": 1 << 20, "bytes_with_mels": 1 << 20, "sha256": "0" * 64}
-                changed[split] = [Shard(file=file, **facts)] if count else []
+                facts = {"records": count, "bytes": 1 << 20, "bytes_with_mels": 1 << 20}
+                changed[split] = [Shard(file=file, sha256="0" * 64, settings="0" * 64, **facts)] if count else []
             buckets.append(setup.spec.buckets[0].model_copy(update=changed))
         return setup.spec.model_copy(update={"buckets": buckets})
 
