@@ -22,11 +22,7 @@ _workers_option = click.option(
 )  # fmt: skip
 _engine_option = click.option(
     "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
-    help="Where workers run: processes of this machine, or a Ray cluster.",
-)  # fmt: skip
-_ray_address_option = click.option(
-    "--ray-address", metavar="ADDRESS",
-    help="Address of the Ray cluster: auto or HOST:PORT.  [default: a new one on this machine]",
+    help="Where workers run: processes of this machine, or the Ray cluster at RAY_ADDRESS, else a new one.",
 )  # fmt: skip
 _layout_option = click.option(
     "--layout", metavar="NAME",
@@ -57,7 +53,6 @@ def main() -> None:
 @config_options
 @_workers_option
 @_engine_option
-@_ray_address_option
 @click.option(
     "--lexicon", metavar="FILE",
     help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling (text.lexicon).",
@@ -73,7 +68,7 @@ def main() -> None:
 @click.option("--dry-run", is_flag=True, help="Preview: print what would be built and why, and write nothing.")
 def build(
     data: tuple[str, ...], layout: str | None, columns: str | None, cache: str, config: tuple[str, ...],
-    assignments: tuple[str, ...], flags: dict[str, object], workers: int, engine: str, ray_address: str | None,
+    assignments: tuple[str, ...], flags: dict[str, object], workers: int, engine: str,
     lexicon: str | None, limit: int | None, fresh: bool, index_only: bool, dry_run: bool,
 ) -> None:  # fmt: skip
     """Build the cache of a corpus, or bring it up to date.
@@ -81,11 +76,11 @@ def build(
     The cache is what xtts-train reads. Run it again after a change or a crash: it does what is left to do.
     """
     with report_errors():
-        from xtts.precompute.workers.open_pool import open_pool, ray_address_of
+        from xtts.precompute.workers.open_pool import open_pool
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import path_or_url
 
-        pool = open_pool(workers, ray_address_of(engine, ray_address))  # before the imports of numpy, see there
+        pool = open_pool(workers, engine)  # before the imports of numpy, see there
         from xtts.precompute.corpus.corpus_entries import parse_data
         from xtts.precompute.pipeline.build_cache import explain_build, run_build
         from xtts.precompute.pipeline.build_request import make_request
@@ -120,10 +115,9 @@ def build(
 @_columns_option
 @_workers_option
 @_engine_option
-@_ray_address_option
 def verify(
     cache: str, against: tuple[str, ...], deep: int | None, repair: bool, layout: str | None, columns: str | None,
-    workers: int, engine: str, ray_address: str | None,
+    workers: int, engine: str,
 ) -> None:  # fmt: skip
     """Check a cache: every checksum, shape and count.
 
@@ -137,7 +131,7 @@ def verify(
         with stoppable(cache), Display() as display:
             findings = verify_cache(
                 cache, against=against or None, deep=deep, repair=repair, workers=workers, layout=layout,
-                columns=columns, engine=engine, ray_address=ray_address, progress=display,
+                columns=columns, engine=engine, progress=display,
             )  # fmt: skip
         for finding in findings:
             click.echo(str(finding))

@@ -10,7 +10,7 @@ from xtts.precompute.check.verify import CacheFinding, check_cache
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.workers.open_pool import open_pool, ray_address_of
+from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.config_flags import config_names, resolve
 from xtts.shared.errors import LockstepError
@@ -23,7 +23,7 @@ def build_cache(
     data: Data, cache: str | PathLike[str], *, config: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     settings: Mapping[str, object] | None = None, workers: int | None = None, limit: int | None = None,
     fresh: bool = False, index_only: bool = False, layout: str | None = None, columns: str | None = None,
-    engine: str = "local", ray_address: str | None = None, progress: Progress | None = None,
+    engine: str = "local", progress: Progress | None = None,
 ) -> BuildReport:  # fmt: skip
     """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
 
@@ -42,8 +42,8 @@ def build_cache(
         index_only: Store no mels: the records name the wavs, which the trainer reads.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
         columns: Columns of its CSV or TSV file, as in "id=0,speaker=1,text=2", instead of a layout.
-        engine: "local" for processes of this machine, "ray" for a Ray cluster.
-        ray_address: Its address: "auto" or "HOST:PORT" (default: a new one on this machine, of `workers` CPUs).
+        engine: "local" for processes of this machine, "ray" for the Ray cluster at `RAY_ADDRESS` ("auto" or
+            "HOST:PORT" in the environment; default: a new one on this machine, of `workers` CPUs).
         progress: Receives the progress of the build (default: nothing is shown).
 
     Returns:
@@ -53,7 +53,7 @@ def build_cache(
     Raises:
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
-    pool = open_pool(usable_cores() if workers is None else workers, ray_address_of(engine, ray_address))
+    pool = open_pool(usable_cores() if workers is None else workers, engine)
     request = make_request(
         parse_data(data, layout=layout, columns=columns), path_or_url(cache),
         resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh, index_only=index_only,
@@ -65,7 +65,7 @@ def build_cache(
 def verify_cache(
     cache: str | PathLike[str], *, against: Data | None = None, deep: int | None = None, repair: bool = False,
     workers: int | None = None, layout: str | None = None, columns: str | None = None, engine: str = "local",
-    ray_address: str | None = None, progress: Progress | None = None,
+    progress: Progress | None = None,
 ) -> list[CacheFinding]:  # fmt: skip
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
@@ -78,7 +78,6 @@ def verify_cache(
         layout: How the corpus lies on the disk, as for `build_cache`.
         columns: Or which columns its list has.
         engine: "local" or "ray", as for `build_cache`.
-        ray_address: Its address, as for `build_cache`.
         progress: Receives the problems that are repaired, and the progress (default: nothing is shown).
 
     Returns:
@@ -87,25 +86,25 @@ def verify_cache(
     Raises:
         LockstepError: There is no cache to check, no corpus for what was asked, or it is impossible with a URL.
     """
-    at, address, progress = path_or_url(cache), ray_address_of(engine, ray_address), progress or Progress()
+    at, progress = path_or_url(cache), progress or Progress()
     corpora = None if against is None else parse_data(against, layout=layout, columns=columns)
     if corpora is None and (deep is not None or repair):
         option = "--repair" if repair else "--deep"
         raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
-    for option, value in (("--against", corpora), ("--engine ray", address)):
-        if value is not None and not isinstance(at, Path):
+    for option, is_given in (("--against", corpora is not None), (f"--engine {engine}", engine != "local")):
+        if is_given and not isinstance(at, Path):
             fix = f"verify {at} alone; a build with the same options brings it up to date"
             raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
     # Never in this process: its numpy may compute other last digits than a worker's.
     workers = max(1, usable_cores() if workers is None else workers)
-    check = partial(check_cache, at, threads=workers, ray_address=address)
+    check = partial(check_cache, at, threads=workers, engine=engine)
     findings = check()
     if corpora is None or not isinstance(at, Path):
         return findings
     if repair and findings:
         for finding in findings:
             progress.say(str(finding))
-        repair_cache(at, corpora, findings, open_pool(workers, address), progress)
+        repair_cache(at, corpora, findings, open_pool(workers, engine), progress)
         progress.say(f"{len({finding.file for finding in findings})} files repaired")
         findings = check()
     if not findings:
@@ -113,5 +112,5 @@ def verify_cache(
             request = cache_request(at, corpora)
             findings = check_corpus(at, request)
             if deep is not None:
-                findings += compare_features(at, request, open_pool(workers, address), clips=deep or None)
+                findings += compare_features(at, request, open_pool(workers, engine), clips=deep or None)
     return findings

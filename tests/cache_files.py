@@ -18,10 +18,10 @@ from xtts.shared.config import Config
 
 def build_cache(
     data: object, cache: object, config: Config, progress: Progress | None = None, pool: WorkerPool | None = None,
-    *, workers: int = 0, ray_address: str | None = None, **options: object,
+    *, workers: int = 0, engine: str = "local", **options: object,
 ) -> BuildReport:  # fmt: skip
     """Build a cache without processes, silently."""
-    pool = pool or open_pool(workers, ray_address)
+    pool = pool or open_pool(workers, engine)
     request = make_request(data, cache, config, spans_machines=pool.spans_machines, **options)
     return run_build(request, pool, progress or Progress())
 

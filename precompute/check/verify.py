@@ -41,22 +41,22 @@ class CacheFinding:
         return f"{self.where}: {self.found}{expected}; {self.fix}"
 
 
-def check_cache(cache: PathOrUrl, *, threads: int, ray_address: str | None = None) -> list[CacheFinding]:
+def check_cache(cache: PathOrUrl, *, threads: int, engine: str = "local") -> list[CacheFinding]:
     """Find all problems of a cache, in the order of its files; raises `LockstepError` if there is no cache.
 
-    Shards are read by `threads` threads of this process, or on the Ray cluster at `ray_address` (see `open_pool`).
+    Shards are read by `threads` threads of this process, or on a Ray cluster (`--engine ray`).
 
     Hashing takes most of the time. Records are hashed only if their shard or the index differs from what was written:
     else the two agree on the digest of every record.
     """
     if isinstance(cache, Path):
         with ReadLock(cache):
-            findings = _check_all(cache, threads, ray_address)
+            findings = _check_all(cache, threads, engine)
     else:
         with TemporaryDirectory() as folder:
             copy = CacheCopy(cache, stage=folder)
             copy.open()
-            findings = _check_all(copy.folder, threads, None, copy.borrowed)
+            findings = _check_all(copy.folder, threads, "local", copy.borrowed)
     return [replace(finding, fix=repair_command(cache)) for finding in findings]
 
 
@@ -64,9 +64,7 @@ _Borrow = Callable[[Shard], AbstractContextManager[object]]
 """Fetches a shard of a remote cache for as long as it is checked."""
 
 
-def _check_all(
-    cache: Path, threads: int, ray_address: str | None, borrowed: _Borrow = nullcontext
-) -> list[CacheFinding]:
+def _check_all(cache: Path, threads: int, engine: str, borrowed: _Borrow = nullcontext) -> list[CacheFinding]:
     spec = load_spec(cache)
     findings = list(_check_small_files(cache, spec))
     try:
@@ -78,11 +76,11 @@ def _check_all(
     check = partial(_check_shard, cache.absolute(), spec, every_digest, borrowed)
     pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
     tasks = [(*pair, rows_of_shard.get(pair[1].file, [])) for pair in pairs]
-    if ray_address is None:  # threads are enough: hashing lets them all run
+    if engine == "local":  # threads are enough: hashing lets them all run
         with ThreadPoolExecutor(max(1, threads)) as executor:
             results = list(executor.map(check, tasks))
     else:
-        with open_pool(threads, ray_address) as pool:
+        with open_pool(threads, engine) as pool:
             results = list(pool.run(check, tasks))
     order = {shard.file: i for i, (_, shard) in enumerate(pairs)}
     return findings + sorted((finding for own in results for finding in own), key=lambda finding: order[finding.file])

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from xtts.precompute.workers.arithmetic import installed_versions, worker_environment
 from xtts.precompute.workers.stopping import CONTINUE
-from xtts.precompute.workers.worker_pool import OWN_CLUSTER, Result, Task, WorkerPool, call
+from xtts.precompute.workers.worker_pool import Result, Task, WorkerPool, call
 from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.system.machine import keep_freed_memory
 
@@ -28,15 +28,15 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": 
 
 
 class RayPool(WorkerPool):
-    """A Ray cluster: a new one with `workers` CPUs on this machine, or all CPUs of the one at an address.
+    """A Ray cluster: the one at `RAY_ADDRESS`, Ray's own variable, or a new one with `workers` CPUs on this machine.
 
     A process that is already connected to a cluster keeps its connection and uses that cluster.
     """
 
     spans_machines = True
 
-    def __init__(self, workers: int, address: str) -> None:
-        self._workers, self._address = workers, address
+    def __init__(self, workers: int) -> None:
+        self._workers, self._address = workers, os.environ.get("RAY_ADDRESS", "")
         self._ray: Any = None
         self._is_own = False
         self._pending = list[Any]()
@@ -91,7 +91,7 @@ class RayPool(WorkerPool):
             raise self._failed(f"a task failed for good ({type(error).__name__})") from None
 
     def _failed(self, problem: str) -> LockstepError:
-        location = "the Ray cluster" if self._address == OWN_CLUSTER else f"the Ray cluster at {self._address}"
+        location = f"the Ray cluster{' at ' * bool(self._address)}{self._address}"
         return LockstepError(location, found=problem, fix=f"look at its log, then {CONTINUE}", exit_code=1)
 
     def _cpus_now(self) -> int:
@@ -119,13 +119,14 @@ class RayPool(WorkerPool):
 
 def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[str, Any]) -> None:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "runtime_env": environment}
-    if address == OWN_CLUSTER:
-        options |= {"num_cpus": workers, "include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+    if address:
+        options["address"] = _answering(address)
     else:
-        address = _answering(address)
+        options |= {"address": "local", "num_cpus": workers, "include_dashboard": False}
+        options["object_store_memory"] = _OBJECT_STORE_BYTES
     handler = signal.getsignal(signal.SIGTERM)  # restored below: Ray replaces it
     try:
-        ray.init(address=address, **options)
+        ray.init(**options)
     except (OSError, RuntimeError, ValueError) as error:
         raise _unusable(address, str(error).partition("\n")[0]) from None
     except SystemExit:  # Ray exits if it gives up
@@ -138,12 +139,10 @@ def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[s
 def _answering(address: str) -> str:
     """Return the address if something answers there, else raise at once: Ray would try for two minutes or more."""
     if address == "auto":
-        address = os.environ.get("RAY_ADDRESS") or address
-    if address == "auto":
         return address  # Ray looks for a cluster on this machine and fails at once if there is none
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit() or "/" in host:
-        raise LockstepError("--ray-address", found=repr(address), expected="auto or HOST:PORT")
+        raise LockstepError("RAY_ADDRESS", found=repr(address), expected="auto or HOST:PORT")
     try:
         socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
     except (OSError, OverflowError, UnicodeError) as error:
@@ -152,8 +151,8 @@ def _answering(address: str) -> str:
 
 
 def _unusable(address: str, reason: str) -> LockstepError:
-    fix = "start one there (ray start --head), or leave --ray-address out for one of this machine"
-    location = "--engine ray" if address == OWN_CLUSTER else f"--ray-address {address}"
+    fix = "start one there (ray start --head), or unset RAY_ADDRESS for one of this machine"
+    location = f"RAY_ADDRESS={address}" if address else "--engine ray"
     return LockstepError(location, found=f"no Ray cluster ({reason})", fix=fix)
 
 

@@ -19,9 +19,6 @@ from xtts.shared.system.machine import keep_freed_memory
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
-OWN_CLUSTER = "local"
-"""The Ray address that starts a cluster on this machine, which ends with the command."""
-
 
 class Progress:
     """Receives the progress of a long job and ignores it; the command line shows it."""

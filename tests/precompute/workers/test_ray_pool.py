@@ -39,7 +39,9 @@ def cluster() -> Iterator[object]:
     """One node for all tests; this process is connected to it, so that they share its workers."""
     made = cluster_utils.Cluster(initialize_head=True, head_node_args=NODE)
     ray.init(address=made.address, log_to_driver=False, logging_level="ERROR")
-    yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_ADDRESS", made.address)
+        yield made
     ray.shutdown()
     made.shutdown()
 
@@ -115,7 +117,7 @@ def has_part_open(pid: int) -> bool:
 def test_a_build_survives_the_loss_of_a_node(cluster, corpus, config, whole, tmp_path):
     progress = NodeLost(cluster, tmp_path / "cache")
     wait_for(lambda: ray.cluster_resources()["CPU"] == 2)
-    report = build(corpus, tmp_path / "cache", config, ray_address=cluster.address, progress=progress)
+    report = build(corpus, tmp_path / "cache", config, engine="ray", progress=progress)
     assert tree(tmp_path / "cache") == tree(whole)
     assert progress.doomed is None
     assert progress.lost, "the node was not writing when it died"
@@ -123,7 +125,7 @@ def test_a_build_survives_the_loss_of_a_node(cluster, corpus, config, whole, tmp
 
 
 def test_a_task_that_always_dies_is_a_one_line_error(cluster):
-    with open_pool(1, cluster.address) as pool, pytest.raises(LockstepError, match="a task failed for good"):
+    with open_pool(1, "ray") as pool, pytest.raises(LockstepError, match="a task failed for good"):
         list(pool.run(os._exit, [1]))
 
 
@@ -132,7 +134,7 @@ def test_a_machine_without_lockstep_is_a_one_line_error(cluster, tmp_path, monke
     monkeypatch.syspath_prepend(str(tmp_path))
     run = importlib.import_module("not_on_the_cluster").run
     monkeypatch.setattr("xtts.precompute.workers.ray_pool.run_packed", run)
-    with open_pool(1, cluster.address) as pool, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
+    with open_pool(1, "ray") as pool, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
         list(pool.run(os.getenv, ["HOME"]))
     assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")
 
@@ -145,7 +147,7 @@ def start(corpus: Path, cache: Path, *options: object) -> subprocess.Popen[str]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp_path, number):
     cache = tmp_path / "cache"
-    process = start(corpus, cache, "--engine", "ray", "--ray-address", cluster.address)
+    process = start(corpus, cache, "--engine", "ray")
     wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.arrow")))
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
@@ -162,7 +164,8 @@ def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp
     assert not (cache / ".building").exists(), "a task of the stopped build wrote into the new one"
 
 
-def test_an_own_cluster_is_silent_and_ends_with_the_build(corpus, whole, tmp_path):
+def test_an_own_cluster_is_silent_and_ends_with_the_build(corpus, whole, tmp_path, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
     process = start(corpus, tmp_path / "cache", "--engine", "ray")
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors

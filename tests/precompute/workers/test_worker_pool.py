@@ -19,7 +19,7 @@ from xtts.precompute.pipeline import scan
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.disks import attempt_path
-from xtts.precompute.workers.open_pool import open_pool, ray_address_of
+from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import ThisProcess, WorkerPool
 from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.errors import LockstepError
@@ -71,12 +71,13 @@ def ray(monkeypatch) -> RayHere:
     """The module that the pool imports."""
     module = RayHere()
     monkeypatch.setitem(sys.modules, "ray", module)
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
     return module
 
 
 @pytest.fixture(params=["this process", "workers", "ray"])
 def pool(request, ray) -> WorkerPool:
-    return open_pool(*{"this process": (0,), "workers": (1,), "ray": (0, "auto")}[request.param])
+    return open_pool(*{"this process": (0,), "workers": (1,), "ray": (0, "ray")}[request.param])
 
 
 def test_tasks_are_taken_as_results_come(pool):
@@ -118,11 +119,11 @@ with ProcessPool(1) as pool:
 
 
 def test_a_build_on_a_cluster_has_the_same_bytes(ray, tiny_corpus, tiny_cache, tiny_config, tmp_path):
-    assert build(tiny_corpus, tmp_path / "cache", tiny_config, ray_address="auto").peak_bytes == 0
+    assert build(tiny_corpus, tmp_path / "cache", tiny_config, engine="ray").peak_bytes == 0
     assert tree(tmp_path / "cache") == tree(tiny_cache)
     shard = next((tmp_path / "cache").rglob("*.tfrecord"))
     shard.unlink()
-    assert problems(tmp_path / "cache", tiny_corpus, deep=8, repair=True, engine="ray", ray_address="auto") == []
+    assert problems(tmp_path / "cache", tiny_corpus, deep=8, repair=True, engine="ray") == []
 
 
 @pytest.mark.parametrize(("error", "found"), [
@@ -134,38 +135,36 @@ def test_a_failed_task_is_one_line_and_cancels_the_others(ray, monkeypatch, erro
         raise error
 
     monkeypatch.setattr(ray, "get", get)
-    with pytest.raises(LockstepError, match=rf"^the Ray cluster at auto: {found}"), open_pool(0, "auto") as pool:
+    with pytest.raises(LockstepError, match=rf"^the Ray cluster at auto: {found}"), open_pool(0, "ray") as pool:
         list(pool.run(os.getenv, ["HOME"] * 9))
     assert ray.cancelled == 3
 
 
 def test_a_cluster_without_cpus_is_a_one_line_error(ray):
     ray.resources = {}
-    with pytest.raises(LockstepError, match="no machine with a CPU"), open_pool(0, "auto") as pool:
+    with pytest.raises(LockstepError, match="no machine with a CPU"), open_pool(0, "ray") as pool:
         list(pool.run(os.getenv, ["HOME"]))
 
 
-@pytest.mark.parametrize(("engine", "address"), [("local", "auto"), ("dask", None)])
-def test_contradictory_engine_options_are_rejected(engine, address):
-    with pytest.raises(LockstepError, match=r"--ray-address: no --engine ray|--engine: 'dask', expected local or ray"):
-        ray_address_of(engine, address)
+def test_an_unknown_engine_is_rejected():
+    with pytest.raises(LockstepError, match="--engine: 'dask', expected local or ray"):
+        open_pool(1, "dask")
 
 
 def test_a_missing_ray_is_reported_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(LockstepError, match=r"ray is not installed; pip install 'lockstep-tts\[ray\]'"):
-        list(open_pool(1, "local").run(os.getenv, ["HOME"]))
+        list(open_pool(1, "ray").run(os.getenv, ["HOME"]))
 
 
 @pytest.mark.parametrize(("address", "found"), [
-    ("127.0.0.1:1", r"--ray-address 127\.0\.0\.1:1: no Ray cluster \(.*\); start one there"),
-    ("auto", r"--ray-address 127\.0\.0\.1:2: no Ray cluster"),  # the one that the environment names
+    ("127.0.0.1:1", r"RAY_ADDRESS=127\.0\.0\.1:1: no Ray cluster \(.*\); start one there .*, or unset RAY_ADDRESS"),
     *((address, "expected auto or HOST:PORT") for address in ("6379", "ray://here:10001", "http://here:1")),
 ])  # fmt: skip
 def test_an_address_without_a_cluster_is_rejected(monkeypatch, address, found):
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:2")
+    monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(LockstepError, match=found):
-        list(open_pool(1, address).run(os.getenv, ["HOME"]))
+        list(open_pool(1, "ray").run(os.getenv, ["HOME"]))
 
 
 def test_an_unmounted_corpus_stops_the_build(tiny_corpus, tiny_config, tmp_path):
@@ -234,5 +233,5 @@ def test_workers_on_other_machines_sync_their_files(tiny_corpus, tiny_config, tm
 def test_a_machine_with_other_packages_is_rejected(ray, monkeypatch):
     answers = iter([{**installed_versions(), "numpy": "1"}, installed_versions()])  # of this process, and of the other
     monkeypatch.setattr("xtts.precompute.workers.ray_pool.installed_versions", lambda: next(answers))
-    with pytest.raises(LockstepError, match="expected numpy 1; install the same"), open_pool(0, "auto") as pool:
+    with pytest.raises(LockstepError, match="expected numpy 1; install the same"), open_pool(0, "ray") as pool:
         list(pool.run(os.getenv, ["HOME"]))
