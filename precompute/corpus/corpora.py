@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from xtts.precompute.corpus.clip_fields import check_name
 from xtts.precompute.corpus.corpus_entries import CorpusEntry
@@ -16,9 +19,6 @@ from xtts.precompute.corpus.listing import Corpus, read_corpus
 from xtts.shared.cache.cache_spec import CORPUS_NAME
 from xtts.shared.cache.clip_index import strings, with_column
 from xtts.shared.errors import LockstepError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _FIX = "give it a name with --data NAME={}"
 
@@ -31,8 +31,8 @@ class Corpora:
     """A description for messages."""
     roots: Mapping[str, Path]
     """Absolute folder by corpus name."""
-    clips: Any
-    """An Arrow table with the columns of `Clip`."""
+    clips: pa.Table
+    """With the columns of `Clip`."""
     weights: Mapping[str, float]
     """Weight by corpus name, without those of 1: how often an epoch draws each clip."""
     notes: tuple[str, ...] = ()
@@ -49,8 +49,6 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
 
     Raises a `LockstepError` if a corpus cannot be read or is given twice, or two clips or speakers share a name.
     """
-    import pyarrow as pa
-
     _reject_overlaps(entries)
     labelled, corpora = _labelled(entries), list[Corpus]()
     for entry in labelled.values():
@@ -107,7 +105,7 @@ def _labelled(entries: Sequence[CorpusEntry]) -> dict[str, CorpusEntry]:
     return dict(sorted(zip(labels, entries, strict=True), key=lambda pair: pair[0]))
 
 
-def _limited(tables: Sequence["pa.Table"], limit: int | None) -> list["pa.Table"]:
+def _limited(tables: Sequence[pa.Table], limit: int | None) -> list[pa.Table]:
     """Return the first clips of each corpus: `limit` in total, in shares as equal as their sizes allow."""
     counts = list(map(len, tables))
     if limit is not None and sum(counts) > limit:
@@ -117,10 +115,8 @@ def _limited(tables: Sequence["pa.Table"], limit: int | None) -> list["pa.Table"
     return [table.slice(0, count) for table, count in zip(tables, counts, strict=True)]
 
 
-def _prefixed_clips(label: str, entry: CorpusEntry, clips: "pa.Table") -> "pa.Table":
+def _prefixed_clips(label: str, entry: CorpusEntry, clips: pa.Table) -> pa.Table:
     """Return the clips with prefixed ids and speakers, and the language of the corpus if they name none."""
-    import pyarrow.compute as pc
-
     prefix = entry.name if entry.speaker_prefix is None else entry.speaker_prefix
     if entry.name:
         clips = with_column(clips, "id", pc.binary_join_element_wise(_text(entry.name), clips["id"], _text("_")))
@@ -136,12 +132,12 @@ def _prefixed_clips(label: str, entry: CorpusEntry, clips: "pa.Table") -> "pa.Ta
     return with_column(clips, "corpus", [label] * len(clips))
 
 
-def _with_speakers(entries: Sequence[CorpusEntry], tables: Sequence["pa.Table"]) -> list["pa.Table"]:
+def _with_speakers(entries: Sequence[CorpusEntry], tables: Sequence[pa.Table]) -> list[pa.Table]:
     """Return the tables; if only some have speakers, each of the others becomes one speaker named after its corpus."""
     unnamed = [len(table) > 0 and not table["speaker"][0].as_py() for table in tables]
     if all(unnamed) or not any(unnamed):
         return list(tables)
-    named = list[Any]()
+    named = list[pa.Table]()
     for entry, table, is_unnamed in zip(entries, tables, unnamed, strict=True):
         if is_unnamed and entry.speaker_prefix is not None:
             expected = "a speaker_prefix to call its voice by: other corpora have speakers"
@@ -152,10 +148,8 @@ def _with_speakers(entries: Sequence[CorpusEntry], tables: Sequence["pa.Table"])
     return named
 
 
-def _reject_shared_names(entries: Sequence[CorpusEntry], tables: Sequence["pa.Table"]) -> None:
+def _reject_shared_names(entries: Sequence[CorpusEntry], tables: Sequence[pa.Table]) -> None:
     """Raise a `LockstepError` if two corpora have the same clip id or, without a `speaker_prefix`, the same speaker."""
-    import pyarrow.compute as pc
-
     for (first, clips), (second, others) in combinations(zip(entries, tables, strict=True), 2):
         shared = others["id"].filter(pc.is_in(others["id"], value_set=clips["id"].combine_chunks()))
         if len(shared):
@@ -171,15 +165,11 @@ def _reject_shared_names(entries: Sequence[CorpusEntry], tables: Sequence["pa.Ta
 
 
 def _text(text: str) -> "pa.Scalar[Any]":
-    import pyarrow as pa
-
     return pa.scalar(text, pa.large_string())
 
 
 def _check_longest(names: "pa.ChunkedArray[Any]", what: str, location: str) -> None:
     """Raise a `LockstepError` if a name is too long with its prefix."""
-    import pyarrow.compute as pc
-
     if not len(names):
         return
     lengths = pc.binary_length(names)

@@ -4,6 +4,7 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
+from os.path import splitext
 from pathlib import Path, PurePosixPath
 
 from xtts.shared.errors import LockstepError
@@ -16,16 +17,12 @@ _LINK_FIX = "copy it into the corpus, or list it in a JSON-lines manifest by its
 
 def without_suffix(name: str) -> str:
     """Return a path without its audio suffix, in either case."""
-    return name[: -len(_suffix(name))] if is_audio(name) else name
+    return splitext(name)[0] if is_audio(name) else name
 
 
 def is_audio(name: str) -> bool:
     """Whether a path has an audio suffix."""
-    return _suffix(name).lower() in SUFFIXES
-
-
-def _suffix(name: str) -> str:
-    return os.path.splitext(name)[1]
+    return name.lower().endswith(SUFFIXES)
 
 
 def nfc(name: str) -> str:
@@ -88,7 +85,7 @@ def _holds(check: Callable[[], bool]) -> bool:
 
 def audio_by_name(paths: Iterable[str]) -> dict[str, str]:
     """Map `nfc` path without suffix to path; a clip in several formats has the first of `SUFFIXES`."""
-    ranked = sorted(filter(is_audio, paths), key=lambda path: (-SUFFIXES.index(_suffix(path).lower()), path))
+    ranked = sorted(filter(is_audio, paths), key=lambda path: (-SUFFIXES.index(splitext(path)[1].lower()), path))
     return {nfc(without_suffix(path)): path for path in ranked}
 
 
@@ -125,7 +122,7 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
         if not (root / folder).is_dir():
             continue
         names = [name for name in visible_names(root / folder) if os.path.isfile(root / folder / name)]
-        suffixes = Counter(_suffix(name) or "without a suffix" for name in names).most_common(3)
+        suffixes = Counter(splitext(name)[1] or "without a suffix" for name in names).most_common(3)
         counts = " and ".join(f"{count} {suffix}" for suffix, count in suffixes) or "nothing"
         descriptions.append(f"{counts} in {folder}")
         if unreadable := [suffix for suffix, _ in suffixes if suffix in UNREADABLE]:

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from xtts.precompute.corpus.clip_audio import audio_header
 from xtts.precompute.corpus.record_recipe import AudioFiles, resampling_rate
@@ -14,11 +15,8 @@ from xtts.shared.cache.clip_index import Clip, clip_table, clips_of
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 
-if TYPE_CHECKING:
-    import pyarrow as pa
 
-
-def cut_clips(clips: "pa.Table", roots: Mapping[str, Path], config: Config) -> "pa.Table":
+def cut_clips(clips: pa.Table, roots: Mapping[str, Path], config: Config) -> pa.Table:
     """Cut the clips into crops of `audio.crop_frames` frames, called ID/0, ID/1, ...
 
     They lie side by side, but for the last, which ends with its clip. A clip whose audio cannot be read keeps its id:

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import NoReturn
 from zipfile import is_zipfile
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from xtts.precompute.corpus.clip_fields import check_name, check_text
 from xtts.precompute.corpus.corpus_files import UNREADABLE, is_audio, nfc, visible_names, without_suffix
@@ -32,9 +35,6 @@ from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.text_normalization import expand
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _PARQUET = parquet({})
 _WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, KALDI, NEMO, LHOTSE, VCTK, _PARQUET)
@@ -64,8 +64,8 @@ class Corpus:
 
     root: Path
     """The folder that sources are relative to."""
-    clips: Any
-    """An Arrow table with the columns of `Clip`, in the order of the list or of the paths."""
+    clips: pa.Table
+    """With the columns of `Clip`, in the order of the list or of the paths."""
     notes: tuple[str, ...] = ()
     """Lines to print, such as what was left out."""
 
@@ -82,8 +82,6 @@ def read_corpus(
 
     Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
-    import pyarrow.compute as pc
-
     if not os.path.isdir(data) and not os.path.isfile(data):  # unlike `Path.is_dir`, for a name of any length
         problem = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
         raise LockstepError(str(data), found=problem, expected="a corpus: a folder, or a file that lists clips")
@@ -107,11 +105,8 @@ def read_corpus(
     return Corpus(root=folder_of(data), clips=clips, notes=tuple(notes))
 
 
-def _table(clips: Iterator[Clip]) -> "pa.Table":
+def _table(clips: Iterator[Clip]) -> pa.Table:
     """Collect the clips in a table; all but the first clip of an id are marked as duplicates."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     batches = [clip_table([])]
     while batch := list(islice(clips, _BATCH)):
         batches.append(clip_table(batch))
@@ -121,11 +116,8 @@ def _table(clips: Iterator[Clip]) -> "pa.Table":
     return with_column(table, "duplicate", pc.not_equal(first, pa.array(range(len(ids)), first.type)))
 
 
-def _with_folders_as_speakers(clips: "pa.Table", data: Path) -> tuple["pa.Table", list[str]]:
+def _with_folders_as_speakers(clips: pa.Table, data: Path) -> tuple[pa.Table, list[str]]:
     """Return the clips with the speakers that their folders name, and a note; unchanged if all share a folder."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     folders = pc.replace_substring_regex(clips["source"], "(^|/)[^/]*$", "").combine_chunks().dictionary_encode()
     paths = (PurePosixPath(nfc(folder)) for folder in folders.dictionary.to_pylist())
     relative = (() if path.is_absolute() else path.parts for path in paths)
@@ -140,7 +132,7 @@ def _with_folders_as_speakers(clips: "pa.Table", data: Path) -> tuple["pa.Table"
     return clips, [f"{data}: {len(names)} folders are the speakers: {shown}"]
 
 
-def _unlisted_recordings(clips: "pa.Table", root: Path) -> list[str]:
+def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
     """Return a line about recordings that are not listed, in the folders of listed ones or beside these folders."""
     listed = {nfc(without_suffix(source)) for source in strings(clips["source"])}
     folders = {os.path.dirname(source) for source in listed if not os.path.isabs(source)}

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from xtts.precompute.corpus.clip_audio import same_file
 from xtts.precompute.corpus.corpora import Corpora
@@ -15,9 +17,6 @@ from xtts.shared.cache.clip_index import MISSING_AUDIO, IndexRow, rows_of, strin
 from xtts.shared.cache.quality_stats import letters_per_second
 from xtts.shared.config import Config, FilterConfig
 from xtts.shared.errors import LockstepError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _EXAMPLES = 3
 MOST_FRAMES = 2**16
@@ -99,10 +98,8 @@ def must_be_measured(row: IndexRow, previous: IndexRow | None) -> bool:
     return not (previous and previous.reason and previous.split and same_file(row, previous))
 
 
-def check_rejects(rejected: "pa.Table", corpora: Corpora, config: Config, *, of: int) -> None:
+def check_rejects(rejected: pa.Table, corpora: Corpora, config: Config, *, of: int) -> None:
     """Raise a `LockstepError` if too many of the clips, or all, are rejected; of: count of clips."""
-    import pyarrow.compute as pc
-
     reasons, share = counted(rejected["reason"]), config.shapes.max_reject_fraction
     if len(rejected) < of and len(rejected) <= share * of:
         return
@@ -120,10 +117,8 @@ def check_rejects(rejected: "pa.Table", corpora: Corpora, config: Config, *, of:
     raise LockstepError(corpora.name, found=problem, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
 
 
-def _files_instead(rejected: "pa.Table", roots: Mapping[str, Path]) -> str:
+def _files_instead(rejected: pa.Table, roots: Mapping[str, Path]) -> str:
     """The first missing file, and what its folder holds; empty if it should be in an archive."""
-    import pyarrow.compute as pc
-
     (row,) = rows_of(rejected.filter(pc.equal(rejected["reason"], MISSING_AUDIO)).slice(0, 1))
     if row.clip.archive[0]:
         return ""

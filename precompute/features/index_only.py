@@ -4,7 +4,8 @@ import shlex
 import struct
 import wave
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from xtts.precompute.corpus.clip_audio import check_unchanged
 from xtts.precompute.corpus.record_recipe import RecordRecipe
@@ -13,9 +14,6 @@ from xtts.shared.cache.clip_index import IndexRow, clips_of
 from xtts.shared.cache.records import AudioName
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _FORMAT_BYTES = (16, 18)
 """Sizes of the chunk `fmt ` that tf.audio.decode_wav accepts."""
@@ -79,7 +77,7 @@ def read_wav_header(path: Path) -> Header:
     return header
 
 
-def refuse_unsuited(clips: "pa.Table", config: Config) -> None:
+def refuse_unsuited(clips: pa.Table, config: Config) -> None:
     """Raise `LockstepError` for what the trainer cannot do with audio: trim, scale, cut segments, open archives."""
     audio = config.audio
     for key in ("trim_silence_db", "loudness_lufs", "crop_frames"):

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from xtts.precompute.features.filters import check_rejects
 from xtts.precompute.features.mel_check import compute_mel_check
@@ -30,9 +31,6 @@ from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 @dataclass(frozen=True, kw_only=True)
 class BuildReport:
@@ -43,7 +41,7 @@ class BuildReport:
     """Reason to clips."""
     letters: list[LetterCounts]
     """Letter counts of each language."""
-    clips: "pa.Table"
+    clips: pa.Table
     """All clips after the scan, rejected ones included, with the columns of an index."""
     padding_efficiency: list[float]
     """Useful frames / stored frames of each bucket."""
@@ -72,7 +70,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             written = write_missing(work, staging, pool, progress)
             finished = {**work.staged, **work.reused, **written}
 
-            def rows_of(shard: ShardPlan) -> "pa.Table":
+            def rows_of(shard: ShardPlan) -> pa.Table:
                 reused = shard.file in work.reused
                 return previous.rows_of(shard, clips.take(shard.clips)) if reused else staging.rows(shard.file)
 

@@ -3,7 +3,9 @@
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
@@ -25,9 +27,6 @@ from xtts.shared.storage.urls import PathOrUrl, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 TOKENISED_AGAIN = "all texts are tokenised again, the mels are taken from the cache"
 
@@ -109,14 +108,12 @@ def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, li
 
 
 def _tokenizer(
-    clips: "pa.Table", config: Config, previous: PreviousCache, stored: Tokenizer | None, lexicon: Lexicon
+    clips: pa.Table, config: Config, previous: PreviousCache, stored: Tokenizer | None, lexicon: Lexicon
 ) -> Tokenizer:
     """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
 
     Otherwise one clip more or less would change the tokens of all clips.
     """
-    import pyarrow.compute as pc
-
     settings = config.text
     clips = clips.select(["text", "language", "duplicate"])
     clips = clips.filter(pc.and_(pc.not_equal(clips["text"], ""), pc.invert(clips["duplicate"])))

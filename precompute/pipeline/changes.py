@@ -1,9 +1,9 @@
 """Lines that say what a build will do, and why."""
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from xtts.precompute.pipeline.build_request import TOKENISED_AGAIN
 from xtts.precompute.pipeline.plan import Plan
@@ -15,9 +15,6 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.bucket_shapes import round_up
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _CONSEQUENCES = {
     "audio": "all mels are computed again",
@@ -58,7 +55,7 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
     ]
 
 
-def _corpus_changes(clips: "pa.Table", previous: PreviousCache) -> list[str]:
+def _corpus_changes(clips: pa.Table, previous: PreviousCache) -> list[str]:
     """Lines with the counts of clips that were added, removed or changed, with an example each."""
     has_row, first = previous.row_of_clip >= 0, ~clips["duplicate"].to_numpy()
     removed = np.ones(len(previous.rows), bool)
@@ -75,7 +72,7 @@ def _corpus_changes(clips: "pa.Table", previous: PreviousCache) -> list[str]:
     return lines
 
 
-def _longest_clip(clips: "pa.Table", plan: Plan, profile: MelProfile) -> list[str]:
+def _longest_clip(clips: pa.Table, plan: Plan, profile: MelProfile) -> list[str]:
     """A line if the longest clips make the largest shape much larger than the others need."""
     kept = clips.filter(plan.columns.kept)
     frames = kept["mel_length"].to_numpy()

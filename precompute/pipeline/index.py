@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.clip_features import Sums, sums_of_clips
@@ -18,9 +21,6 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import Statistics
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, index_schema, strings, with_column
 from xtts.shared.config import Config
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _GROUP_ROWS = 2**14
 SAMPLE_CLIPS = 1024
@@ -35,10 +35,8 @@ _SUMMED = [
 """Columns that give the statistics."""
 
 
-def write_tables(target: Path | IO[bytes], tables: Iterable["pa.Table"]) -> None:
+def write_tables(target: Path | IO[bytes], tables: Iterable[pa.Table]) -> None:
     """Write an index; each table begins a row group, and equal tables give equal bytes."""
-    import pyarrow.parquet as pq
-
     with pq.ParquetWriter(
         target, index_schema(), compression="zstd", write_statistics=_REPEATED,
         use_dictionary=_REPEATED,  # type: ignore[arg-type]
@@ -49,7 +47,7 @@ def write_tables(target: Path | IO[bytes], tables: Iterable["pa.Table"]) -> None
 
 
 def write_index(
-    path: Path, plan: Plan, rows_of: Callable[[ShardPlan], "pa.Table"], rejected: "pa.Table", config: Config,
+    path: Path, plan: Plan, rows_of: Callable[[ShardPlan], pa.Table], rejected: pa.Table, config: Config,
     sums: Mapping[str, Sums] | None,
 ) -> tuple[Statistics, list[float]]:  # fmt: skip
     """Write the index to a file: shard by shard, with no row group in two buckets; then the rejected clips.
@@ -59,9 +57,9 @@ def write_index(
 
     Returns figures of the corpus, and useful frames / stored frames of each bucket.
     """
-    summed = list["pa.Table"]()
+    summed = list[pa.Table]()
 
-    def groups() -> Iterator["pa.Table"]:
+    def groups() -> Iterator[pa.Table]:
         for _, shards in groupby(plan.shards, key=lambda shard: shard.id[:2]):
             kept = with_status(KEPT, map(rows_of, shards))
             kept = kept if sums is None else _with_sums(kept, sums)
@@ -74,10 +72,8 @@ def write_index(
     return _statistics(with_status(KEPT, summed), len(rejected), plan, config)
 
 
-def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> tuple[Statistics, list[float]]:
+def _statistics(kept: pa.Table, rejected: int, plan: Plan, config: Config) -> tuple[Statistics, list[float]]:
     """Sums are exact and rounded once, so that they do not depend on the order of the clips."""
-    import pyarrow.compute as pc
-
     frames, bucket = kept["mel_length"].to_numpy(), kept["bucket"].to_numpy()
     lengths = np.array([shape.frames for shape in plan.shapes])
     stored = lengths[bucket] if config.shapes.pad_to_fixed_length else frames
@@ -95,15 +91,12 @@ def _statistics(kept: "pa.Table", rejected: int, plan: Plan, config: Config) -> 
 
 
 def measure_sample(
-    plan: Plan, rows_of: Callable[[ShardPlan], Any], recipe: RecordRecipe, pool: WorkerPool, progress: Progress,
+    plan: Plan, rows_of: Callable[[ShardPlan], pa.Table], recipe: RecordRecipe, pool: WorkerPool, progress: Progress,
 ) -> dict[str, Sums]:  # fmt: skip
     """Compute the mels of a sample of the kept training clips, chosen by digest; return clip id to sums.
 
     For a cache without mels. rows_of: returns the rows of a shard.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     rows = pa.concat_tables([index_schema().empty_table(), *map(rows_of, plan.shards)])
     clips = np.concatenate([np.zeros(0, np.uint32), *(shard.clips for shard in plan.shards)])
     kept = pc.and_(pc.equal(rows["status"], KEPT), pc.equal(rows["split"], "train"))
@@ -121,7 +114,7 @@ def measure_sample(
     return sums
 
 
-def _with_sums(rows: "pa.Table", sums: Mapping[str, Sums]) -> "pa.Table":
+def _with_sums(rows: pa.Table, sums: Mapping[str, Sums]) -> pa.Table:
     """Rows of a cache without mels, with digests and sums of the sample alone, and without quality."""
     values = [sums.get(name, ("", 0.0, 0.0)) for name in strings(rows["id"])]
     columns = dict(zip(("audio_sha256", "mel_sum", "mel_square_sum"), zip(*values, strict=True), strict=False))

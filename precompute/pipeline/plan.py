@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape, choose_shapes, fitting_buckets, padding_efficiency, round_up
@@ -16,9 +18,6 @@ from xtts.shared.cache.cache_spec import SPLITS, shard_file
 from xtts.shared.cache.clip_index import ShardId, strings
 from xtts.shared.cache.records import CropAudio
 from xtts.shared.config import Config
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _TOLERATED_LOSS = 0.02
 """Loss of padding efficiency above which the previous padded lengths are chosen again."""
@@ -67,9 +66,8 @@ def text_digests(seed: int, texts: Iterable[str]) -> np.ndarray:
     return (np.frombuffer(joined, np.uint64) >> np.uint64(32)).astype(np.uint32)
 
 
-def plan_columns(table: "pa.Table", seed: int) -> PlanColumns:
+def plan_columns(table: pa.Table, seed: int) -> PlanColumns:
     """The columns of the clips of a table, after the scan."""
-    import pyarrow.compute as pc
 
     def positions_and_names(column: str) -> tuple[np.ndarray, list[str]]:
         coded = table[column].combine_chunks().dictionary_encode()

@@ -6,9 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from xtts.precompute.corpus.clip_audio import size_and_time
 from xtts.precompute.corpus.record_recipe import RecordRecipe
@@ -32,9 +34,6 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 SAME_AUDIO, SAME_TEXT, SAME_LANGUAGE, SAME_SPEAKER, SAME_FILE, SAME_CLIP = (1 << bit for bit in range(6))
 """Flags: what of a clip is unchanged since the previous build. SAME_AUDIO: or nothing shows a change. SAME_FILE: the
 stored mel can be reused. SAME_CLIP: its record would have the same bytes."""
@@ -53,7 +52,7 @@ class PreviousCache:
     spec: CacheSpec | None = None
     tokenizer: Tokenizer | None = None
     """Its tokenizer; None if the file is damaged."""
-    rows: "pa.Table" = field(default_factory=lambda: index_schema().empty_table())
+    rows: pa.Table = field(default_factory=lambda: index_schema().empty_table())
     """Rows of its index without repeated ids; empty if the file is damaged."""
     problem: str = ""
     """A line about a damaged file, for the user."""
@@ -77,14 +76,11 @@ class PreviousCache:
             return False
         return not feature_differences(self.spec.features, {name: features[name] for name in sections})
 
-    def find_reusable(self, clips: "pa.Table", recipe: RecordRecipe, exclude: Collection[str]) -> None:
+    def find_reusable(self, clips: pa.Table, recipe: RecordRecipe, exclude: Collection[str]) -> None:
         """Find what a build of these clips can take from the cache, and fill the fields from `shards` on.
 
         A clip with the id of an earlier one has no row. exclude: files of shards that must not be reused.
         """
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         ids = pc.if_else(clips["duplicate"], pa.scalar(None, clips["id"].type), clips["id"])
         rows = pc.index_in(ids, value_set=self.rows["id"].combine_chunks(), skip_nulls=True)
         self.row_of_clip = rows.fill_null(-1).to_numpy().astype(np.int64)
@@ -102,11 +98,8 @@ class PreviousCache:
             paths = ((file, self.folder / shard.file) for file, shard in self.shards.items())
             self.mel_files = {shard_id_of(file): path.absolute() for file, path in paths}
 
-    def has_texts(self, clips: "pa.Table", main_language: str) -> "pa.Array[Any]":
+    def has_texts(self, clips: pa.Table, main_language: str) -> "pa.Array[Any]":
         """bool[N]: whether the cache has the text of each clip, in the same language."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         separator = pa.scalar("|", pa.large_string())
         texts, previous_texts = (
             pc.binary_join_element_wise(languages_of(table, main_language), table["text"], separator)
@@ -144,7 +137,7 @@ class PreviousCache:
         unchanged = (self.unchanged[shard.clips] & SAME_CLIP).all()
         return finished if shards == {shard.id} and in_order and unchanged else None
 
-    def rows_of(self, shard: ShardPlan, clips: "pa.Table") -> "pa.Table":
+    def rows_of(self, shard: ShardPlan, clips: pa.Table) -> pa.Table:
         """The index rows of a reused shard: as written, with today's paths, times and notes."""
         written = self.rows.select(_WRITTEN).take(self.row_of_clip[shard.clips])
         for name in _WRITTEN:
@@ -164,8 +157,6 @@ class PreviousCache:
 
 def open_previous(cache: Path) -> PreviousCache:
     """Open the cache in a folder, if there is one; of a damaged one only the plan and the tokenizer are of use."""
-    import pyarrow.compute as pc
-
     previous = PreviousCache(folder=cache)
     if not (cache / SPEC_FILE).exists():
         return previous
@@ -186,9 +177,7 @@ def open_previous(cache: Path) -> PreviousCache:
     return previous
 
 
-def languages_of(table: "pa.Table", main_language: str) -> "pa.ChunkedArray[Any]":
+def languages_of(table: pa.Table, main_language: str) -> "pa.ChunkedArray[Any]":
     """The language of each clip; those without one have the main language."""
-    import pyarrow.compute as pc
-
     languages: pa.ChunkedArray[Any] = pc.replace_substring_regex(table["language"], "^$", main_language)
     return languages

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from xtts.precompute.corpus.clip_audio import (
     audio_digest,
@@ -50,9 +51,6 @@ from xtts.shared.cache.clip_index import (
 from xtts.shared.cache.stats import letters_of
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.letter_counts import LetterCounts, check_letters
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _FEW_ROWS = 2**10
 _LEAST_CLIPS, _MOST_CLIPS = 64, 4096
@@ -170,8 +168,8 @@ def _unchanged(row: IndexRow, previous: IndexRow) -> int:
 
 
 def scan_clips(
-    clips: "pa.Table", recipe: RecordRecipe, previous: PreviousCache, pool: WorkerPool, progress: Progress
-) -> tuple["pa.Table", list[LetterCounts]]:
+    clips: pa.Table, recipe: RecordRecipe, previous: PreviousCache, pool: WorkerPool, progress: Progress
+) -> tuple[pa.Table, list[LetterCounts]]:
     """All clips with the columns of an index, and the letters of each language in the order of their codes.
 
     A `LockstepError` if too many letters would be left out, or a machine does not see the audio.
@@ -182,7 +180,7 @@ def scan_clips(
     decodes = config.audio.trim_silence_db is not None or needs_samples(config.data.filters)
     is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
     pool = ThisProcess() if is_small else pool
-    columns, counts = dict[int, "pa.Table"](), dict[str, LetterCounts]()
+    columns, counts = dict[int, pa.Table](), dict[str, LetterCounts]()
     check = partial(scan, recipe, previous.same_audio, previous.same_text)
     for start, packed, rows, unchanged, own_counts in pool.run(check, _tasks(clips, previous)):
         columns[start] = unpack(packed)
@@ -192,8 +190,6 @@ def scan_clips(
         progress.advance(len(columns[start]), 0.0)
     for _, letters in sorted(counts.items()):
         check_letters(letters, config.text.max_unknown_share, kind=config.text.tokenizer)
-    import pyarrow as pa
-
     others = pa.concat_tables([columns[start] for start in sorted(columns)]).combine_chunks()
     names = {name: (clips if name in clips.column_names else others)[name] for name in index_schema().names}
     scanned = pa.table(names, index_schema())  # type: ignore[arg-type]
@@ -202,7 +198,7 @@ def scan_clips(
     return scanned, [counts[code] for code in sorted(counts)]
 
 
-def _tasks(clips: "pa.Table", previous: PreviousCache) -> Iterator[_Task]:
+def _tasks(clips: pa.Table, previous: PreviousCache) -> Iterator[_Task]:
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         chunk = clips.slice(start, size)
@@ -211,10 +207,8 @@ def _tasks(clips: "pa.Table", previous: PreviousCache) -> Iterator[_Task]:
         yield start, pack(chunk), offsets, pack(previous.rows.take(rows[offsets]))
 
 
-def _check_missing(clips: "pa.Table", recipe: RecordRecipe) -> None:
+def _check_missing(clips: pa.Table, recipe: RecordRecipe) -> None:
     """Raise a `LockstepError` for a file that only another machine does not see: its clip is not without audio."""
-    import pyarrow.compute as pc
-
     for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
         if size_and_time(recipe.path(clip))[0] != UNKNOWN:
             fix = "mount the corpus on every machine at the same path, and run the same command again"

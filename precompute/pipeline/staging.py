@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
+
+import pyarrow as pa
 
 from xtts.precompute.corpus.clip_audio import size_and_time
 from xtts.precompute.features.tables import pack, read_table
@@ -18,9 +19,6 @@ from xtts.shared.cache.quick_check import file_sha256
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import LOCK_FILES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 WORK_FOLDER = ".building"
 _METADATA_KEY = b"shard"
@@ -36,7 +34,7 @@ class Finished:
     clips: str
     """Digest of the packed rows of its clips after the scan."""
 
-    def holding(self, clips: "pa.Table", settings: str) -> Shard | None:
+    def holding(self, clips: pa.Table, settings: str) -> Shard | None:
         """Return the shard if it was written from these clips with these settings."""
         same = (self.shard.settings, self.clips) == (settings, hashlib.sha256(pack(clips)).hexdigest())
         return self.shard if same else None
@@ -56,8 +54,6 @@ def write_rows(shard: Path, finished: Finished, rows: Sequence[IndexRow]) -> Non
 
 def read_finished(path: Path) -> Finished | None:
     """Read what a file of rows says of its shard; None if it cannot be read, so that the shard is not finished."""
-    import pyarrow as pa
-
     try:
         table = read_table(path)
         has_columns = table.schema.equals(index_schema(), check_metadata=False)
@@ -117,7 +113,7 @@ class StagingArea:
         atomic_files.move((path, self.staged(shard.file)), (rows, staged_rows))
         return shard
 
-    def rows(self, file: str) -> "pa.Table":
+    def rows(self, file: str) -> pa.Table:
         """Rows of a staged shard, as its worker wrote them; file: its name without digest."""
         return read_table(rows_beside(self.staged(file))).replace_schema_metadata(None)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
@@ -29,9 +29,6 @@ from xtts.shared.cache.cache_spec import Shard, digest_of, with_digest, without_
 from xtts.shared.cache.clip_index import KEPT, IndexRow, rows_of
 from xtts.shared.cache.records import FRAME_BYTES, CropAudio, Record, frame
 from xtts.shared.system import atomic_files
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +142,7 @@ class ShardWork:
     """What a build has to do: the plan and its sources, finished shards by file without digest, and missing ones."""
 
     plan: Plan
-    clips: "pa.Table"
+    clips: pa.Table
     """All clips after the scan, with the columns of an index."""
     recipe: RecordRecipe
     previous: PreviousCache
@@ -157,7 +154,7 @@ class ShardWork:
 
 
 def find_missing(
-    plan: Plan, clips: "pa.Table", recipe: RecordRecipe, staged: Mapping[str, Finished], previous: PreviousCache
+    plan: Plan, clips: pa.Table, recipe: RecordRecipe, staged: Mapping[str, Finished], previous: PreviousCache
 ) -> ShardWork:
     """Tell finished shards from missing ones; staged shards are newer than those of the previous cache."""
     left, reused, missing = dict[str, Shard](), dict[str, Shard](), list[MissingShard]()

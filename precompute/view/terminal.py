@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
 from rich import progress as bars
 from rich.console import Console
 
@@ -78,8 +79,6 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 
 def build_summary(report: "BuildReport", cache: str) -> str:
     """Return the lines that summarize a build."""
-    import pyarrow.compute as pc
-
     spec, figures = report.spec, report.spec.statistics
     lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
     lines += [f"  {count} {reason}" for reason, count in report.rejected.items()]

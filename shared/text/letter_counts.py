@@ -64,7 +64,7 @@ class LetterCounts:
         """Count one clip; `left_out`: its characters without a token, as in `Tokens.unknown`."""
         original, text = text, INLINE_PHONEMES.sub(" ", text)
         lowered, missing = lower_case(text, self.language), set(left_out)
-        letters = Counter(c for c in lowered if is_letter(c))
+        letters = Counter({c: count for c, count in Counter(lowered).items() if is_letter(c)})
         self.letters.update(letters)
         accented = set[str]()
         if self.language == "en":

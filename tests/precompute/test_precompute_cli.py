@@ -91,7 +91,7 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
 
 @pytest.mark.parametrize(("modules", "without"), [
     ("cli, pipeline.build_cache, check.against_corpus, view.terminal", "tensorflow librosa numba torch"),
-    ("pipeline.write, pipeline.scan, workers.worker_pool", "tensorflow librosa rich pyarrow"),  # a worker
+    ("pipeline.write, pipeline.scan, workers.worker_pool", "tensorflow librosa rich"),  # a worker
 ])  # fmt: skip
 def test_what_is_not_imported(modules, without):
     imports = "".join(f"import xtts.precompute.{module}\n" for module in modules.split(", "))

@@ -10,7 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.types as kinds
 
 from xtts.precompute.archives.parquet_files import (
     SUFFIX,
@@ -25,9 +28,6 @@ from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, folder_o
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _FOLDERS = ("", "data")
 """Subfolders that may hold the Parquet files."""
@@ -159,7 +159,7 @@ def _text(value: object) -> str:
     return "" if value is None else " ".join(filter(None, (line.strip() for line in str(value).split("\n"))))
 
 
-def find_columns(location: str, schema: "pa.Schema", named: Mapping[str, str]) -> Columns:
+def find_columns(location: str, schema: pa.Schema, named: Mapping[str, str]) -> Columns:
     """Return the columns of a file with this schema.
 
     named: position from 0 or name of a column by kind, from `--columns`.
@@ -177,7 +177,7 @@ def find_columns(location: str, schema: "pa.Schema", named: Mapping[str, str]) -
     return {"audio": audio, "path": path, "text": text, "normalised": normalised, "file": file, **others}
 
 
-def _named(location: str, schema: "pa.Schema", name: str) -> str:
+def _named(location: str, schema: pa.Schema, name: str) -> str:
     """Return the name of the column that `name` names or gives the position of."""
     names: list[str] = schema.names
     if name in names and names.count(name) == 1:
@@ -187,7 +187,7 @@ def _named(location: str, schema: "pa.Schema", name: str) -> str:
     raise LockstepError(location, found=f"no column {name[:40]!r}", expected=f"one of {names!r:.200}")
 
 
-def _audio(location: str, schema: "pa.Schema", named: str) -> tuple[str, str]:
+def _audio(location: str, schema: pa.Schema, named: str) -> tuple[str, str]:
     """Return (column of bytes, column of paths) of the audio; either may be empty."""
     try:
         leaf = audio_leaf(schema, named)
@@ -202,7 +202,7 @@ def _audio(location: str, schema: "pa.Schema", named: str) -> tuple[str, str]:
     return leaf, path if path in kinds.names and _is_of_kind(kinds.field(path).type, "text") else ""
 
 
-def _texts(location: str, schema: "pa.Schema", own: Mapping[str, str]) -> tuple[str, str]:
+def _texts(location: str, schema: pa.Schema, own: Mapping[str, str]) -> tuple[str, str]:
     """Return the columns (raw text, normalised text), one of which may be empty."""
     if any(kind in own for kind in _TEXTS):
         return own.get("text", ""), own.get("normalised", "")
@@ -219,20 +219,18 @@ def _texts(location: str, schema: "pa.Schema", own: Mapping[str, str]) -> tuple[
     return "".join(candidates["text"]), "".join(candidates["normalised"])
 
 
-def _usual(schema: "pa.Schema", usual: tuple[str, ...], kind: str) -> list[str]:
+def _usual(schema: pa.Schema, usual: tuple[str, ...], kind: str) -> list[str]:
     """Return the columns of the right type with one of the `usual` names, in the order of these."""
     names = [name for usual_name in usual for name in schema.names if name.lower() == usual_name]
     return [name for name in names if schema.names.count(name) == 1 and _is_of_kind(schema.field(name).type, kind)]
 
 
-def _first(schema: "pa.Schema", usual: tuple[str, ...], kind: str) -> str:
+def _first(schema: pa.Schema, usual: tuple[str, ...], kind: str) -> str:
     return next(iter(_usual(schema, usual, kind)), "")
 
 
-def _is_of_kind(type_: "pa.DataType", kind: str) -> bool:
+def _is_of_kind(type_: pa.DataType, kind: str) -> bool:
     """Whether a type is text, or for speakers and ids an integer."""
-    import pyarrow.types as kinds
-
     value = type_.value_type if kinds.is_dictionary(type_) else type_
     checks: list[Callable[[Any], bool]] = [kinds.is_string, kinds.is_large_string]
     checks += [kinds.is_integer] if kind in ("speaker", "id") else []
