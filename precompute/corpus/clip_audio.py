@@ -80,11 +80,8 @@ def may_be_same_file(row: IndexRow, other: IndexRow) -> bool:
 
     If `other` has no digest, since it was rejected, the only sign is a file of the clip's own with another size.
     """
-    if same_file(row, other):
-        return True
-    if UNKNOWN in (row.source_bytes, other.source_bytes) or other.audio_sha256:
-        return False
-    return row.clip.is_part or row.source_bytes == other.source_bytes
+    no_sign = row.source_bytes == other.source_bytes or (row.clip.is_part and row.source_bytes != UNKNOWN)
+    return same_file(row, other) or (no_sign and not other.audio_sha256)
 
 
 def same_clip(row: IndexRow, other: IndexRow) -> bool:

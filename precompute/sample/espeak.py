@@ -17,7 +17,7 @@ from xtts.shared.text.phonemes import load_espeak
 
 SAMPLE_RATE_HZ = 22_050
 VOICE = "en-us"
-WORDS_PER_MINUTE = 140  # 15 characters a second, the pace of LJSpeech
+_WORDS_PER_MINUTE = 140  # 15 characters a second, the pace of LJSpeech
 
 # Values of espeak-ng's speak_lib.h.
 _POSITION_CHARACTER = 1
@@ -26,7 +26,7 @@ _RATE = 1
 _Callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p)
 
 
-def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MINUTE) -> npt.NDArray[np.int16]:
+def speak(text: str, voice: str = VOICE) -> npt.NDArray[np.int16]:
     """Speak `text` from a clean state.
 
     Returns int16[S] at 22,050 Hz, mono; only 0.01 s if there is nothing to speak in the text.
@@ -34,7 +34,7 @@ def speak(text: str, voice: str = VOICE, *, words_per_minute: int = WORDS_PER_MI
     with _fresh_library() as library:
         if library.espeak_SetVoiceByName(voice.encode()) != 0:
             raise LockstepError("speak", found=f"no voice {voice!r}", expected="an espeak-ng voice such as 'en-us'")
-        library.espeak_SetParameter(_RATE, words_per_minute, 0)
+        library.espeak_SetParameter(_RATE, _WORDS_PER_MINUTE, 0)
         library.espeak_ng_SetRandSeed(ctypes.c_long(1))  # else by the clock; breathy voices draw noise
         return _synthesise(library, text)
 

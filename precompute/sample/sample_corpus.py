@@ -14,11 +14,10 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import soundfile
 
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
-from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, WORDS_PER_MINUTE, speak
+from xtts.precompute.sample.espeak import SAMPLE_RATE_HZ, speak
 from xtts.precompute.sample.sentences import ENGLISH, SampleSentence, load_grammar, sentences
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.open_pool import open_pool
@@ -28,7 +27,6 @@ from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
 
 ARGUMENTS_FILE, AUDIO_FOLDER = "sample-corpus.json", "wavs"
-LONGEST_SECONDS = 10.1  # LJSpeech's longest clip
 
 _WAV_HEADER_BYTES = 44
 _SILENT_PEAK = 1000  # of 32,767; speech peaks at 20,000
@@ -115,20 +113,10 @@ def _speak_clips(voice: str, wavs: Path, lines: list[Line]) -> list[float]:
     """Speak clips into the folder `wavs` (runs in a worker); return the seconds of each."""
     seconds = []
     for clip_id, sentence in lines:
-        samples, file = _speak_within_limit(clip_id, sentence.normalised, voice), io.BytesIO()
+        samples, file = speak(sentence.normalised, voice), io.BytesIO()
+        if len(samples) == 0 or np.abs(samples.astype(np.int32)).max() < _SILENT_PEAK:
+            raise LockstepError(clip_id, found=f"espeak-ng says nothing for {sentence.raw!r}", expected="speech")
         soundfile.write(file, samples, SAMPLE_RATE_HZ, format="WAV", subtype="PCM_16")
         atomic_files.write(wavs / f"{clip_id}.wav", file.getvalue())
         seconds.append(len(samples) / SAMPLE_RATE_HZ)
     return seconds
-
-
-def _speak_within_limit(clip_id: str, text: str, voice: str) -> npt.NDArray[np.int16]:
-    """Return int16[S]: speech at the usual pace, or at the first faster one that stays within `LONGEST_SECONDS`."""
-    for pace in range(WORDS_PER_MINUTE, 2 * WORDS_PER_MINUTE, 10):
-        samples = speak(text, voice, words_per_minute=pace)
-        if len(samples) == 0 or np.abs(samples.astype(np.int32)).max() < _SILENT_PEAK:
-            raise LockstepError(clip_id, found=f"espeak-ng says nothing for {text!r}", expected="speech")
-        if len(samples) <= LONGEST_SECONDS * SAMPLE_RATE_HZ:
-            return samples
-    problem = f"{len(samples) / SAMPLE_RATE_HZ:.2f} s for {text!r}"
-    raise LockstepError(clip_id, found=problem, expected=f"at most {LONGEST_SECONDS} s")
