@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from xtts.precompute.corpus.clip_audio import same_file
-from xtts.precompute.corpus.corpora import Corpora
 from xtts.precompute.corpus.corpus_files import described_files, visible_names
+from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.tables import counted
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -98,9 +98,9 @@ def must_be_measured(row: IndexRow, previous: IndexRow | None) -> bool:
     return not (previous and previous.reason and previous.split and same_file(row, previous))
 
 
-def check_rejects(rejected: pa.Table, corpora: Corpora, config: Config, *, of: int) -> None:
-    """Raise a `LockstepError` if too many of the clips, or all, are rejected; of: count of clips."""
-    reasons, share = counted(rejected["reason"]), config.shapes.max_reject_fraction
+def check_rejects(rejected: pa.Table, corpus: str, recipe: RecordRecipe, *, of: int) -> None:
+    """Raise a `LockstepError` at `corpus` if too many of the clips, or all, are rejected; of: count of clips."""
+    reasons, share = counted(rejected["reason"]), recipe.config.shapes.max_reject_fraction
     if len(rejected) < of and len(rejected) <= share * of:
         return
     problems = list[str]()
@@ -109,12 +109,12 @@ def check_rejects(rejected: pa.Table, corpora: Corpora, config: Config, *, of: i
         problems.append(f"{count} {reason} ({', '.join(ids)}{', ...' * (count > _EXAMPLES)})")
     problem = "; ".join(problems)
     if MISSING_AUDIO in reasons:
-        problem += _files_instead(rejected, corpora.roots)
+        problem += _files_instead(rejected, recipe.roots)
     if len(rejected) == of:
-        raise LockstepError(corpora.name, found=f"all {of} clips are rejected: {problem}", exit_code=1)
+        raise LockstepError(corpus, found=f"all {of} clips are rejected: {problem}", exit_code=1)
     fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
     problem = f"{len(rejected)} of {of} clips are rejected: {problem}"
-    raise LockstepError(corpora.name, found=problem, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+    raise LockstepError(corpus, found=problem, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
 
 
 def _files_instead(rejected: pa.Table, roots: Mapping[str, Path]) -> str:

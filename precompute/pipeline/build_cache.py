@@ -75,7 +75,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
                 return previous.rows_of(shard, clips.take(shard.clips)) if reused else staging.rows(shard.file)
 
             rejected = with_status(REJECTED, chain([clips], map(rows_of, plan.shards)))
-            check_rejects(rejected, request.corpora, recipe.config, of=len(clips))
+            check_rejects(rejected, request.corpora.name, recipe, of=len(clips))
             sums = measure_sample(plan, rows_of, recipe, pool, progress) if recipe.index_only else None
             index = staging.scratch / INDEX_FILE
             statistics, padding_efficiency = write_index(index, plan, rows_of, rejected, recipe.config, sums)
@@ -129,7 +129,7 @@ def _scan_and_plan(
     previous.find_reusable(request.corpora.clips, recipe, request.exclude)
     staged = {} if request.fresh else staging.finished(request.exclude)
     clips, letters = scan_clips(request.corpora.clips, recipe, previous, pool, progress)
-    check_rejects(with_status(REJECTED, [clips]), request.corpora, config, of=len(clips))
+    check_rejects(with_status(REJECTED, [clips]), request.corpora.name, recipe, of=len(clips))
     plan = plan_cache(plan_columns(clips, config.split.seed), config, previous.plan(recipe.features))
     if previous.spec and previous.same_audio:
         mel_check = previous.spec.mel_check
