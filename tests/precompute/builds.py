@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import soundfile
 from cache_files import build_cache, index_path
+from click.testing import CliRunner, Result
 
 from xtts.precompute.check.verify import CacheFinding
+from xtts.precompute.cli import main
 from xtts.precompute.corpus import listing
 from xtts.precompute.library import verify_cache
 from xtts.precompute.pipeline.build_cache import BuildReport
@@ -104,6 +106,11 @@ def update(workspace: Path, config: Config, cache: str = "cache", **options: obj
     """A build of `corpus` into a cache beside it, and what it said."""
     said = Listener()
     return build(workspace / "corpus", workspace / cache, config, progress=said, **options), said
+
+
+def command(*arguments: object) -> Result:
+    """What `xtts-precompute` does in this process: its output, errors and exit code."""
+    return CliRunner().invoke(main, list(map(str, arguments)))
 
 
 def problems(cache: Path, data: object = None, **options: object) -> list[CacheFinding]:

@@ -7,17 +7,14 @@ from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from builds import command
+from click.testing import Result
 
 from xtts.precompute.cli import main
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, list(map(str, arguments)))
-
-
 def build(data: Path, cache: Path, *options: object) -> Result:
-    return run("build", "--data", data, "--cache", cache, "--workers", 0, *options)
+    return command("build", "--data", data, "--cache", cache, "--workers", 0, *options)
 
 
 def test_build_verify_and_stats(tiny_corpus, tmp_path, monkeypatch):
@@ -34,14 +31,14 @@ def test_build_verify_and_stats(tiny_corpus, tmp_path, monkeypatch):
     assert "x real time" in done.stderr
     assert "nothing to do" in build(tiny_corpus, "features", "--set", "shapes.buckets=2").stdout
     for arguments in (["--cache"], [], ["--cache", "features"]):
-        sound = run("verify", *arguments)
+        sound = command("verify", *arguments)
         assert (sound.exit_code, sound.stdout) == (0, "features: sound\n")
-    figures = run("stats")
+    figures = command("stats")
     assert figures.exit_code == 0
     assert figures.stdout.splitlines()[2].split() == ["percentile", "50%", "90%", "95%", "99%", "99.9%", "max"]
     shard = next(Path("features").rglob("*.tfrecord"))
     shard.write_bytes(shard.read_bytes()[:-1])
-    unsound = run("verify")
+    unsound = command("verify")
     assert unsound.exit_code == 1
     assert f"{shard.relative_to('features')}: truncated" in unsound.stdout
 
@@ -55,8 +52,8 @@ def test_a_terminal_without_the_letters_gets_their_numbers(tone_corpus, tmp_path
     monkeypatch.setattr(sys, "stdout", terminal := TextIOWrapper(BytesIO(), encoding="latin-1"))
     options = ["--cache", "f", "--workers", "0", "--set", "text.language=de", "--set", "text.max_unknown_share=1"]
     monkeypatch.chdir(tmp_path)
-    for command in (["build", "--data", data, *options], ["stats", "--cache", "f"]):
-        main.main([*map(str, command)], standalone_mode=False)
+    for line in (["build", "--data", data, *options], ["stats", "--cache", "f"]):
+        main.main([*map(str, line)], standalone_mode=False)
     terminal.seek(0)
     said = terminal.read()
     assert "speakers: 2 (Zo\\u0444 6, ann 6)\nlanguages: 1 (de 12)" in said
@@ -78,8 +75,8 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
         (build(none, cache), 2, "no such folder"),
         (build(tiny_corpus, cache, "--set", "audio.profile=mp3"), 2, "expected one of bigvgan24, hifigan"),
         (build(tiny_corpus, cache, "--config", "nosuch.yaml"), 2, "cannot be read"),
-        (run("verify", "--cache", none), 2, "expected a cache; run xtts-precompute build"),
-        (run("stats", "--cache", none), 2, "expected a cache"),
+        (command("verify", "--cache", none), 2, "expected a cache; run xtts-precompute build"),
+        (command("stats", "--cache", none), 2, "expected a cache"),
         (build(tmp_path, tmp_path / "other"), 1, "all 1 clips are rejected: 1 missing audio (a)"),
     ):  # fmt: skip
         assert done.exit_code == code, done.stderr

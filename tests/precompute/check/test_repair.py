@@ -6,17 +6,16 @@ import random
 import re
 import shlex
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 import soundfile
-from builds import first_shard, flip, problems, tree
+from builds import command, first_shard, flip, problems, tree
 from cache_files import index_bytes, index_path, replace_index, tokenizer_path
-from click.testing import CliRunner, Result
 from fuzzing import fresh_seed
 
 from xtts.precompute.check.verify import check_cache
-from xtts.precompute.cli import main
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import LOCK_FILES
@@ -128,13 +127,10 @@ def test_repair_refuses_another_corpus_where_no_index_tells(workspace):
         check(workspace, repair=True)
 
 
-def verify(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["verify", *map(str, arguments), "--workers", "0"])
-
-
 def test_repair_as_a_command(workspace):
     cache = workspace / "cache"
     first_shard(cache).unlink()
+    verify = partial(command, "verify", "--workers", 0)
     done = verify("--cache", cache, "--repair")
     assert done.exit_code == 2
     assert "error: --repair: no corpus to work from, expected --repair --against DATA" in done.stderr

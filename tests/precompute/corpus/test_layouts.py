@@ -4,11 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builds import build, read_corpus, shards, write_files
-from click.testing import CliRunner
+from builds import build, command, read_corpus, shards, write_files
 
 from xtts.precompute.check.verify import check_cache
-from xtts.precompute.cli import main
 from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -280,11 +278,11 @@ def test_kaldi_speakers_equal_to_utterances_are_ignored(written):
 
 
 def test_build_and_verify_accept_layout_and_columns(ambiguous, tmp_path):
-    def run(*arguments: str) -> tuple[int, str]:
-        done = CliRunner().invoke(main, [*arguments, "--cache", str(tmp_path / "cache"), "--workers", "0"])
+    def run(*arguments: object) -> tuple[int, str]:
+        done = command(*arguments, "--cache", tmp_path / "cache", "--workers", 0)
         return done.exit_code, done.output
 
-    build, verify = ["build", "--data", str(ambiguous)], ["verify", "--against", str(ambiguous)]
+    build, verify = ["build", "--data", ambiguous], ["verify", "--against", ambiguous]
     code, said = run(*build)
     assert (code, "three columns that can be read in two ways" in said) == (2, True)
     assert "8 clips kept" in run(*build, "--layout", "piper")[1]

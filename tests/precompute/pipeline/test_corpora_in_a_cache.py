@@ -4,11 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builds import build, problems, shards, tree
+from builds import build, command, problems, shards, tree
 from cache_files import index_path
-from click.testing import CliRunner
 
-from xtts.precompute.cli import main
 from xtts.shared.cache.cache_spec import load_spec, shard_id_of
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -106,16 +104,12 @@ def test_verify_finds_what_changed_and_repair_mends(workspace):
 
 
 def test_the_commands_take_several_corpora(workspace):
-    run = CliRunner()
-    options = ["--cache", "cache", "--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.2"]
-    done = run.invoke(
-        main, ["build", "--data", A, "--data", B, *options, "--set", "shards.shard_mb=1", "--workers", "0"]
-    )
+    options = ["--cache", "cache", "--workers", 0, *(f"--set={name}={value}" for name, value in FLAGS.items())]
+    done = command("build", "--data", A, "--data", B, *options)
     assert done.exit_code == 0, done.output
     assert "nothing to do" in done.output
-    checked = run.invoke(main, ["verify", "--cache", "cache", "--against", A, "--against", B, "--workers", "0"])
+    checked = command("verify", "--cache", "cache", "--against", A, "--against", B, "--workers", 0)
     assert (checked.exit_code, checked.output) == (0, "cache: sound\n")
-    shown = run.invoke(main, ["stats", "--cache", "cache"])
-    lines = [line.split() for line in shown.output.splitlines()]
+    lines = [line.split() for line in command("stats", "--cache", "cache").output.splitlines()]
     first = lines.index(["corpus", "clips", "hours", "rejected", "weight"]) + 1
     assert [line[:2] for line in lines[first : first + 2]] == [["a", "40"], ["b", "40"]]

@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from builds import Listener, build, problems, records, shards, sound, write_files
+from builds import Listener, build, command, problems, records, shards, sound, write_files
 from cache_files import index_path, tokenizer_path
-from click.testing import CliRunner
 
-from xtts.precompute.cli import main
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
@@ -82,14 +80,13 @@ def test_the_share_that_may_be_lost_decides_no_byte_of_a_shard(corpus, tmp_path)
 
 
 def test_lost_letters_are_in_build_stats_and_report(corpus, tmp_path, monkeypatch):
-    root, cache = corpus("one \u2603 two", "nothing else"), ["--cache", str(tmp_path / "features")]
-    built = ["build", "--data", str(root), *cache, "--set", "shapes.buckets=1", "--workers", "0"]
+    root, cache = corpus("one \u2603 two", "nothing else"), ["--cache", tmp_path / "features"]
+    built = ["build", "--data", root, *cache, "--set", "shapes.buckets=1", "--workers", 0]
     for line in (built, ["stats", *cache]):
-        told = CliRunner().invoke(main, line).output
-        assert "\u2603 SNOWMAN: 6x left out, as in tone-0000" in told
+        assert "\u2603 SNOWMAN: 6x left out, as in tone-0000" in command(*line).output
     for clips in ("CLIPS_SHOWN", "WORST_SHOWN"):
         monkeypatch.setattr(f"xtts.precompute.view.html_report.{clips}", 0)  # pictures and sounds take their time
-    CliRunner().invoke(main, ["report", *cache, "--out", str(tmp_path / "report.html")])
+    command("report", *cache, "--out", tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert '\u2603</a></td><td class="left">SNOWMAN</td><td data-label="times">6</td>' in page
 
@@ -174,8 +171,8 @@ def test_a_tokenizer_that_is_left_open_is_decided_once(corpus, tmp_path, monkeyp
 
 
 def explain(root, cache):
-    set_auto = ["--set", "shapes.buckets=1", "--set", "text.tokenizer=auto", "--workers", "0"]
-    done = CliRunner().invoke(main, ["build", "--data", str(root), "--cache", str(cache), "--dry-run", *set_auto])
+    set_auto = ["--set", "shapes.buckets=1", "--set", "text.tokenizer=auto", "--workers", 0]
+    done = command("build", "--data", root, "--cache", cache, "--dry-run", *set_auto)
     assert done.exit_code == 0, done.output
     return done.output
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, noise, problems, rows_of, sound, spoil, tree, write_files
-from click.testing import CliRunner
+from builds import Listener, build, command, noise, problems, rows_of, sound, spoil, tree, write_files
 
-from xtts.precompute.cli import main
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 
@@ -106,7 +104,7 @@ def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered, unfi
     assert load_spec(filtered).features["data.filters"] == EVERY_FILTER
     assert set(load_spec(unfiltered).features["data.filters"].values()) == {None}
     assert problems(filtered, corpus) == []
-    told = CliRunner().invoke(main, ["stats", "--cache", str(filtered)]).output
+    told = command("stats", "--cache", filtered).output
     assert all(f"  1 {reason}\n" in told for reason, _, _ in BROKEN.values())
 
 

@@ -4,11 +4,9 @@ import shutil
 
 import pytest
 import soundfile
-from builds import Listener, build, tree
-from click.testing import CliRunner
+from builds import Listener, build, command, tree
 
 from xtts.precompute.check.verify import check_cache
-from xtts.precompute.cli import main
 from xtts.precompute.library import build_cache as library_build
 from xtts.precompute.pipeline import remote_cache
 from xtts.precompute.view.cached_clips import CachedClips
@@ -158,8 +156,8 @@ def test_a_damaged_object_is_found(url, tiny_cache):
 
 def test_views_of_a_remote_cache_copy_what_they_show(url, machine, tiny_cache):
     upload(tiny_cache, url)
-    shown = CliRunner().invoke(main, ["stats", "--cache", url.full], catch_exceptions=False)
-    assert shown.output == CliRunner().invoke(main, ["stats", "--cache", str(tiny_cache)]).output
+    shown = command("stats", "--cache", url.full)
+    assert (shown.exit_code, shown.output) == (0, command("stats", "--cache", tiny_cache).output)
     clips = CachedClips(url)
     row = clips.row("tone-0003")
     assert (clips.read(row).mel == CachedClips(tiny_cache).read(row).mel).all()

@@ -14,11 +14,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import soundfile
-from builds import RATE, build, sound, write_files
-from click.testing import CliRunner
+from builds import RATE, build, command, sound, write_files
 from PIL import Image
 
-from xtts.precompute.cli import main
 from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.html_report import report_page, write_report
@@ -167,8 +165,7 @@ def test_a_cache_gives_the_same_bytes_each_time(tiny_cache, tmp_path, monkeypatc
     monkeypatch.setattr(report, "CLIPS_SHOWN", 2)
     names = [tmp_path / "new" / name for name in ("a.html", "b.html")]
     for name in names:
-        done = CliRunner().invoke(main, ["report", "--cache", str(tiny_cache), "--out", str(name)])
-        assert f"{name}: " in done.output
+        assert f"{name}: " in command("report", "--cache", tiny_cache, "--out", name).output
     pages = [name.read_bytes() for name in names]
     assert pages[0] == pages[1]
     assert pages[0].endswith(b"</html>")
@@ -217,7 +214,7 @@ def test_the_worst_clips_are_heard_as_short_excerpts(uneven_cache, monkeypatch):
 
 
 def test_stats_show_speakers_and_outliers(uneven_cache):
-    told = CliRunner().invoke(main, ["stats", "--cache", str(uneven_cache)]).output
+    told = command("stats", "--cache", uneven_cache).output
     line = next(line for line in told.splitlines() if line.strip().startswith("<u>x"))
     assert line.split()[1:] == ["30", "0.01", "10.0", "-13.5", "-13.6", "0.00", "0.00", "0", "0", "12"]
     assert "outliers by loudness: 12 (<i>7 -63.5 dBFS, <i>0 -39.5 dBFS, <i>1 -39.5 dBFS, ...)" in told

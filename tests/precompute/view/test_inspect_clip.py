@@ -6,10 +6,8 @@ import matplotlib.image
 import numpy as np
 import pytest
 import soundfile
-from builds import build, sound, write_files
-from click.testing import CliRunner
+from builds import build, command, sound, write_files
 
-from xtts.precompute.cli import main
 from xtts.precompute.view.cached_clips import CachedClips, plain
 from xtts.precompute.view.inspect_clip import draw_clip, inspect_clip
 from xtts.shared.audio.decode import decode
@@ -20,8 +18,7 @@ from xtts.shared.errors import LockstepError
 
 
 def test_inspect_writes_picture_and_sound(tiny_cache, tmp_path):
-    command = ["inspect", "--cache", str(tiny_cache), "tone-0003", "--out", str(tmp_path / "new" / "folder")]
-    told = CliRunner().invoke(main, command).output
+    told = command("inspect", "--cache", tiny_cache, "tone-0003", "--out", tmp_path / "new" / "folder").output
     row = CachedClips(tiny_cache).row("tone-0003")
     assert f"{row.token_length} of " in told
     assert f"{row.mel_length} of " in told
