@@ -3,6 +3,8 @@
 import io
 import multiprocessing
 import os
+import subprocess
+import sys
 import tarfile
 import time
 from collections.abc import Callable, Mapping
@@ -29,6 +31,7 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 
 RATE = 22_050
+PROGRAM = "from xtts.precompute.cli import main; main()"
 
 
 class Listener(Progress):
@@ -111,6 +114,20 @@ def update(workspace: Path, config: Config, cache: str = "cache", **options: obj
 def command(*arguments: object) -> Result:
     """What `xtts-precompute` does in this process: its output, errors and exit code."""
     return CliRunner().invoke(main, list(map(str, arguments)))
+
+
+def start(
+    data: object, cache: Path, settings: Mapping[str, object], *options: object, program: str = PROGRAM
+) -> subprocess.Popen[str]:
+    """`xtts-precompute build` as a process of its own."""
+    sets = (f"--set={key}={value}" for key, value in settings.items())
+    line = [sys.executable, "-c", program, "build", "--data", data, "--cache", cache, *sets, *options]
+    return subprocess.Popen([*map(str, line)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    return [int(child) for path in Path(f"/proc/{pid}/task").glob("*/children") for child in path.read_text().split()]
 
 
 def problems(cache: Path, data: object = None, **options: object) -> list[CacheFinding]:

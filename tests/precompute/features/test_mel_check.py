@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import tree, update
+from builds import PROGRAM, tree, update
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.mel_check import check_mel, compute_mel_check
@@ -21,7 +21,6 @@ from xtts.shared.cache.cache_spec import SPLITS, load_spec, spec_bytes
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
-COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()"]
 OTHER_KERNELS = {**worker_environment(), "OPENBLAS_CORETYPE": "Prescott"}
 """As on a processor of 2004, which any x86 one can be."""
 blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
@@ -44,8 +43,7 @@ def other_machine(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 def run(kernels: str, *command: object) -> None:
     """A command in a shell that names kernels and threads."""
     shell = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "2"}
-    done = subprocess.run([*COMMAND, *map(str, command)], env=shell, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    subprocess.run([sys.executable, "-c", PROGRAM, *map(str, command)], env=shell, check=True)
 
 
 def record_again(corpus: Path) -> None:

@@ -7,14 +7,13 @@ import resource
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from builds import Listener, build, tree, wait_for
+from builds import PROGRAM, Listener, build, children, start, tree, wait_for
 from fuzzing import fresh_seed
 
 from xtts.shared.cache.cache_spec import load_spec
@@ -22,7 +21,6 @@ from xtts.shared.cache.quick_check import full_check
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
-COMMAND = "from xtts.precompute.cli import main; main()"
 SETTINGS = {"shapes.buckets": 6, "split.validation_fraction": 0.2, "text.tokenizer": "characters"}
 CONFIG, OTHER = load_config("tiny", flags=SETTINGS), load_config("tiny", flags={"text.add_blank": False})
 HALTED = f"""
@@ -36,7 +34,7 @@ def stage_and_wait(*given, stage=StagingArea.stage, **options):
     return done
 
 StagingArea.stage = stage_and_wait
-{COMMAND}
+{PROGRAM}
 """
 """The command, which stops after its first shard."""
 
@@ -124,9 +122,9 @@ def test_every_step_may_be_the_last(corpora, tmp_path, again):
 )
 def test_a_signal_ends_the_build_and_says_how_to_continue(tiny_corpus, tmp_path, number):
     cache, said = tmp_path / "cache", Listener()
-    process = start(HALTED, tiny_corpus, cache, 1)
+    process = start(tiny_corpus, cache, SETTINGS, "--workers=1", program=HALTED)
     assert process.stdout.readline() == "staged\n"
-    workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    workers = children(process.pid)
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
     if number != signal.SIGKILL:
@@ -134,17 +132,11 @@ def test_a_signal_ends_the_build_and_says_how_to_continue(tiny_corpus, tmp_path,
         assert f"cache: stopped by {number.name}; run the same command again to continue" in errors
         assert "Traceback" not in errors
     assert workers
-    wait_for(lambda: not any(Path("/proc", pid, "exe").exists() for pid in workers))
+    wait_for(lambda: not any(Path(f"/proc/{pid}/exe").exists() for pid in workers))
     assert not (cache / "cache.json").exists()
     assert build(tiny_corpus, cache, CONFIG, progress=said).kept_shards == 1
     assert any("an interrupted build left" in line for line in said.lines)
     assert tree(cache) == whole(tiny_corpus, tmp_path)
-
-
-def start(program: str, corpus: Path, cache: Path, workers: int) -> subprocess.Popen[str]:
-    settings = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
-    line = [sys.executable, "-c", program, "build", "--data", corpus, "--cache", cache, "--workers", workers, *settings]
-    return subprocess.Popen([*map(str, line)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_a_full_disk_is_one_line_and_a_rerun_continues(tiny_corpus, tmp_path):
@@ -173,11 +165,11 @@ def test_too_little_space_is_said_before_anything_is_written(tiny_corpus, tmp_pa
 @pytest.mark.long
 def test_kill_9_at_25_random_moments(long_corpus, tmp_path):
     generator, undisturbed, begun = random.Random(fresh_seed()), whole(long_corpus, tmp_path), time.monotonic()
-    start(COMMAND, long_corpus, tmp_path / "timing", 1).communicate()
+    start(long_corpus, tmp_path / "timing", SETTINGS, "--workers=1").communicate()
     duration = time.monotonic() - begun
     kills, cache = 0, tmp_path / "cache-0"
     while kills < 25:
-        process = start(COMMAND, long_corpus, cache, generator.choice([1, 2, 5]))
+        process = start(long_corpus, cache, SETTINGS, f"--workers={generator.choice([1, 2, 5])}")
         try:
             process.communicate(timeout=generator.uniform(0.1, duration))
         except subprocess.TimeoutExpired:
@@ -186,7 +178,7 @@ def test_kill_9_at_25_random_moments(long_corpus, tmp_path):
             kills += 1
             if kills % 5:
                 continue  # the next attempt goes on from here
-        final = start(COMMAND, long_corpus, cache, generator.choice([1, 2, 5]))
+        final = start(long_corpus, cache, SETTINGS, f"--workers={generator.choice([1, 2, 5])}")
         _, errors = final.communicate(timeout=120)
         assert final.returncode == 0, errors
         assert tree(cache) == undisturbed

@@ -6,7 +6,7 @@ import sys
 import time
 
 import pytest
-from builds import tree, update
+from builds import start, tree, update
 from fuzzing import fresh_seed
 
 from xtts.precompute.check.verify import check_cache
@@ -18,7 +18,6 @@ from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock, without_readers
 
-BUILD = [sys.executable, "-c", "from xtts.precompute.cli import main; main()", "build"]
 READER = """
 import sys
 from pathlib import Path
@@ -95,19 +94,17 @@ def test_a_reader_in_a_loop_while_builders_are_killed(workspace, tiny_config, no
     generator, cache, there = random.Random(fresh_seed()), workspace / "cache", tree(workspace / "cache").keys()
     read = [sys.executable, "-c", READER, str(cache), str(workspace / "stop")]
     watching, kills = subprocess.Popen(read, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), 0
-    settings = ["--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1", "--workers", "1"]
-    settings += ["--set", "text.tokenizer=characters"]
-    command = [*BUILD, "--data", str(workspace / "corpus"), "--cache", str(cache), *settings]
+    settings = {"shapes.buckets": 2, "split.validation_fraction": 0.1, "text.tokenizer": "characters"}
     for number in range(24):
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        process = subprocess.Popen([*command, "--set", f"text.add_blank={number // 2 % 2 == 0}"], **silent)
+        settings["text.add_blank"] = number // 2 % 2 == 0
+        process = start(workspace / "corpus", cache, settings, "--workers=1")
         while process.poll() is None and not (cache / ".building").exists():
             time.sleep(0.001)
         try:
-            process.wait(timeout=None if number % 6 == 5 else generator.uniform(0.0, 0.8))  # each setting is committed
+            process.communicate(timeout=None if number % 6 == 5 else generator.uniform(0.0, 0.8))  # each is committed
         except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
+            process.communicate()
             kills += 1
     (workspace / "stop").touch()
     output, errors = watching.communicate(timeout=60)

@@ -6,15 +6,13 @@
 import importlib
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from builds import build, tree, wait_for
+from builds import build, children, start, tree, wait_for
 
 from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import Progress
@@ -30,8 +28,6 @@ cluster_utils = pytest.importorskip("ray.cluster_utils")
 CLIPS = int(os.environ.get("LOCKSTEP_RAY_CLIPS", "120"))
 SETTINGS = {"shapes.buckets": 4, "split.validation_fraction": 0.2, "text.tokenizer": "characters"}
 NODE = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 * 2**20}
-COMMAND = [sys.executable, "-c", "from xtts.precompute.cli import main; main()"]
-SET = [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
 
 
 @pytest.fixture(scope="module")
@@ -97,15 +93,6 @@ class NodeLost(Progress):
         return False
 
 
-def children(pid: int) -> list[int]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            if int(path.read_text().rpartition(")")[2].split()[1]) == pid:
-                found.append(int(path.parent.name))
-    return found
-
-
 def has_part_open(pid: int) -> bool:
     for path in Path(f"/proc/{pid}/fd").glob("*"):
         with suppress(OSError):
@@ -139,15 +126,10 @@ def test_a_machine_without_lockstep_is_a_one_line_error(cluster, tmp_path, monke
     assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")
 
 
-def start(corpus: Path, cache: Path, *options: object) -> subprocess.Popen[str]:
-    command = [*COMMAND, "build", "--data", corpus, "--cache", cache, "--workers", 1, *SET, *options]
-    return subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp_path, number):
     cache = tmp_path / "cache"
-    process = start(corpus, cache, "--engine", "ray")
+    process = start(corpus, cache, SETTINGS, "--workers=1", "--engine=ray")
     wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.arrow")))
     process.send_signal(number)
     _, errors = process.communicate(timeout=60)
@@ -155,7 +137,7 @@ def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp
         assert process.returncode == 128 + number
         assert f"stopped by {number.name}; run the same command again to continue" in errors.splitlines()[-1]
     assert not (cache / "cache.json").exists()
-    again = start(corpus, cache)
+    again = start(corpus, cache, SETTINGS, "--workers=1")
     _, said = again.communicate(timeout=60)
     assert again.returncode == 0, said
     assert "an interrupted build left" in said
@@ -166,7 +148,7 @@ def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp
 
 def test_an_own_cluster_is_silent_and_ends_with_the_build(corpus, whole, tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    process = start(corpus, tmp_path / "cache", "--engine", "ray")
+    process = start(corpus, tmp_path / "cache", SETTINGS, "--workers=1", "--engine=ray")
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     assert tree(tmp_path / "cache") == tree(whole)
