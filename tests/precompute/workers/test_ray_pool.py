@@ -5,15 +5,20 @@
 
 import importlib
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
+from operator import add
 from pathlib import Path
 
 import pytest
-from builds import build, children, start, tree, wait_for
+from builds import build, children, first_shard, problems, start, tree, wait_for
 
+from xtts.precompute.workers.arithmetic import installed_versions
+from xtts.precompute.workers.disks import attempt_path
 from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.config import Config
@@ -109,6 +114,35 @@ def test_a_build_survives_the_loss_of_a_node(cluster, corpus, config, whole, tmp
     assert progress.doomed is None
     assert progress.lost, "the node was not writing when it died"
     assert report.peak_bytes == 0
+
+
+def test_a_cluster_verifies_and_repairs(cluster, corpus, whole, tmp_path):
+    cache = shutil.copytree(whole, tmp_path / "cache")
+    first_shard(cache).unlink()
+    assert problems(cache, corpus, deep=8, repair=True, engine="ray") == []
+    assert tree(cache) == tree(whole)
+
+
+def test_results_and_errors_come_from_the_cluster(cluster, tmp_path):
+    with open_pool(1, "ray") as pool:
+        assert sorted(pool.run(partial(add, 1), range(20))) == list(range(1, 21))
+        with pytest.raises(LockstepError, match="elsewhere: not seen from"):
+            list(pool.run(attempt_path, [tmp_path / "elsewhere" / "part"]))
+        with pytest.raises(OSError, match="No such file"):
+            list(pool.run(os.stat, [str(tmp_path / "nothing")]))
+
+
+def test_a_cluster_without_cpus_is_a_one_line_error(cluster, monkeypatch):
+    monkeypatch.setattr(ray, "cluster_resources", dict)
+    with pytest.raises(LockstepError, match="no machine with a CPU"), open_pool(1, "ray") as pool:
+        list(pool.run(os.getenv, ["HOME"]))
+
+
+def test_a_machine_with_other_packages_is_rejected(cluster, monkeypatch):
+    here = {**installed_versions(), "numpy": "1"}
+    monkeypatch.setattr("xtts.precompute.workers.ray_pool.installed_versions", lambda: here)
+    with pytest.raises(LockstepError, match="expected numpy 1; install the same"), open_pool(1, "ray") as pool:
+        list(pool.run(os.getenv, ["HOME"]))
 
 
 def test_a_task_that_always_dies_is_a_one_line_error(cluster):

@@ -1,23 +1,20 @@
-"""What every pool promises, Ray's without a cluster; and what a worker does on a machine that it is not made for."""
+"""What the pools of this machine promise, and what a worker does on a machine that it is not made for."""
 
 import errno
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from operator import add
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
-from builds import build, problems, tree, wait_for
+from builds import build, wait_for
 
 from xtts.precompute.features.clip_features import read_mel
 from xtts.precompute.pipeline import scan
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.disks import attempt_path
 from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import ThisProcess, WorkerPool
@@ -26,58 +23,9 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
 
 
-class RayHere:
-    """What the pool uses of Ray, without a cluster: a task is done when its result is fetched."""
-
-    class exceptions:
-        class RayError(Exception):
-            pass
-
-        class RayTaskError(RayError):
-            def __init__(self, cause: Exception) -> None:
-                self.cause = cause
-
-    def __init__(self) -> None:
-        self.resources: dict[str, float] = {"CPU": 2.0}
-        self.cancelled = 0
-
-    def is_initialized(self) -> bool:
-        return True
-
-    def cluster_resources(self) -> dict[str, float]:
-        return self.resources
-
-    def put(self, value: object) -> object:
-        return value
-
-    def remote(self, **_: object) -> Callable[..., object]:
-        return lambda function: SimpleNamespace(remote=partial(partial, function))
-
-    def wait(self, tasks: list[object], timeout: float) -> tuple[list[object], list[object]]:
-        return tasks[:1], tasks[1:]
-
-    def get(self, task: Callable[[], object]) -> object:
-        try:
-            return task()
-        except Exception as error:
-            raise self.exceptions.RayTaskError(error) from None
-
-    def cancel(self, task: object, force: bool) -> None:
-        self.cancelled += 1
-
-
-@pytest.fixture
-def ray(monkeypatch) -> RayHere:
-    """The module that the pool imports."""
-    module = RayHere()
-    monkeypatch.setitem(sys.modules, "ray", module)
-    monkeypatch.setenv("RAY_ADDRESS", "auto")
-    return module
-
-
-@pytest.fixture(params=["this process", "workers", "ray"])
-def pool(request, ray) -> WorkerPool:
-    return open_pool(*{"this process": (0,), "workers": (1,), "ray": (0, "ray")}[request.param])
+@pytest.fixture(params=[0, 1], ids=["this process", "workers"])
+def pool(request) -> WorkerPool:
+    return open_pool(request.param)
 
 
 def test_tasks_are_taken_as_results_come(pool):
@@ -116,34 +64,6 @@ with ProcessPool(1) as pool:
         assert (worker / "exe").exists()
         parent.kill()
     wait_for(lambda: not (worker / "exe").exists())
-
-
-def test_a_build_on_a_cluster_has_the_same_bytes(ray, tiny_corpus, tiny_cache, tiny_config, tmp_path):
-    assert build(tiny_corpus, tmp_path / "cache", tiny_config, engine="ray").peak_bytes == 0
-    assert tree(tmp_path / "cache") == tree(tiny_cache)
-    shard = next((tmp_path / "cache").rglob("*.tfrecord"))
-    shard.unlink()
-    assert problems(tmp_path / "cache", tiny_corpus, deep=8, repair=True, engine="ray") == []
-
-
-@pytest.mark.parametrize(("error", "found"), [
-    (RayHere.exceptions.RayError(), r"a task failed for good \(RayError\)"),
-    (RayHere.exceptions.RayTaskError(RuntimeError("The function failed to import")), "a machine of it has no lock"),
-])  # fmt: skip
-def test_a_failed_task_is_one_line_and_cancels_the_others(ray, monkeypatch, error, found):
-    def get(_: object) -> None:
-        raise error
-
-    monkeypatch.setattr(ray, "get", get)
-    with pytest.raises(LockstepError, match=rf"^the Ray cluster at auto: {found}"), open_pool(0, "ray") as pool:
-        list(pool.run(os.getenv, ["HOME"] * 9))
-    assert ray.cancelled == 3
-
-
-def test_a_cluster_without_cpus_is_a_one_line_error(ray):
-    ray.resources = {}
-    with pytest.raises(LockstepError, match="no machine with a CPU"), open_pool(0, "ray") as pool:
-        list(pool.run(os.getenv, ["HOME"]))
 
 
 def test_an_unknown_engine_is_rejected():
@@ -228,10 +148,3 @@ def test_workers_on_other_machines_sync_their_files(tiny_corpus, tiny_config, tm
     build(tiny_corpus, tmp_path / "cache", tiny_config, pool=pool)
     assert not unsynced
     assert any(name.endswith("shard-00000-of-00001.arrow") for name in synced)
-
-
-def test_a_machine_with_other_packages_is_rejected(ray, monkeypatch):
-    answers = iter([{**installed_versions(), "numpy": "1"}, installed_versions()])  # of this process, and of the other
-    monkeypatch.setattr("xtts.precompute.workers.ray_pool.installed_versions", lambda: next(answers))
-    with pytest.raises(LockstepError, match="expected numpy 1; install the same"), open_pool(0, "ray") as pool:
-        list(pool.run(os.getenv, ["HOME"]))
