@@ -58,9 +58,9 @@ class FlatWeights:
 
     def split(self, vector: tf.Tensor) -> list[tf.Tensor]:
         """Split float32[P] -> one array for each weight, of its shape."""
-        return [tf.reshape(self.slice(vector, [i]), shape) for i, shape in enumerate(self._shapes)]
+        return [tf.reshape(self.numbers_of(vector, [i]), shape) for i, shape in enumerate(self._shapes)]
 
-    def slice(self, vector: tf.Tensor, indices: Sequence[int]) -> tf.Tensor:
+    def numbers_of(self, vector: tf.Tensor, indices: Sequence[int]) -> tf.Tensor:
         """Take the numbers of weights that lie side by side, in any order: float32[P] -> float32[n]."""
         ranges = [self._ranges[i] for i in indices]
         return vector[min(span.start for span in ranges) : max(span.stop for span in ranges)]
@@ -178,7 +178,7 @@ class Muon(AdamW):
         nesterov = gradient + MOMENTUM * momentum
         directions: list[tf.Tensor] = []
         for (_, longer), shapes in itertools.groupby(self._matrices, key=lambda shape: tuple(sorted(shape))):
-            slices = [(shape, self.flat.slice(nesterov, self._matrices[shape])) for shape in shapes]
+            slices = [(shape, self.flat.numbers_of(nesterov, self._matrices[shape])) for shape in shapes]
             stacks = orthogonalise([tf.reshape(matrices, [-1, *shape]) for shape, matrices in slices])
             directions += [tf.reshape(UPDATE_RMS * math.sqrt(longer) * stack, [-1]) for stack in stacks]
         direction = tf.concat(directions, axis=0) if directions else others[:0]
