@@ -70,29 +70,27 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
 )
 @click.option(
     "--steps",
+    "training__steps",
     type=click.IntRange(min=1),
     metavar="N",
     help="Number of steps in the whole run; wins over --epochs (training.steps).",
 )
 @click.option(
     "--epochs",
+    "training__epochs",
     type=click.IntRange(min=1),
     metavar="N",
     help="Number of passes over the corpus, instead of steps (training.epochs).",
 )
 def main(
     config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None,
-    out: Path | None, resume: str | None, init_from: Path | None, steps: int | None, epochs: int | None,
+    out: Path | None, resume: str | None, init_from: Path | None,
 ) -> None:  # fmt: skip
     """Train a voice on a cache that xtts-precompute built. Stop it at any time; --resume continues."""
     with report_errors():
         from xtts.shared.storage.urls import path_or_url
         from xtts.trainer.run.run_plan import make_plan
 
-        if steps is not None:
-            flags = {**flags, "training.steps": steps}
-        if epochs is not None:
-            flags = {**flags, "training.epochs": epochs}
         at = path_or_url(cache) if cache else None
         plan = make_plan(config, assignments, flags, cache=at, out=out, resume=resume, init_from=init_from)
         run(plan)
