@@ -41,6 +41,8 @@ class AlignedClips(NamedTuple):
     text: tf.Tensor
     """[B, T, D], input of the decoder."""
     conditioning: Conditioning
+    durations: tf.Tensor
+    """int32[B, L], frames of each token."""
     prior: tf.Tensor
     """float32[B], loss per clip."""
     duration: tf.Tensor
@@ -111,17 +113,6 @@ class AcousticModel(Block):
         """
         return apply_mask((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, frame_mask)
 
-    def align(self, batch: Batch) -> tf.Tensor:
-        """Align recordings with their texts: frames of each token, int32[B, L]."""
-        conditioning = conditioning_of(batch)
-        target = self.normalise(batch.mel, length_mask(batch.mel_length, batch.mel.shape[1]))
-        if self.reference is not None:
-            voice, _ = self.reference.encode_crops(target, batch.mel_length, batch.speaker, None)
-            conditioning = conditioning._replace(voice=voice)
-        valid = length_mask(batch.token_length, batch.tokens.shape[1])
-        _, mean = self.encode(batch.tokens, valid, conditioning, None)
-        return search_durations(gaussian_scores(mean, target), batch.token_length, batch.mel_length)
-
     def align_clips(self, batch: Batch, dropout_seed: tf.Tensor | None) -> AlignedClips:
         """Compute what does not depend on the flow: voice, alignment, and two losses of each clip.
 
@@ -149,7 +140,7 @@ class AcousticModel(Block):
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
             target=target, frame_mask=frame_mask, scored=scored, text=text, conditioning=conditioning,
-            prior=0.5 * sum_of_squares(target - expected, scored),
+            durations=durations, prior=0.5 * sum_of_squares(target - expected, scored),
             duration=duration_deviance(predicted, durations, valid),
         )  # fmt: skip
 

@@ -131,7 +131,7 @@ class SpokenSamples:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
         batch = Batch(*tensors)
         recorded, mel_length = batch.mel, batch.mel_length
-        durations, conditioning = self.model.align(batch), conditioning_of(batch)
+        durations, conditioning = self.model.align_clips(batch, None).durations, conditioning_of(batch)
         if self.model.reference is not None:  # as in `xtts-synth evaluate`: its own recording would leak the content
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
             others = [another_recording(self.clips, i) for i in range(len(self.clips))]

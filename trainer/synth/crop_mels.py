@@ -79,7 +79,7 @@ def voice_mels(source: Source, cache: Path, options: SynthesisOptions) -> dict[s
 
     def redraw(number: tf.Tensor, *parts: tf.Tensor) -> tf.Tensor:
         batch = Batch(*parts)
-        durations, conditioning = model.align(batch), conditioning_of(batch)
+        durations, conditioning = model.align_clips(batch, None).durations, conditioning_of(batch)
         target = model.normalise(batch.mel, length_mask(batch.mel_length, batch.mel.shape[1]))
         valid = length_mask(batch.token_length, batch.tokens.shape[1])
         timed = TimedTokens(*model.encode(batch.tokens, valid, conditioning, None), durations)
