@@ -152,7 +152,7 @@ class VocoderObjective:
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        return self._sums(batch, self._losses(batch, *random))
+        return self._sums(batch, *random)
 
     def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
         """See `Objective`."""
@@ -165,22 +165,15 @@ class VocoderObjective:
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        losses = self._losses(batch, clips, _key(seed, _VALIDATION, bucket), with_noise=False)
-        return self._sums(batch, {name: losses[name] for name in self.metrics.held_out})
+        sums = self._sums(batch, clips, _key(seed, _VALIDATION, bucket), with_noise=False)
+        return {name: sums[name] for name in self.metrics.held_out}
 
-    def _sums(self, batch: AnyBatch, losses: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        frames = tf.cast(batch.mel_length, tf.float32)
-        return {name: loss * frames for name, loss in losses.items()}
-
-    def _losses(
+    def _sums(
         self, batch: AnyBatch, numbers: tf.Tensor, seed: tf.Tensor, *, with_noise: bool = True
     ) -> dict[str, tf.Tensor]:
-        crops = cast(CropBatch, batch)
-        return self.model.losses(
-            samples=tf.cast(crops.waveform, tf.float32) / 32_768.0, mel=tf.cast(crops.mel, tf.float32),
-            log_hertz=crops.log_hertz, voiced=tf.cast(crops.voiced, tf.float32), numbers=numbers, seed=seed,
-            with_noise=with_noise,
-        )  # fmt: skip
+        losses = self.model.losses(cast(CropBatch, batch), numbers, seed, with_noise=with_noise)
+        frames = tf.cast(batch.mel_length, tf.float32)
+        return {name: loss * frames for name, loss in losses.items()}
 
 
 def objective_of(model: AcousticModel | Vocoder, metrics: Metrics) -> Objective:

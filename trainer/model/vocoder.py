@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import VocoderConfig
+from xtts.trainer.data.batch import CropBatch
 from xtts.trainer.model.frame_spectra import FrameSpectra, Spectrum
 from xtts.trainer.model.layers import Block, Initialization, axis_size
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
@@ -153,16 +154,15 @@ class Vocoder(Block):
         return [weight for weight in self.trainable_variables if "/discriminator_" not in weight.path]
 
     def losses(
-        self, *, samples: tf.Tensor, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor, numbers: tf.Tensor,
-        seed: tf.Tensor, with_noise: bool = True,
-    ) -> dict[str, tf.Tensor]:  # fmt: skip
+        self, crops: CropBatch, numbers: tf.Tensor, seed: tf.Tensor, *, with_noise: bool = True
+    ) -> dict[str, tf.Tensor]:
         """Losses of each crop, float32[B], by name: those of `loop/metrics.py`.
 
-        samples: float32[B, S] in -1 to 1, mel: float32[B, T, M], natural-log magnitude, log_hertz: float32[B, T], of
-        the pitch, interpolated where unvoiced, voiced: float32[B, T], 0 or 1, numbers: int32[B], of the crops in the
-        step, seed: int32[2], of the noise on the mels, the noise and the first pulse, with_noise: add noise to half of
-        the mels.
+        numbers: int32[B], of the crops in the step, seed: int32[2], of the noise on the mels, the noise and the first
+        pulse, with_noise: add noise to half of the mels.
         """
+        samples, mel = tf.cast(crops.waveform, tf.float32) / 32_768.0, tf.cast(crops.mel, tf.float32)
+        log_hertz, voiced = crops.log_hertz, tf.cast(crops.voiced, tf.float32)
         noisy = self._with_noise(mel, numbers, seed) if with_noise else mel
         pulses = pulse_train(log_hertz, self.profile, random_uniform(fold_seed(seed, 3), numbers))
         noise = random_normal(fold_seed(seed, 4), numbers, samples.shape[1], 1)[..., 0]

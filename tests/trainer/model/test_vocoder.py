@@ -27,14 +27,12 @@ def crops(vocoder):
     log_hertz = np.log(np.linspace([120, 180], [150, 170], FRAMES, axis=1)).astype(np.float32)
     noise = np.random.default_rng(0).standard_normal((2, FRAMES * HOP))
     samples = (0.05 * pulse_train(log_hertz, PROFILE).numpy() + 0.01 * noise).astype(np.float32)
-    return {
-        "samples": tf.constant(samples), "mel": vocoder.log_mel(samples), "log_hertz": tf.constant(log_hertz),
-        "voiced": tf.ones([2, FRAMES]),
-    }  # fmt: skip
+    waveform, voiced = tf.cast(samples * 32_768.0, tf.int16), tf.ones([2, FRAMES], tf.uint8)
+    return CropBatch(vocoder.log_mel(samples), tf.fill([2], FRAMES), waveform, tf.constant(log_hertz), voiced)
 
 
 def losses(vocoder, crops, seed=5):
-    sums = vocoder.losses(**crops, numbers=tf.range(2), seed=tf.constant([seed, 0]))
+    sums = vocoder.losses(crops, tf.range(2), tf.constant([seed, 0]))
     return {name: tf.reduce_sum(sums[name]) for name in VOCODER.losses}
 
 
@@ -91,15 +89,15 @@ def test_losses_are_a_function_of_the_seed_and_fall(vocoder, crops):
 
 
 def test_speech_has_the_mel_that_was_asked_for(vocoder, crops):
-    spoken = vocoder.vocode(crops["mel"][:1])
+    spoken = vocoder.vocode(crops.mel[:1])
     assert spoken.shape == (1, FRAMES * HOP)
-    error = np.abs(vocoder.log_mel(spoken) - crops["mel"][:1])[:, 4:-4].mean()
+    error = np.abs(vocoder.log_mel(spoken) - crops.mel[:1])[:, 4:-4].mean()
     assert error < 0.22  # the weights are random: 0.33 before it is brought to the mel
 
 
 def test_noise_on_the_mel_does_not_reach_the_mel_that_speech_is_brought_to(vocoder, crops):
     noisy, clean = (
-        np.mean(vocoder.losses(**crops, numbers=tf.range(2), seed=tf.constant([7, 0]), with_noise=with_noise)["mel"])
+        np.mean(vocoder.losses(crops, tf.range(2), tf.constant([7, 0]), with_noise=with_noise)["mel"])
         for with_noise in (True, False)
     )
     assert 0 < abs(noisy - clean) < 0.005  # 0.03 if it did
@@ -107,11 +105,9 @@ def test_noise_on_the_mel_does_not_reach_the_mel_that_speech_is_brought_to(vocod
 
 def test_a_crop_counts_by_its_useful_frames_and_a_padding_row_not_at_all(vocoder, crops):
     objective = VocoderObjective(vocoder, VOCODER)
-    waveform = tf.cast(crops["samples"] * 32_768.0, tf.int16)
     whole, half, padding = (
         objective.loss_sums(
-            CropBatch(crops["mel"], tf.constant(lengths), waveform, crops["log_hertz"], tf.ones([2, FRAMES], tf.uint8)),
-            CropInputs(tf.range(2), tf.constant([5, 0])),
+            crops._replace(mel_length=tf.constant(lengths)), CropInputs(tf.range(2), tf.constant([5, 0]))
         )
         for lengths in ([FRAMES, FRAMES], [FRAMES, FRAMES // 2], [FRAMES, 0])
     )
