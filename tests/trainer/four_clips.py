@@ -63,6 +63,7 @@ def clips(tokens=10, frames=40):
 
 def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=None, speaker=None, language=None):
     objective = AcousticObjective(model)
+    speaker = tf.zeros_like(mel_length) if speaker is None else speaker
     batch = Batch(ids, mel, token_length, mel_length, speaker, language)
     sums, counts = objective.loss_sums(batch, RandomInputs(noise, time, dropout_seed)), objective.counts(batch)
     return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)

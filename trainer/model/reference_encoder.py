@@ -103,7 +103,7 @@ class ReferenceEncoder(Block):
         return self.norm(latents)
 
     def encode_crops(
-        self, mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, seed: tf.Tensor | None
+        self, mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor, seed: tf.Tensor | None
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """Encode a reference for each clip: (voices [B, N, D], leaked frames bool[B, T, 1]).
 
@@ -146,13 +146,13 @@ def crop_reference(mel: tf.Tensor, mel_length: tf.Tensor, most_frames: int, seed
 
 
 def choose_references(
-    mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, seed: tf.Tensor | None
+    mel: tf.Tensor, mel_length: tf.Tensor, speaker: tf.Tensor, most_frames: int, seed: tf.Tensor | None
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Choose a crop of another clip of the same speaker, drawn from `seed`; of the clip itself if there is no other.
 
     -> (crops [B, F, M], zero after their ends, their lengths int32[B], leaked bool[B, T, 1], true inside the crop of a
     clip that is its own reference: the latents leak these frames).
-    mel: [B, T, M], mel_length: int32[B], speaker: int32[B], None for a single speaker, seed: int32[2] | None.
+    mel: [B, T, M], mel_length: int32[B], speaker: int32[B], seed: int32[2] | None.
     Without a seed it is the middle of the speaker's next clip, so that validation is the same every time.
     """
     crop, frame = crop_reference(mel, mel_length, most_frames, fold_seed(seed, 0)), tf.range(mel.shape[1])
@@ -171,26 +171,24 @@ def choose_references(
     return tf.gather(crop.mel, row), tf.gather(crop.length, row), leaked
 
 
-def other_clips(mel_length: tf.Tensor, speaker: tf.Tensor | None) -> tf.Tensor:
-    """Mask of the clips (last axis) that can be a clip's reference: int32[..., B], int32[..., B] | None -> [..., B, B].
+def other_clips(mel_length: tf.Tensor, speaker: tf.Tensor) -> tf.Tensor:
+    """Mask of the clips (last axis) that can be a clip's reference: int32[..., B], int32[..., B] -> [..., B, B].
 
     A reference has the same speaker and a crop of at least one frame. Clips of the same length are excluded, since they
     may be the same clip: a batch across the end of an epoch can hold a clip twice.
     """
     own_length, reference_length = mel_length[..., :, tf.newaxis], mel_length[..., tf.newaxis, :]
-    others = (own_length != reference_length) & (crop_length(reference_length, 1) > 0)
-    return others if speaker is None else others & (speaker[..., :, tf.newaxis] == speaker[..., tf.newaxis, :])
+    same_speaker = speaker[..., :, tf.newaxis] == speaker[..., tf.newaxis, :]
+    return (own_length != reference_length) & (crop_length(reference_length, 1) > 0) & same_speaker
 
 
-def leaked_frame_count(
-    mel_length: tf.Tensor, speaker: tf.Tensor | None, most_frames: int, micro_batches: int
-) -> tf.Tensor:
+def leaked_frame_count(mel_length: tf.Tensor, speaker: tf.Tensor, most_frames: int, micro_batches: int) -> tf.Tensor:
     """Count the `leaked` frames of a batch, int32[], that `choose_references` gets in `micro_batches` equal parts.
 
-    mel_length: int32[B], speaker: int32[B] | None.
+    mel_length, speaker: int32[B].
     """
     length = crop_length(mel_length, most_frames)
-    split = [x if x is None else tf.reshape(x, [micro_batches, -1]) for x in (mel_length, speaker)]
+    split = [tf.reshape(x, [micro_batches, -1]) for x in (mel_length, speaker)]
     alone = ~tf.reduce_any(other_clips(*split), axis=-1)
     return tf.reduce_sum(tf.where(tf.reshape(alone, length.shape), length, 0))
 
@@ -218,14 +216,13 @@ def _cubic(distance: np.ndarray) -> np.ndarray:
     return np.where(x <= 1.0, near, np.where(x < 2.0, far, 0.0))
 
 
-def perturb_vocal_tracts(mel: tf.Tensor, speaker: tf.Tensor | None, matrices: np.ndarray, seed: tf.Tensor) -> tf.Tensor:
+def perturb_vocal_tracts(mel: tf.Tensor, speaker: tf.Tensor, matrices: np.ndarray, seed: tf.Tensor) -> tf.Tensor:
     """Give about half of the speakers of a batch another voice: float32[B, T, M].
 
-    mel: float32[B, T, M], normalised, zero outside the clip; speaker: int32[B], None for one speaker;
+    mel: float32[B, T, M], normalised, zero outside the clip; speaker: int32[B];
     matrices: float32[K, M, M]; seed: int32[2]. Clips of one speaker get the same factor, since they may be each
     other's reference.
     """
-    speaker = tf.zeros([mel.shape[0]], tf.int32) if speaker is None else speaker
     factor = tf.cast(random_uniform(fold_seed(seed, 0), speaker) * len(matrices), tf.int32)
     warped = tf.matmul(mel, tf.gather(tf.constant(matrices), factor), transpose_b=True)
     perturbed = random_uniform(fold_seed(seed, 1), speaker) < _PERTURBED_SHARE

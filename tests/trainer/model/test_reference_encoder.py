@@ -44,8 +44,7 @@ def chosen(seed, speakers=SPEAKERS):
     """(each clip's reference clip or -1, first frame, length, leaked frames), read from mels that hold both numbers."""
     frames = np.tile(np.arange(40, dtype=np.float32), [len(LENGTHS), 1])
     mel = np.stack([frames, np.tile(np.arange(8.0)[:, None], [1, 40])], axis=2).astype(np.float32)
-    speaker = None if speakers is None else tf.constant(speakers)
-    crop, length, leaked = choose_references(tf.constant(mel), tf.constant(LENGTHS), speaker, 6, seed)
+    crop, length, leaked = choose_references(tf.constant(mel), tf.constant(LENGTHS), tf.constant(speakers), 6, seed)
     assert leaked.shape == (8, 40, 1)
     return np.where(length > 0, crop[:, 0, 1], -1).astype(int), crop[:, 0, 0].numpy(), length.numpy(), leaked[..., 0]
 
@@ -54,7 +53,7 @@ def chosen(seed, speakers=SPEAKERS):
     ("speakers", "others"),
     [
         (SPEAKERS, [{2, 4}, {5}, {0, 4, 7}, {3}, {0, 2, 7}, {1}, {0, 2, 4, 7}, {2, 4}]),
-        (None, [set(range(8)) - {6} - same for same in ({0, 7}, {1}, {2}, {3}, {4}, {5}, set(), {0, 7})]),
+        ((0,) * 8, [set(range(8)) - {6} - same for same in ({0, 7}, {1}, {2}, {3}, {4}, {5}, set(), {0, 7})]),
     ],
     ids=["speakers", "one voice"],
 )
@@ -118,15 +117,14 @@ def test_without_a_seed_the_reference_is_the_next_clip():
         assert leaked.numpy()[place].any() == (not fitting and length[place] > 1)
 
 
-@pytest.mark.parametrize(("parts", "speakers"), [(2, SPEAKERS), (4, None), (1, None)])
+@pytest.mark.parametrize(("parts", "speakers"), [(2, SPEAKERS), (4, (0,) * 8), (1, (0,) * 8)])
 def test_the_counts_are_the_values_that_are_scored(parts, speakers):
     model = small_model(**VOICE, voice_frames=8)
-    mel, length = tf.zeros([8, 40, CHANNELS]), tf.constant(LENGTHS)
-    speaker = None if speakers is None else tf.constant(speakers)
+    mel, length, speaker = tf.zeros([8, 40, CHANNELS]), tf.constant(LENGTHS), tf.constant(speakers)
     seed = [7, 8]
     scored = 0
     for rows in np.split(np.arange(8), parts):
-        micro = [part if part is None else tf.gather(part, rows) for part in (mel, length, speaker)]
+        micro = [tf.gather(part, rows) for part in (mel, length, speaker)]
         tokens, token_length = tf.ones([len(rows), 3], tf.int32), tf.fill([len(rows)], 3)
         clips = model.align_clips(Batch(tokens, micro[0], token_length, *micro[1:], None), seed)
         scored += int(tf.reduce_sum(tf.cast(clips.scored, tf.int32)))
