@@ -29,16 +29,13 @@ class Metrics:
         )  # fmt: skip
 
     def total(self, losses: Mapping[str, float]) -> float:
-        """The weighted sum of the losses of a validation."""
-        return self._sum(self.held_out, losses)
+        """The weighted sum of losses."""
+        weights = dict(zip(self.losses, self.weights, strict=True))
+        return sum(weights[name] * loss for name, loss in losses.items())
 
     def score(self, losses: Mapping[str, float]) -> float:
         """The weighted sum of the compared losses of a validation: the lower, the better."""
-        return self._sum(self.compared, losses)
-
-    def _sum(self, names: tuple[str, ...], losses: Mapping[str, float]) -> float:
-        weights = dict(zip(self.losses, self.weights, strict=True))
-        return sum(weights[name] * losses[name] for name in names)
+        return self.total({name: losses[name] for name in self.compared})
 
 
 ACOUSTIC = Metrics(
