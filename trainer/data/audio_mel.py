@@ -30,9 +30,7 @@ def log_mel(samples: tf.Tensor, profile: MelProfile) -> tf.Tensor:
     The FFT is in float64: a float32 FFT is off by more than the tolerance where loud and quiet bins meet.
     """
     hops, hop = profile.fft_size // profile.hop_samples, profile.hop_samples
-    blocks = tf.reshape(samples, tf.concat([tf.shape(samples)[:-1], [-1, hop]], 0))
-    if samples.shape[-1] is not None:
-        blocks = tf.ensure_shape(blocks, [*samples.shape[:-1], samples.shape[-1] // hop, hop])
+    blocks = tf.reshape(samples, [*samples.shape[:-1], samples.shape[-1] // hop, hop])
     blocks = tf.cast(blocks, tf.float64) / _FULL_SCALE
     last = hops - 1
     # A frame is `hops` blocks in a row.
@@ -48,23 +46,19 @@ def log_mel(samples: tf.Tensor, profile: MelProfile) -> tf.Tensor:
     return tf.math.log(tf.maximum(mel, profile.log_floor))
 
 
-def mel_in_step(spec: CacheSpec) -> Callable[[AnyBatch], AnyBatch]:
-    """Return a function from a batch of samples, int16[B, S], to one of mels as the cache would store them.
+def mel_in_step(batch: AnyBatch, spec: CacheSpec) -> AnyBatch:
+    """Return a batch whose samples, int16[B, S], are replaced by mels as the cache would store them.
 
-    It returns a batch that holds mels unchanged. Frames after a clip's last are silence.
+    A batch that holds mels is unchanged. Frames after a clip's last are silence.
     """
-
-    def with_mel(batch: AnyBatch) -> AnyBatch:
-        if batch.mel.dtype != tf.int16:
-            return batch
-        profile = spec.mel_profile
-        mel = tf.cast(log_mel(batch.mel, profile), spec.mel_dtype)
-        silence = tf.constant(profile.silence, mel.dtype)
-        mask = tf.sequence_mask(batch.mel_length - 2 * EDGE_FRAMES, mel.shape[1])[..., tf.newaxis]
-        edges = [[0, 0], [EDGE_FRAMES, EDGE_FRAMES], [0, 0]]
-        return batch._replace(mel=tf.pad(tf.where(mask, mel, silence), edges, constant_values=silence))
-
-    return with_mel
+    if batch.mel.dtype != tf.int16:
+        return batch
+    profile = spec.mel_profile
+    mel = tf.cast(log_mel(batch.mel, profile), spec.mel_dtype)
+    silence = tf.constant(profile.silence, mel.dtype)
+    mask = tf.sequence_mask(batch.mel_length - 2 * EDGE_FRAMES, mel.shape[1])[..., tf.newaxis]
+    edges = [[0, 0], [EDGE_FRAMES, EDGE_FRAMES], [0, 0]]
+    return batch._replace(mel=tf.pad(tf.where(mask, mel, silence), edges, constant_values=silence))
 
 
 def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:

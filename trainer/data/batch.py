@@ -1,6 +1,6 @@
 """One batch, and the signature that all batches of a bucket share."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -45,7 +45,7 @@ class CropBatch(NamedTuple):
 AnyBatch = Batch | CropBatch
 
 
-def is_locked(signature: AnyBatch) -> bool:
+def is_locked(signature: Sequence[tf.TensorSpec]) -> bool:
     """Whether all dimensions of a signature are fixed."""
     return all(spec.shape.is_fully_defined() for spec in signature)
 

@@ -99,9 +99,8 @@ def _replica(
     step_functions = StepFunctions(
         objective_of(state.model, metrics_of(config)), state.optimizer, config.training, state.step,
         typical=typical_update(spec, {bucket.number: bucket.batch_size for bucket in buckets}), replica=replica,
-        replicas=group.size,
+        replicas=group.size, with_mel=partial(mel_in_step, spec=spec),
     )  # fmt: skip
-    step_functions.with_mel = mel_in_step(spec)
     largest_first = sorted(buckets, key=lambda bucket: bucket.extent, reverse=True)
     shares = [replace(bucket, batch_size=bucket.batch_size // group.size) for bucket in largest_first]
     step_functions.trace(

@@ -70,18 +70,20 @@ class StepFunctions:
     def __init__(
         self, objective: Objective, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
         typical: tuple[float, float], replica: int = 0, replicas: int = 1,
+        with_mel: Callable[[AnyBatch], AnyBatch] = lambda batch: batch,
     ) -> None:  # fmt: skip
-        """typical: from `typical_update`; replica: the gradients are of its equal share of every batch."""
+        """typical: from `typical_update`; replica: the gradients are of its equal share of every batch.
+
+        with_mel: computes the mel of a batch that holds samples, inside the step.
+        """
         self.objective, self.optimizer, self.training, self.step = objective, optimizer, training, step
         self.metrics = objective.metrics
-        self._replica, self._replicas = replica, replicas
+        self._replica, self._replicas, self._with_mel = replica, replicas, with_mel
         self._micro_batches = training.gradient_accumulation_steps // replicas
         counts = objective.counts_of(*typical)
         self.typical = tf.Variable([float(counts[name]) for name in self.metrics.losses], trainable=False)
         """Counts of `metrics.losses` in an average update, float32[K], by which gradients are divided: a frame weighs
         the same in a batch of few as in a batch of many."""
-        self.with_mel: Callable[[AnyBatch], AnyBatch] = lambda batch: batch
-        """Computes the mel of a batch that holds samples, inside the step; set it before `trace`."""
         self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
         self.guard = TraceGuard()
         self.gradient_steps: dict[int, Callable[..., list[tf.Tensor]]] = {}
@@ -168,27 +170,26 @@ class StepFunctions:
         def gradient_step(*inputs: tf.Tensor) -> list[tf.Tensor]:
             batch, whole_batch = with_tensors(signature, inputs[: len(signature)]), inputs[len(signature) :]
             self.guard.note(training_step(bucket), batch)
-            return list(self.accumulate(self.with_mel(batch), *whole_batch))
+            return list(self.accumulate(self._with_mel(batch), *whole_batch))
 
-        if not is_locked(signature):
-            return relaxed(gradient_step)
-        counts = tf.TensorSpec([len(self.metrics.losses)], tf.float32, "counts")
-        present = tf.TensorSpec([signature.mel.shape[0] * self._replicas], tf.float32, "present")
-        return locked(gradient_step, (*signature, *([counts, present] if self._replicas > 1 else [])))
+        whole_batch = []
+        if self._replicas > 1:
+            sizes = {"counts": len(self.metrics.losses), "present": signature.mel.shape[0] * self._replicas}
+            whole_batch = [tf.TensorSpec([size], tf.float32, name) for name, size in sizes.items()]
+        return locked(gradient_step, (*signature, *whole_batch))
 
     def _validation_step(self, bucket: int, signature: AnyBatch) -> Callable[..., tf.Tensor]:
         def validation_losses(*inputs: tf.Tensor) -> tf.Tensor:
             *tensors, first = inputs
             batch = with_tensors(signature, tensors)
             self.guard.note(validation_step(bucket), batch)
-            batch = self.with_mel(batch)
+            batch = self._with_mel(batch)
             clips = first + tf.range(batch.mel.shape[0])
             sums = self.objective.held_out_sums(batch, clips, self.seed, bucket)
             counts = self.objective.counts(batch, least=0.0)
             return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name]]) for name in self.metrics.held_out])
 
-        first = tf.TensorSpec([], tf.int32, "first")
-        return locked(validation_losses, (*signature, first)) if is_locked(signature) else relaxed(validation_losses)
+        return locked(validation_losses, (*signature, tf.TensorSpec([], tf.int32, "first")))
 
     def _gradients(
         self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: dict[str, tf.Tensor]
@@ -249,12 +250,12 @@ class StepFunctions:
 
 
 def locked(body: Callable[..., tf.Tensor], signature: Sequence[tf.TensorSpec]) -> Callable[..., tf.Tensor]:
-    """`body` for exactly one signature: traced now, compiled by XLA at its first call."""
-    function = tf.function(body, input_signature=signature, jit_compile=True, autograph=False)
-    function.get_concrete_function()
+    """`body` for exactly one signature: traced now, compiled by XLA at its first call.
+
+    With an open signature it is traced and compiled for every new shape: what Lockstep avoids, kept as the baseline.
+    """
+    closed = is_locked(signature)
+    function = tf.function(body, input_signature=signature if closed else None, jit_compile=True, autograph=False)
+    if closed:
+        function.get_concrete_function()
     return cast(Callable[..., tf.Tensor], function)
-
-
-def relaxed(body: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """`body` traced and compiled for every new shape: what Lockstep avoids, kept as the baseline."""
-    return cast(Callable[..., tf.Tensor], tf.function(body, jit_compile=True, autograph=False))

@@ -38,7 +38,7 @@ def caches(tmp_path_factory, tone_corpus):
 
 def assert_same(batches, others, spec):
     """The same clips; the mels also in the frames after their ends, which are silent."""
-    found, expected = list(map(mel_in_step(spec), batches)), list(others)
+    found, expected = [mel_in_step(batch, spec) for batch in batches], list(others)
     assert len(found) == len(expected) > 0
     for batch, other in zip(found, expected, strict=True):
         for name in ("tokens", "token_length", "mel_length", "speaker", "language"):
