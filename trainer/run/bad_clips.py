@@ -37,18 +37,14 @@ def _clip_ids(index: Path, wanted: set[tuple[ShardId, int]]) -> dict[tuple[Shard
     import pyarrow.compute as pc
 
     ids: dict[tuple[ShardId, int], str] = {}
-    columns = ("split", "bucket", "shard", "position")
-    values = zip(*((shard.split, shard.bucket, shard.shard, record) for shard, record in wanted), strict=True)
+    positions = pa.array({record for _, record in wanted}, pa.int64())
     with readable_index(index) as file:
-        pairs = zip(columns, values, strict=True)
-        sets = {name: pa.array(set(column), file.schema_arrow.field(name).type) for name, column in pairs}
-        for rows in file.iter_batches(columns=[*columns, "corpus", "id", "status"]):
-            mask = pc.equal(rows["status"], KEPT)
-            for name, allowed in sets.items():
-                mask = pc.and_(mask, pc.is_in(rows[name], allowed))
+        for rows in file.iter_batches(columns=[*ShardId._fields, "position", "id", "status"]):
+            mask = pc.and_(pc.equal(rows["status"], KEPT), pc.is_in(rows["position"], positions))
             for row in rows.filter(mask).to_pylist():
-                shard = ShardId(row["split"], row["bucket"], row["shard"], row["corpus"])
-                ids[shard, row["position"]] = row["id"]
+                place = ShardId(*(row[field] for field in ShardId._fields)), row["position"]
+                if place in wanted:
+                    ids[place] = row["id"]
     return ids
 
 
