@@ -185,8 +185,6 @@ class BucketCorpus:
 class CorpusMixture:
     """The stream of one bucket: the corpus that gives its n-th clip, and the clip within that corpus."""
 
-    seed: int
-    """The run's seed."""
     corpora: tuple[BucketCorpus, ...]
 
     @property

@@ -156,4 +156,4 @@ def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> 
             block_records=max(1, block_records * corpus_clips // clips),
         )
         mixed.append(BucketCorpus(order=order, shards=tuple(positions), clips=corpus_clips))
-    return CorpusMixture(seed=seed, corpora=tuple(mixed))
+    return CorpusMixture(corpora=tuple(mixed))

@@ -126,7 +126,7 @@ class TrainingLoop:
         """Clips of the largest batch."""
         self._names_audio = self.buckets[0].spec.names_audio
         self._schedule = Schedule(
-            seed=self.buckets[0].order.seed,
+            seed=step_functions[0].training.seed,
             clips=tuple(bucket.order.clips for bucket in self.buckets),
             batches=tuple(self._batch_sizes),
         )

@@ -85,7 +85,7 @@ def test_a_stream_reads_what_records_from_names(
         request.getfixturevalue(storage)
     order = BucketOrder(seed=7, bucket=0, shard_records=records, open_shards=3, block_records=block_records)
     corpus = BucketCorpus(order=order, shards=tuple(range(len(records))), clips=sum(records))
-    assert_stream_reads_records(made({"": records}), CorpusMixture(seed=7, corpora=(corpus,)), positions)
+    assert_stream_reads_records(made({"": records}), CorpusMixture(corpora=(corpus,)), positions)
 
 
 def test_slow_storage_is_asked_for_all_shards_of_a_block_at_once(made, slow_storage, tmp_path):
