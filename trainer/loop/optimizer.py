@@ -5,7 +5,6 @@ Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024);
 "Muon is scalable for LLM training", arXiv 2502.16982, section 2.2, so that learning rate and weight decay suit both.
 """
 
-import functools
 import itertools
 import math
 from collections import defaultdict
@@ -67,13 +66,12 @@ class FlatWeights:
 
     def mask(self, chosen: Sequence[bool]) -> tf.Tensor:
         """bool[P]: true for the numbers of the chosen weights."""
-        ranges: list[range] = []
-        for span in (self._ranges[i] for i in self._order if chosen[i]):
-            joined = ranges and ranges[-1].stop == span.start
-            ranges[-1:] = [range(ranges[-1].start, span.stop)] if joined else [*ranges[-1:], span]
-        index = tf.range(self.size)
-        inside = [(index >= span.start) & (index < span.stop) for span in ranges]
-        return functools.reduce(tf.logical_or, inside, tf.zeros([self.size], tf.bool))
+        index, mask = tf.range(self.size), tf.zeros([self.size], tf.bool)
+        for is_chosen, side_by_side in itertools.groupby(self._order, lambda i: chosen[i]):
+            ranges = [self._ranges[i] for i in side_by_side]
+            if is_chosen:
+                mask |= (index >= ranges[0].start) & (index < ranges[-1].stop)
+        return mask
 
 
 class AdamW:
@@ -82,24 +80,22 @@ class AdamW:
     def __init__(
         self, weights: Sequence[tf.Variable], training: TrainingConfig, decays: Callable[[tf.Variable], bool],
         clip_group: Callable[[tf.Variable], int] = lambda weight: 0,
+        key: Callable[[tf.Variable], tuple[int, ...]] = lambda weight: (),
     ) -> None:  # fmt: skip
-        """decays: whether a weight decays; clip_group: 0 or 1, the group in which its gradient is clipped."""
+        """decays: whether a weight decays; clip_group: 0 or 1, the group in which its gradient is clipped.
+
+        key: sorts the weights in the vectors, before whether they decay and their clip group.
+        """
         self.weights = list(weights)
         self.training = training
         self._decays = [decays(weight) for weight in self.weights]
         self._groups = [clip_group(weight) for weight in self.weights]
-        self.flat = FlatWeights(
-            self.weights, lambda weight: (*self._key(weight), not decays(weight), clip_group(weight))
-        )
+        self.flat = FlatWeights(self.weights, lambda weight: (*key(weight), not decays(weight), clip_group(weight)))
         self.first = tf.Variable(tf.zeros([self.flat.size]), trainable=False)
         self.second = tf.Variable(tf.zeros([self.flat.size]), trainable=False)
         self.averages = tf.Variable(self.flat.flatten(self.weights), trainable=False)
         self.updates = tf.Variable(0, dtype=tf.int64, trainable=False)
         """Updates made, skipped ones not counted: the exponent of the bias correction."""
-
-    def _key(self, weight: tf.Variable) -> tuple[int, ...]:
-        """The first sort key of the vectors; whether a weight decays and its clip group come after it."""
-        return ()
 
     def clip(self, gradient: tf.Tensor, limit: float) -> tuple[tf.Tensor, tf.Tensor]:
         """Clip each group to a global norm of `limit`.
@@ -159,17 +155,16 @@ class Muon(AdamW):
         self, weights: Sequence[tf.Variable], training: TrainingConfig, decays: Callable[[tf.Variable], bool],
         is_hidden_matrix: Callable[[tf.Variable], bool], clip_group: Callable[[tf.Variable], int] = lambda weight: 0,
     ) -> None:  # fmt: skip
-        self._is_matrix = is_hidden_matrix
-        super().__init__(weights, training, decays, clip_group)
+        def key(weight: tf.Variable) -> tuple[int, ...]:
+            return (0, *_with_its_transpose(matrix_shape(weight))) if is_hidden_matrix(weight) else (1,)
+
+        super().__init__(weights, training, decays, clip_group, key)
         shapes = defaultdict[tuple[int, int], list[int]](list)
         for i, weight in enumerate(self.weights):
             if is_hidden_matrix(weight):
                 shapes[matrix_shape(weight)].append(i)
         self._matrices = {shape: shapes[shape] for shape in sorted(shapes, key=_with_its_transpose)}
         """Indices of the matrices by shape, in the order of the vectors."""
-
-    def _key(self, weight: tf.Variable) -> tuple[int, ...]:
-        return (0, *_with_its_transpose(matrix_shape(weight))) if self._is_matrix(weight) else (1,)
 
     def change(self, gradient: tf.Tensor, count: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """See AdamW; products of matrices of one shape, or of its transpose, are computed together."""
