@@ -66,7 +66,7 @@ def losses(model, ids, mel, token_length, mel_length, noise, time, dropout_seed=
     speaker = tf.zeros_like(mel_length) if speaker is None else speaker
     batch = Batch(ids, mel, token_length, mel_length, speaker, language)
     sums, counts = objective.loss_sums(batch, RandomInputs(noise, time, dropout_seed)), objective.counts(batch)
-    return sums, sum(tf.reduce_sum(sums[key]) / counts[key] for key in KEYS)
+    return sums, tf.reduce_sum([tf.reduce_sum(sums[key]) for key in KEYS] / tf.maximum(counts, 1.0))
 
 
 def step(model, *tensors):

@@ -1,7 +1,5 @@
 """Compiled steps of ended runs, which later runs of the same model and cache take: their tests compile nothing."""
 
-import tensorflow as tf
-
 from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import training_buckets
@@ -46,8 +44,7 @@ class KeptSteps:
         state, steps = kept[0].state, kept[0].step_functions
         state.restore(TrainState(config, buckets[0].spec).arrays())
         sizes = {bucket.number: bucket.batch_size for bucket in buckets}
-        counts = steps.objective.counts_of(*typical_update(buckets[0].spec, sizes))
-        steps.typical.assign(tf.constant([counts[name] for name in steps.metrics.losses], tf.float32))
+        steps.typical.assign(steps.objective.counts_of(*typical_update(buckets[0].spec, sizes)))
         steps.seed.assign(config.training.seed)
         steps.training = config.training
         for name, call in steps.compile_calls.items():

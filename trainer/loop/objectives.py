@@ -44,15 +44,14 @@ class Objective(Protocol):
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         """Losses of each clip, summed over the values that `counts` counts: float32[B] each."""
 
-    def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
-        """Number of values in each sum over a batch: float32[] each.
+    def counts(self, batch: AnyBatch, *, micro_batches: int = 1) -> tf.Tensor:
+        """Number of values in each sum over a batch, in the order of `metrics.losses`: float32[K].
 
-        micro_batches: number of equal parts in which `loss_sums` gets the batch; least: lower limit of the counts, 1 to
-        divide by them, 0 to add up those of several batches.
+        micro_batches: number of equal parts in which `loss_sums` gets the batch.
         """
 
-    def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
-        """Number of values in each sum over this many useful frames and tokens."""
+    def counts_of(self, frames: float, tokens: float) -> list[float]:
+        """Number of values in each sum over this many useful frames and tokens, in the same order."""
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """As `loss_sums`, for `metrics.held_out`; clips: int32[B], positions in the split, which seed randomness."""
@@ -98,19 +97,18 @@ class AcousticObjective:
         flow = self.model.flow_loss(aligned, numbers.noise, numbers.time)
         return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
 
-    def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
+    def counts(self, batch: AnyBatch, *, micro_batches: int = 1) -> tf.Tensor:
         """See `Objective`."""
         clips, reference = cast(Batch, batch), self.model.reference
         frames = tf.reduce_sum(clips.mel_length)
         if reference is not None:
             frames -= leaked_frame_count(clips.mel_length, clips.speaker, reference.most_frames, micro_batches)
         tokens = tf.cast(tf.reduce_sum(clips.token_length), tf.float32)
-        return self.counts_of(tf.maximum(tf.cast(frames, tf.float32), least), tf.maximum(tokens, least))
+        return tf.stack(self.counts_of(tf.cast(frames, tf.float32), tokens))
 
-    def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> dict[str, Any]:
+    def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> list[Any]:
         """See `Objective`."""
-        values = frames * self.model.mel_channels
-        return {"prior": values, "flow": values, "duration": tokens}
+        return [frames * self.model.mel_channels, frames * self.model.mel_channels, tokens]
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """See `Objective`."""
@@ -154,14 +152,14 @@ class VocoderObjective:
         """See `Objective`."""
         return self._sums(batch, *random)
 
-    def counts(self, batch: AnyBatch, *, micro_batches: int = 1, least: float = 1.0) -> dict[str, tf.Tensor]:
+    def counts(self, batch: AnyBatch, *, micro_batches: int = 1) -> tf.Tensor:
         """See `Objective`."""
         frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
-        return dict.fromkeys(self.metrics.losses, tf.maximum(frames, least))
+        return tf.stack(self.counts_of(frames, 0.0))
 
-    def counts_of(self, frames: float, tokens: float) -> dict[str, float]:
+    def counts_of(self, frames: float, tokens: float) -> list[float]:
         """See `Objective`."""
-        return dict.fromkeys(self.metrics.losses, frames)
+        return [frames] * len(self.metrics.losses)
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """See `Objective`."""

@@ -80,8 +80,7 @@ class StepFunctions:
         self.metrics = objective.metrics
         self._replica, self._replicas, self._with_mel = replica, replicas, with_mel
         self._micro_batches = training.gradient_accumulation_steps // replicas
-        counts = objective.counts_of(*typical)
-        self.typical = tf.Variable([float(counts[name]) for name in self.metrics.losses], trainable=False)
+        self.typical = tf.Variable(objective.counts_of(*typical), dtype=tf.float32, trainable=False)
         """Counts of `metrics.losses` in an average update, float32[K], by which gradients are divided: a frame weighs
         the same in a batch of few as in a batch of many."""
         self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
@@ -136,8 +135,7 @@ class StepFunctions:
 
     def counts(self, batch: AnyBatch) -> tf.Tensor:
         """The share of these rows in the whole batch's counts of `metrics.losses`: float32[K]."""
-        counts = self.objective.counts(batch, micro_batches=self._micro_batches, least=0.0)
-        return tf.stack([counts[name] for name in self.metrics.losses])
+        return self.objective.counts(batch, micro_batches=self._micro_batches)
 
     def gradients(self, bucket: int, batch: AnyBatch, *whole_batch: tf.Tensor) -> list[tf.Tensor]:
         """[losses, gradient] of this replica's rows; whole_batch: see `gradient_steps`."""
@@ -186,13 +184,13 @@ class StepFunctions:
             batch = self._with_mel(batch)
             clips = first + tf.range(batch.mel.shape[0])
             sums = self.objective.held_out_sums(batch, clips, self.seed, bucket)
-            counts = self.objective.counts(batch, least=0.0)
-            return tf.stack([tf.stack([tf.reduce_sum(sums[name]), counts[name]]) for name in self.metrics.held_out])
+            counts = self.objective.counts(batch)[: len(self.metrics.held_out)]
+            return tf.stack([[tf.reduce_sum(sums[name]) for name in self.metrics.held_out], counts], axis=1)
 
         return locked(validation_losses, (*signature, tf.TensorSpec([], tf.int32, "first")))
 
     def _gradients(
-        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: dict[str, tf.Tensor]
+        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], counts: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         """(losses float32[K], gradient float32[P]) of a micro-batch.
 
@@ -202,9 +200,8 @@ class StepFunctions:
             sums = self.objective.loss_sums(batch, random)
             summed = tf.stack([tf.reduce_sum(sums[name]) for name in self.metrics.losses])
             total = tf.reduce_sum(summed / self.typical * self.metrics.weights)
-        losses = summed / tf.stack([counts[name] for name in self.metrics.losses])
         gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return losses, self.optimizer.flat.flatten([tf.convert_to_tensor(gradient) for gradient in gradients])
+        return summed / counts, self.optimizer.flat.flatten([tf.convert_to_tensor(gradient) for gradient in gradients])
 
     def accumulate(
         self, batch: AnyBatch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
@@ -213,10 +210,7 @@ class StepFunctions:
 
         counts, present: of the whole batch; None if these rows are all of it.
         """
-        if counts is None:
-            divisors = self.objective.counts(batch, micro_batches=self._micro_batches)
-        else:
-            divisors = dict(zip(self.metrics.losses, tf.unstack(tf.maximum(counts, 1.0)), strict=True))
+        divisors = tf.maximum(self.counts(batch) if counts is None else counts, 1.0)
         random = self.objective.random_inputs(batch, self.seed, self.step, replica=self._replica, present=present)
         if self._replica:
             random = (*random[:-1], random[-1] + tf.constant([self._replica * self._micro_batches, 0]))

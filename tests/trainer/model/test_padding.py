@@ -72,8 +72,8 @@ def test_blank_clips_weigh_nothing(case):
     _, loss, gradients = case.evaluate(*arguments)
     assert loss == 0
     assert all((gradient == 0).all() for gradient in gradients)
-    counts, batch = AcousticObjective(case.model).counts, Batch(*arguments[:4], np.zeros(4, np.int32), None)
-    assert all(counts(batch)[key] > 0 and counts(batch, least=0.0)[key] == 0 for key in KEYS)
+    batch = Batch(*arguments[:4], np.zeros(4, np.int32), None)
+    assert (AcousticObjective(case.model).counts(batch).numpy() == 0).all()
 
 
 def test_more_tokens_than_frames_stays_finite(compiled_step):
