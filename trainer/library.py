@@ -71,8 +71,8 @@ def train(
     """
     given = None if resume is False else "" if resume is True else str(resume)
     plan = make_plan(
-        config_names(config), (), settings or {}, cache=None if cache is None else path_or_url(cache), out=_path(out),
-        resume=given, init_from=_path(init_from),
+        config_names(config), (), settings or {}, cache=path_or_url(cache) if cache else None,
+        out=Path(out) if out else None, resume=given, init_from=Path(init_from) if init_from else None,
     )  # fmt: skip
     if plan.steps_done >= plan.config.training.steps:
         return _result(plan, complete=True)
@@ -86,10 +86,6 @@ def train(
 
         finish_run(plan.folder.path, console)
     return _result(plan, complete=complete)
-
-
-def _path(given: str | PathLike[str] | None) -> Path | None:
-    return None if given is None else Path(given)
 
 
 def _result(plan: RunPlan, *, complete: bool) -> TrainingResult:

@@ -36,8 +36,8 @@ class TrainingBucket:
     """B."""
     order: CorpusMixture
     """Order of the training clips."""
-    validation_clips: int | None = None
-    """Most validation clips read from all buckets together; None for all."""
+    validation_records: list[int]
+    """Clips that validation reads from the start of each validation shard."""
 
     @property
     def stored(self) -> Bucket:
@@ -85,11 +85,6 @@ class TrainingBucket:
         return any(self.validation_records)
 
     @cached_property
-    def validation_records(self) -> list[int]:
-        """Clips that validation reads from the start of each validation shard."""
-        return validation_records(self.spec, self.validation_clips)[self.number]
-
-    @cached_property
     def read_seconds(self) -> float:
         """The least seconds to read 64 KiB from the storage, at one of three offsets of the largest shard.
 
@@ -126,13 +121,13 @@ def _seconds_to_read(file: int, offset: int) -> float:
 
 def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[TrainingBucket]:
     """Every bucket with a batch size, by number: the closed set of shapes, if clips are stored padded."""
-    sizes = batch_sizes(spec, config.training)
+    sizes, validated = batch_sizes(spec, config.training), validation_records(spec, config.training.validation_clips)
     seed, memory_mb = config.training.seed, config.data.shuffle_memory_mb
     return [
         TrainingBucket(
             cache=cache, spec=spec, number=number, batch_size=size,
             order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
-            validation_clips=config.training.validation_clips,
+            validation_records=validated[number],
         )
         for number, size in sizes.items()
     ]  # fmt: skip

@@ -54,7 +54,7 @@ class Objective(Protocol):
         """Number of values in each sum over this many useful frames and tokens, in the same order."""
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
-        """As `loss_sums`, for `metrics.held_out`; clips: int32[B], positions in the split, which seed randomness."""
+        """As `loss_sums`, of `metrics.held_out` at least; clips: int32[B], positions in the split that seed it."""
 
 
 def present_clips(batch: AnyBatch) -> tf.Tensor:
@@ -163,8 +163,7 @@ class VocoderObjective:
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        sums = self._sums(batch, clips, _key(seed, _VALIDATION, bucket), with_noise=False)
-        return {name: sums[name] for name in self.metrics.held_out}
+        return self._sums(batch, clips, _key(seed, _VALIDATION, bucket), with_noise=False)
 
     def _sums(
         self, batch: AnyBatch, numbers: tf.Tensor, seed: tf.Tensor, *, with_noise: bool = True

@@ -159,8 +159,7 @@ class TrainingLoop:
         for step_functions in self._step_functions:
             step_functions.training = training
         self._build()
-        if self.locked:
-            self.prepare()
+        self.prepare()
 
     def prepare(self) -> None:
         """Trace the loop by a call for no batches."""

@@ -36,7 +36,7 @@ def assert_stream_reads_records(tmp_path):
         for number, shard in enumerate(spec.buckets[0].train):
             (tmp_path / shard.file).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / shard.file).write_bytes(b"".join(frame(b"%d %d" % (number, i)) for i in range(shard.records)))
-        bucket = TrainingBucket(cache=tmp_path, spec=spec, number=0, batch_size=1, order=order)
+        bucket = TrainingBucket(cache=tmp_path, spec=spec, number=0, batch_size=1, order=order, validation_records=[])
         for consumed in positions:
             stream = clip_stream(bucket, consumed).take(order.clips + 3)
             found = [tuple(map(int, clip.split())) for clip in stream.as_numpy_iterator()]
