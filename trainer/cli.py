@@ -73,7 +73,7 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
     "training__steps",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of steps in the whole run; wins over --epochs (training.steps).",
+    help="Number of steps in the whole run (training.steps); --epochs decides if both are given.",
 )
 @click.option(
     "--epochs",
@@ -113,12 +113,14 @@ def run(plan: "RunPlan") -> None:
     with tensorflow_import():
         from xtts.trainer.run.trainer import train
 
-    if not train(plan, console) or not plan.is_rank_0:
-        return
-    from xtts.trainer.synth.finished_run import finish_run
+    with plan.held():
+        if not train(plan, console) or not plan.is_rank_0:
+            return
+        from xtts.trainer.synth.finished_run import finish_run
+
+        finish_run(folder, console)
     from xtts.trainer.voice.checkpoint import find_checkpoint, read_meta
 
-    finish_run(folder, console)
     meta = read_meta(find_checkpoint(folder))
     last, best = meta["step"], meta["progress"]["best_validation"]["step"]
     spoken = f"spoken now:  step {last}, exported to {plan.folder.voice_folder}"

@@ -80,11 +80,12 @@ def train(
         from xtts.trainer.run.trainer import train as train_plan
 
     console = Console(quiet=quiet)
-    complete = train_plan(plan, console, hooks=hooks)
-    if complete and plan.is_rank_0:
-        from xtts.trainer.synth.finished_run import finish_run
+    with plan.held():
+        complete = train_plan(plan, console, hooks=hooks)
+        if complete and plan.is_rank_0:
+            from xtts.trainer.synth.finished_run import finish_run
 
-        finish_run(plan.folder.path, console)
+            finish_run(plan.folder.path, console)
     return _result(plan, complete=complete)
 
 

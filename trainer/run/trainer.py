@@ -18,12 +18,12 @@ from xtts.trainer.system.device import suited_to, weakest_card
 def train(plan: RunPlan, console: Console, hooks: Sequence[Hook] = ()) -> bool:
     """Train to the last step, or until asked to stop (then False); always leaves a checkpoint.
 
-    hooks: called in rank 0, after the run's own.
+    Call it inside `plan.held()`. hooks: called in rank 0, after the run's own.
     """
     group = join_group(plan.config.training)
     config = suited_to(weakest_card(), plan.config, partial(console.print, highlight=False, soft_wrap=True))
     plan = replace(plan, config=config)  # which the run folder records: a run goes on as it began
-    with plan.held(), Compiler() as compiler, TrainingRun(plan, console, compiler, group) as run:
+    with Compiler() as compiler, TrainingRun(plan, console, compiler, group) as run:
         unread = UnreadClips()
         validate = Validate(run, unread)
         own: list[Hook] = [SkippedUpdates(), unread, validate, save, speak]
