@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
+
+from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS
 
 STEP = 8
 """Padded lengths are multiples of 8, which suits tensor cores and vector units."""
@@ -13,8 +17,8 @@ STEP = 8
 class BucketShape:
     """L tokens and T frames to which a bucket's records are padded."""
 
-    tokens: int
-    frames: int
+    tokens: Annotated[int, Field(gt=0, le=MAX_TOKENS)]
+    frames: Annotated[int, Field(gt=0, le=MAX_FRAMES)]
 
 
 Lengths = Sequence[int] | np.ndarray

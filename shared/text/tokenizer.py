@@ -15,6 +15,9 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.languages import find_language
@@ -54,11 +57,11 @@ class Tokenizer:
     """Symbol table that maps a text to ids, from start to end; `add_blank` puts a blank around every symbol."""
 
     kind: str
-    symbols: tuple[str, ...]
+    symbols: Annotated[tuple[str, ...], Field(min_length=1)]
     add_blank: bool
     merges: Merges = ()
     """For byte-pair encoding."""
-    languages: tuple[str, ...] = _ENGLISH
+    languages: Annotated[tuple[str, ...], Field(min_length=1)] = _ENGLISH
     """ISO 639 codes of the texts that it was made for; the first is the default."""
     lexicon: Lexicon = field(default_factory=dict)
     """Readings of words."""

@@ -1,86 +1,41 @@
 """What synthesis needs besides the weights: stored in every run folder, so that the cache may be deleted."""
 
-from dataclasses import asdict, replace
+import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS, CacheSpec
+from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import speaker_languages
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.bpe import Merges, check_merges
+from xtts.shared.text.bpe import check_merges
 from xtts.shared.text.pronunciation import Lexicon
 from xtts.shared.text.tokenizer import SPECIAL, Tokenizer, load_tokenizer
 
 
-class _Stored(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+def _check_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
+    """Refuse what the types allow but no build writes."""
+    if tokenizer.symbols[: len(SPECIAL)] != SPECIAL:
+        raise ValueError(f"its symbols do not begin with {' '.join(SPECIAL)}: an earlier version made it")
+    check_merges(tokenizer.symbols, tokenizer.merges)
+    return tokenizer
 
 
-class TokenizerFields(_Stored):
-    """The fields of `tokenizer.json`."""
-
-    kind: str
-    add_blank: bool
-    symbols: Annotated[list[str], Field(min_length=1, max_length=2**20)]
-    languages: Annotated[list[str], Field(min_length=1, max_length=1000)]
-    merges: list[list[str]]
-    lexicon: dict[str, str] = {}
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if tuple(self.symbols[: len(SPECIAL)]) != SPECIAL:
-            raise ValueError(f"its symbols do not begin with {' '.join(SPECIAL)}: an earlier version made it")
-        check_merges(tuple(self.symbols), self.pairs)
-        return self
-
-    @property
-    def pairs(self) -> Merges:
-        """The merges in the tokenizer's form."""
-        return tuple((left, right) for left, right in self.merges)
-
-
-def _read_tokenizer(stored: object) -> Tokenizer:
-    if isinstance(stored, Tokenizer):
-        stored = stored.to_json()
-    fields = TokenizerFields.model_validate(stored)
-    return Tokenizer(
-        kind=fields.kind, symbols=tuple(fields.symbols), add_blank=fields.add_blank, merges=fields.pairs,
-        languages=tuple(fields.languages), lexicon=fields.lexicon,
-    )  # fmt: skip
-
-
-def _tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
-    return TokenizerFields.model_validate(tokenizer.to_json()).model_dump()
-
-
-class ShapeFields(_Stored):
-    """The stored fields of a `BucketShape`."""
-
-    tokens: Annotated[int, Field(gt=0, le=MAX_TOKENS)]
-    frames: Annotated[int, Field(gt=0, le=MAX_FRAMES)]
-
-
-def _read_shape(stored: object) -> BucketShape:
-    fields = ShapeFields.model_validate(asdict(stored) if isinstance(stored, BucketShape) else stored)
-    return BucketShape(tokens=fields.tokens, frames=fields.frames)
-
-
-_Shape = Annotated[BucketShape, PlainValidator(_read_shape), PlainSerializer(asdict)]
-
-
-class Voice(_Stored):
+class Voice(BaseModel):
     """The `synthesis` entry of `run.json`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     profile: str
     """Name of the mel profile, see shared/audio/mel_profiles.py."""
     mel_mean: float
     """Statistics of the training split, natural-log magnitude."""
     mel_deviation: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-    tokenizer: Annotated[Tokenizer, PlainValidator(_read_tokenizer), PlainSerializer(_tokenizer_json)]
+    tokenizer: Annotated[Tokenizer, AfterValidator(_check_tokenizer)]
     expand_numbers: bool
     """Whether numbers and abbreviations are expanded before the tokenizer."""
     trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None
@@ -89,7 +44,7 @@ class Voice(_Stored):
     speakers: list[str]
     speaker_languages: dict[str, str]
     """The language that each speaker was recorded in, of a model of several languages."""
-    shapes: Annotated[list[_Shape], Field(min_length=1, max_length=100)]
+    shapes: Annotated[list[BucketShape], Field(min_length=1, max_length=100)]
     """From short to long, like the buckets of a cache."""
 
     @property
@@ -116,7 +71,7 @@ class Voice(_Stored):
 def check_voice(stored: object, location: str) -> Voice:
     """Parse a stored voice; `LockstepError` at `location` names the first wrong field."""
     try:
-        voice = Voice.model_validate(stored)
+        voice = Voice.model_validate_json(json.dumps(stored))
         voice.mel_profile  # noqa: B018 - refuses a profile that this version does not have
     except ValidationError as error:
         first = error.errors()[0]
