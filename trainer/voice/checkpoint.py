@@ -15,6 +15,7 @@ from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.loop.schedule import decay_start
+from xtts.trainer.voice.stored_json import read_json
 
 FORMAT_VERSION = 2
 RUNS = Path("runs")
@@ -197,13 +198,7 @@ def best_checkpoint(path: Path) -> Path:
 
 def read_meta(checkpoint: Path) -> dict[str, Any]:
     """`checkpoint.json`; `LockstepError` if it is not from this version."""
-    try:
-        meta = dict(json.loads((checkpoint / META_FILE).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise LockstepError(str(checkpoint / META_FILE), found=f"cannot be read ({error})") from None
-    if (version := meta.get("format_version")) != FORMAT_VERSION:
-        raise LockstepError(str(checkpoint), found=f"format version {version}", expected=str(FORMAT_VERSION))
-    return meta
+    return read_json(checkpoint / META_FILE, "a checkpoint of xtts-train", FORMAT_VERSION)
 
 
 def load_arrays(checkpoint: Path) -> dict[str, np.ndarray]:

@@ -13,12 +13,14 @@ import numpy as np
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config, load_config
-from xtts.shared.errors import LockstepError, read_text
+from xtts.shared.errors import LockstepError
+from xtts.trainer.voice.stored_json import read_json
 from xtts.trainer.voice.voice_description import Voice, check_voice
 
 WEIGHTS_FILE, GRAPH_FILE = "model.safetensors", "model.onnx"
 CONFIG_FILE, VOICE_FILE, FACTS_FILE = "config.yaml", "voice.json", "facts.json"
 FORMAT_VERSION = 2
+_ORIGIN = "a folder written by xtts-synth export"
 
 
 def is_model_folder(path: Path) -> bool:
@@ -46,15 +48,15 @@ def write_description(folder: Path, *, config: Config, voice: Voice, language: s
 def read_voice(folder: Path) -> Voice:
     """The voice of a model folder; `LockstepError` if something is missing or wrong."""
     path = folder / VOICE_FILE
-    entry = _voice_fields(path).get("voice")
+    entry = read_json(path, _ORIGIN, FORMAT_VERSION).get("voice")
     if not isinstance(entry, dict):
         raise LockstepError(str(path), found="no `voice` entry")
-    return check_voice({**entry, "tokenizer": read_json(folder / TOKENIZER_FILE)}, str(path))
+    return check_voice({**entry, "tokenizer": read_json(folder / TOKENIZER_FILE, _ORIGIN)}, str(path))
 
 
 def read_languages(folder: Path, voice: Voice) -> list[str]:
     """The languages that a model folder speaks: those of its voice, or the one that its graph was fixed to."""
-    language = _voice_fields(folder / VOICE_FILE).get("language")
+    language = read_json(folder / VOICE_FILE, _ORIGIN, FORMAT_VERSION).get("language")
     if language is None:
         return voice.languages
     if language not in voice.languages:
@@ -63,41 +65,15 @@ def read_languages(folder: Path, voice: Voice) -> list[str]:
     return [language]
 
 
-def _voice_fields(path: Path) -> dict[str, Any]:
-    fields = read_json(path)
-    if (version := fields.get("format_version")) != FORMAT_VERSION:
-        raise LockstepError(str(path), found=f"format version {version!r}", expected=str(FORMAT_VERSION))
-    return fields
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in a file of an exported folder; `LockstepError` if it cannot be read."""
-    try:
-        fields = json.loads(_read_text(path))
-    except (ValueError, RecursionError) as error:
-        raise LockstepError(str(path), found=f"cannot be read ({error})") from None
-    if not isinstance(fields, dict):
-        raise LockstepError(str(path), found="no JSON object")
-    return fields
-
-
-def _read_text(path: Path) -> str:
-    if not path.exists():
-        raise LockstepError(str(path), found="no such file", expected="a folder written by xtts-synth export")
-    return read_text(path)
-
-
 def read_facts(folder: Path) -> dict[str, Any]:
     """The facts of the model card; empty for a folder without a card."""
     path = folder / FACTS_FILE
-    return read_json(path) if path.is_file() else {}
+    return read_json(path, _ORIGIN) if path.is_file() else {}
 
 
 def read_config(folder: Path) -> Config:
     """The configuration of a model folder; `LockstepError` for one that cannot be read."""
-    path = folder / CONFIG_FILE
-    _read_text(path)
-    return load_config(str(path))
+    return load_config(str(folder / CONFIG_FILE))
 
 
 def read_weights(folder: Path) -> dict[str, np.ndarray]:

@@ -15,7 +15,10 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
+from xtts.trainer.voice.stored_json import read_json
 from xtts.trainer.voice.voice_description import Voice, check_voice, voice_of
+
+_ORIGIN = "a run of xtts-train"
 
 
 class RunFolder:
@@ -62,11 +65,10 @@ class RunFolder:
         return Path(model) if model else None
 
     def _recorded(self, key: str) -> str | None:
-        try:
-            value = json.loads(self.run_file.read_text(encoding="utf-8"))[key]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return value if isinstance(value, str) else None
+        with suppress(LockstepError):
+            value = read_json(self.run_file, _ORIGIN).get(key)
+            return value if isinstance(value, str) else None
+        return None
 
     def cache_now(self) -> PathOrUrl | None:
         """The cache of this run, if recorded; `LockstepError` for a folder that is gone."""
@@ -78,13 +80,9 @@ class RunFolder:
 
     def voice(self) -> Voice:
         """The voice, which synthesis needs; `LockstepError` if something is missing."""
-        try:
-            fields = json.loads(self.run_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError) as error:
-            raise LockstepError(str(self.run_file), found=f"cannot be read ({error})") from None
-        entry = fields.get("synthesis") if isinstance(fields, dict) else None
+        entry = read_json(self.run_file, _ORIGIN).get("synthesis")
         if entry is None:
-            raise LockstepError(str(self.run_file), found="no `synthesis` entry", expected="a run of xtts-train")
+            raise LockstepError(str(self.run_file), found="no `synthesis` entry", expected=_ORIGIN)
         return check_voice(entry, f"{self.run_file} synthesis")
 
     def write_run_files(
