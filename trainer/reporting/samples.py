@@ -1,6 +1,6 @@
 """Sentences that a run speaks at intervals, to follow how its model sounds: the interface for both models."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
 import numpy as np
@@ -20,10 +20,12 @@ class Samples(Protocol):
     """Fixed held-out sentences, spoken in one locked shape that is compiled once."""
 
     profile: MelProfile
+    sentences: Sequence[Any]
 
     @property
     def empty(self) -> bool:
         """Whether samples are off or the cache holds no validation clips."""
+        return not self.sentences
 
     def speak(self) -> list[Any]:
         """Speak all sentences with the current weights; the first call compiles."""

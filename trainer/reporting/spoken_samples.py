@@ -22,7 +22,7 @@ from xtts.trainer.evaluation.figures import Recordings
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
 from xtts.trainer.model.acoustic_model import AcousticModel, conditioning_of
 from xtts.trainer.model.reference_encoder import crop_reference
-from xtts.trainer.reporting.samples import Shown
+from xtts.trainer.reporting.samples import Samples, Shown
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 DEFAULT_OPTIONS = SynthesisOptions()
@@ -58,43 +58,38 @@ def fixed_sentences(
     return fullest, sorted(clips, key=lambda clip: clip.clip_id)[:count]
 
 
-class SpokenSamples:
+class SpokenSamples(Samples):
     """Speaks the same sentences each time, in one batch of one locked shape, compiled once."""
 
     def __init__(self, model: AcousticModel, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
         self.profile, self.model = spec.mel_profile, model
         wanted = training.sample_sentences if training.samples_every else 0
-        fullest, self.clips = fixed_sentences(cache, spec, wanted, training.validation_clips)
-        self.shown = min(training.samples_heard, len(self.clips))
+        fullest, self.sentences = fixed_sentences(cache, spec, wanted, training.validation_clips)
+        self.shown = min(training.samples_heard, len(self.sentences))
         """Count of the first sentences that go to TensorBoard as audio and pictures."""
         self._tokenizer = load_tokenizer(cache / spec.tokenizer_file)
-        if not self.clips:
+        if self.empty:
             return
         bucket = spec.buckets[fullest]
         signature = make_signature(
-            bucket.tokens, bucket.frames, len(self.clips), mel=spec.mel_dtype, channels=spec.mel_channels
+            bucket.tokens, bucket.frames, len(self.sentences), mel=spec.mel_dtype, channels=spec.mel_channels
         )  # fmt: skip
-        self.batch = batch_of(self.clips, signature, self.profile.silence)
+        self.batch = batch_of(self.sentences, signature, self.profile.silence)
         """The sentences with their recordings, in the locked shape."""
         self._speak = tf.function(self.generate, input_signature=signature, jit_compile=True, autograph=False)
         self._speak.get_concrete_function()
-
-    @property
-    def empty(self) -> bool:
-        """Whether samples are off or the cache holds no validation clips."""
-        return not self.clips
 
     def speak(self) -> list[Sample]:
         """Speak and align the sentences with the current weights; the first call compiles."""
         mels, frames, durations = (tensor.numpy() for tensor in self._speak(*self.batch))
         return [
             Sample(clip=clip, mel=mel[: min(asked, len(mel))], frames=int(asked), durations=aligned[: len(clip.ids)])
-            for clip, mel, asked, aligned in zip(self.clips, mels, frames, durations, strict=True)
+            for clip, mel, asked, aligned in zip(self.sentences, mels, frames, durations, strict=True)
         ]
 
     def recordings(self) -> Iterator[tuple[str, Shown]]:
         """The sentences and their vocoded recordings: the best that synthesis can sound like."""
-        for clip in self.clips[: self.shown]:
+        for clip in self.sentences[: self.shown]:
             yield f"text/{clip.clip_id}", self._tokenizer.decode(clip.ids)
             yield f"recording/{clip.clip_id}", reconstruct(clip.mel, self.profile)
 
@@ -113,7 +108,7 @@ class SpokenSamples:
 
     def measure(self, samples: list[Sample]) -> tuple[dict[str, float], str]:
         """(figures of finite speech against the recordings by name, a line that lists them)."""
-        if len(self.clips) < 2:  # the figures need a wrong recording
+        if len(self.sentences) < 2:  # the figures need a wrong recording
             return {}, "audio and pictures are in TensorBoard"
         figures, _ = self._recordings.compare([sample.mel for sample in samples], [sample.frames for sample in samples])
         return asdict(figures), (
@@ -125,7 +120,7 @@ class SpokenSamples:
 
     @cached_property
     def _recordings(self) -> Recordings:
-        return Recordings(self.clips, range(len(self.clips)), self.profile)
+        return Recordings(self.sentences, range(len(self.sentences)), self.profile)
 
     def generate(self, *tensors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
@@ -134,7 +129,7 @@ class SpokenSamples:
         durations, conditioning = self.model.align_clips(batch, None).durations, conditioning_of(batch)
         if self.model.reference is not None:  # as in `xtts-synth evaluate`: its own recording would leak the content
             crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
-            others = [another_recording(self.clips, i) for i in range(len(self.clips))]
+            others = [another_recording(self.sentences, i) for i in range(len(self.sentences))]
             voice = self.model.encode_reference(tf.gather(crop.mel, others), tf.gather(crop.length, others))
             conditioning = conditioning._replace(voice=voice)
         noise = tf.random.stateless_normal(recorded.shape, [DEFAULT_OPTIONS.seed, 0])

@@ -10,14 +10,13 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.audio.mel import log_mel
-from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import CacheSpec, shard_files
 from xtts.shared.cache.clip_index import IndexRow, clip_of_crop, kept_rows, read_index
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.evaluation.pictures import draw_pair
 from xtts.trainer.model.vocoder import Vocoder
-from xtts.trainer.reporting.samples import Shown
+from xtts.trainer.reporting.samples import Samples, Shown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,11 +57,11 @@ def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) ->
     )
 
 
-class VocoderSamples:
+class VocoderSamples(Samples):
     """See `Samples`."""
 
     def __init__(self, model: Vocoder, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
-        self.profile: MelProfile = spec.mel_profile
+        self.profile = spec.mel_profile
         self.sentences = held_out_sentences(cache, spec, training.sample_sentences if training.samples_every else 0)
         self._heard = training.samples_heard
         if self.empty:
@@ -71,11 +70,6 @@ class VocoderSamples:
         signature = [tf.TensorSpec([1, self._longest, self.profile.mel_channels])]
         self._vocode = tf.function(model.vocode, input_signature=signature, jit_compile=True, autograph=False)
         self._vocode.get_concrete_function()
-
-    @property
-    def empty(self) -> bool:
-        """See `Samples`."""
-        return not self.sentences
 
     def speak(self) -> list[np.ndarray]:
         """Samples float32[S] of each sentence."""

@@ -97,7 +97,9 @@ def make_samples(make_plan, tmp_path):
 
 def test_speech_that_is_not_finite_is_noticed(make_samples):
     samples = make_samples("training.sample_sentences=2")
-    broken = [Sample(clip=clip, mel=np.full_like(clip.mel, np.nan), frames=9, durations=None) for clip in samples.clips]
+    broken = [
+        Sample(clip=clip, mel=np.full_like(clip.mel, np.nan), frames=9, durations=None) for clip in samples.sentences
+    ]
     assert not samples.finite(broken)
 
 
@@ -120,7 +122,7 @@ def test_whatever_samples_raise_costs_a_line(failing):
 
 def test_one_sentence_is_spoken_without_figures(make_samples):
     samples = make_samples("training.sample_sentences=1")
-    assert (len(samples.clips), samples.shown) == (1, 1)
+    assert (len(samples.sentences), samples.shown) == (1, 1)
     assert samples.measure([]) == ({}, "audio and pictures are in TensorBoard")
 
 
