@@ -88,7 +88,7 @@ def open_source(path: Path) -> Source:
     if config.vocoder is not None:
         fix = f"xtts-synth export --ckpt {path} OUT, then speak with --vocoder onnx:OUT/vocoder.onnx"
         raise LockstepError(str(path), found="a vocoder, which speaks mels", expected="a voice", fix=fix)
-    return Source(checkpoint=stored.checkpoint, run=stored.run, voice=stored.voice, model=config.model)
+    return Source(**vars(stored), model=config.model)
 
 
 def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:

@@ -45,24 +45,20 @@ def write_description(folder: Path, *, config: Config, voice: Voice, language: s
     (folder / VOICE_FILE).write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def read_voice(folder: Path) -> Voice:
-    """The voice of a model folder; `LockstepError` if something is missing or wrong."""
+def read_voice(folder: Path) -> tuple[Voice, list[str]]:
+    """(the voice of a model folder, the languages that it speaks: all, or the one that its graph was fixed to).
+
+    Raises `LockstepError` if something is missing or wrong.
+    """
     path = folder / VOICE_FILE
-    entry = read_json(path, _ORIGIN, FORMAT_VERSION).get("voice")
+    fields = read_json(path, _ORIGIN, FORMAT_VERSION)
+    entry, language = fields.get("voice"), fields.get("language")
     if not isinstance(entry, dict):
         raise LockstepError(str(path), found="no `voice` entry")
-    return check_voice({**entry, "tokenizer": read_json(folder / TOKENIZER_FILE, _ORIGIN)}, str(path))
-
-
-def read_languages(folder: Path, voice: Voice) -> list[str]:
-    """The languages that a model folder speaks: those of its voice, or the one that its graph was fixed to."""
-    language = read_json(folder / VOICE_FILE, _ORIGIN, FORMAT_VERSION).get("language")
-    if language is None:
-        return voice.languages
-    if language not in voice.languages:
-        expected = " or ".join(voice.languages)
-        raise LockstepError(str(folder / VOICE_FILE), found=f"language {language!r}", expected=expected)
-    return [language]
+    voice = check_voice({**entry, "tokenizer": read_json(folder / TOKENIZER_FILE, _ORIGIN)}, str(path))
+    if language not in (None, *voice.languages):
+        raise LockstepError(str(path), found=f"language {language!r}", expected=" or ".join(voice.languages))
+    return voice, [language] if language else voice.languages
 
 
 def read_facts(folder: Path) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from xtts.trainer.voice.model_folder import (
     is_model_folder,
     read_config,
     read_facts,
-    read_languages,
     read_voice,
     read_weights,
 )
@@ -41,6 +40,8 @@ class StoredModel:
     run: RunFolder | None
     """The run of the checkpoint; None for an exported folder."""
     voice: Voice
+    languages: list[str]
+    """ISO codes of the languages that can be spoken."""
 
     @property
     def graph(self) -> Path | None:
@@ -56,11 +57,6 @@ class StoredModel:
     def has_weights(self) -> bool:
         """Whether TensorFlow can speak with it, and a run can start from it."""
         return self.run is not None or self.graph is None or (self.checkpoint / WEIGHTS_FILE).is_file()
-
-    @property
-    def languages(self) -> list[str]:
-        """ISO codes of the languages that can be spoken."""
-        return self.voice.languages if self.run else read_languages(self.checkpoint, self.voice)
 
     @property
     def cache(self) -> PathOrUrl | None:
@@ -113,10 +109,12 @@ class StoredModel:
 def open_model(path: Path) -> StoredModel:
     """The model of an exported folder, a run folder or one checkpoint; `LockstepError` if something is missing."""
     if is_model_folder(path):
-        return StoredModel(checkpoint=path, run=None, voice=read_voice(path))
+        voice, languages = read_voice(path)
+        return StoredModel(checkpoint=path, run=None, voice=voice, languages=languages)
     checkpoint = find_checkpoint(path)
     run = RunFolder.of_checkpoint(checkpoint)
-    return StoredModel(checkpoint=checkpoint, run=run, voice=run.voice())
+    voice = run.voice()
+    return StoredModel(checkpoint=checkpoint, run=run, voice=voice, languages=voice.languages)
 
 
 def _tables(voice: Voice) -> dict[str, Sequence[str]]:

@@ -57,7 +57,9 @@ def untrained(micro):
         for weight in model.trainable_variables:
             weight.assign_add(random.normal(0.0, 0.1, weight.shape).astype(np.float32))
         arrays = {weight.path: weight.numpy() for weight in model.trainable_variables}
-        return model, InMemory(checkpoint=Path("nowhere"), run=None, model=config, voice=voice, arrays=arrays)
+        return model, InMemory(
+            checkpoint=Path("nowhere"), run=None, model=config, voice=voice, languages=voice.languages, arrays=arrays
+        )
 
     return make
 

@@ -200,16 +200,16 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_pat
     described, table = (tmp_path / "voice" / name for name in ("voice.json", "tokenizer.json"))
     table.write_text(json.dumps(json.loads(table.read_text()) | {"languages": ["en", "fa"]}))
     fields = json.loads(described.read_text())
-    source = open_source(tmp_path / "voice")
-    assert source.languages == ["en", "fa"]
+    assert open_source(tmp_path / "voice").languages == ["en", "fa"]
     described.write_text(json.dumps(fields | {"language": "fa"}))
+    source = open_source(tmp_path / "voice")
     assert source.languages == ["fa"]
     assert source.language(None) == "fa"
     with pytest.raises(LockstepError, match="does not speak 'en', expected fa"):
         source.language("en")
     described.write_text(json.dumps(fields | {"language": ["de"]}))
     with pytest.raises(LockstepError, match=r"voice\.json: language \['de'\], expected en or fa"):
-        source.language("en")
+        open_source(tmp_path / "voice")
     of_a_recording = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
     assert read_recordings([], of_a_recording) == []
     with pytest.raises(LockstepError, match="has its voice inside"):
