@@ -102,8 +102,6 @@ def set_aside_newer(folder: Path, step: int) -> list[Path]:
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """Finished checkpoints of a run, oldest first."""
-    if not folder.is_dir():
-        return []
     finished = [path for path in folder.glob("step-*") if path.name[5:].isdigit() and (path / META_FILE).is_file()]
     return sorted(finished, key=step_of)
 

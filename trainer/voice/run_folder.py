@@ -111,22 +111,18 @@ class RunFolder:
         """Drop the metrics of steps after `step`: the resumed run writes them again."""
         if not self.metrics_file.is_file():
             return
-        kept = [line + "\n" for line, row in self._metrics_lines() if row["step"] <= step]
+        kept = [json.dumps(row) + "\n" for row in self.metrics() if row["step"] <= step]
         try:
             atomic_files.write(self.metrics_file, "".join(kept).encode())
         except OSError as error:
             raise LockstepError(str(self.metrics_file), found=f"cannot be written ({error.strerror})") from None
 
     def metrics(self) -> Iterator[dict[str, Any]]:
-        """The lines of `metrics.jsonl`, parsed; none where there is no such file."""
-        return (row for _, row in self._metrics_lines())
-
-    def _metrics_lines(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """(line, parsed line) of `metrics.jsonl`, without a last line truncated when the run was killed."""
+        """The lines of `metrics.jsonl`, parsed, without a last one truncated by a kill; none without such a file."""
         if not self.metrics_file.is_file():
             return
         for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
             with suppress(ValueError):
                 row = json.loads(line)
                 if isinstance(row, dict) and {"split", "step"} <= row.keys():
-                    yield line, row
+                    yield row
