@@ -83,18 +83,18 @@ class Chunk:
         return self.result.metrics[:, self.metrics.step.index(name)]
 
 
-class Panel:
+class Panel(Live):
     """Shows the newest step; lines printed through the same console stay above it.
 
     buckets: size of the closed set of shapes, 0 if it is open.
     """
 
     def __init__(self, console: Console, metrics: Metrics, *, buckets: int) -> None:
+        super().__init__(console=console, refresh_per_second=4, transient=True)
         self.metrics, self.buckets = metrics, buckets
         self._seconds: deque[float] = deque(maxlen=_WINDOW)
         self._utilisation = utilisation_reader()
-        self._live = Live(console=console, refresh_per_second=4, transient=True)
-        self._live.start()
+        self.start()
 
     def show(self, lines: list[dict[str, float]], *, epoch: int, total_steps: int) -> None:
         """Show the last of these lines of metrics.jsonl, in four lines that 80 columns hold."""
@@ -119,11 +119,7 @@ class Panel:
             f"traces {lines[-1]['traces']:.0f}{closed}  {memory_used()}  {self._utilisation()}"
         )
         texts = (Text(line, no_wrap=True, overflow="ellipsis") for line in (losses, rates, shares))
-        self._live.update(Group(head, *texts))
-
-    def stop(self) -> None:
-        """Remove the panel from the terminal."""
-        self._live.stop()
+        self.update(Group(head, *texts))
 
 
 class Reporter:
@@ -286,13 +282,12 @@ def means(lines: list[dict[str, float]]) -> dict[str, float]:
     """Mean of every number over steps: losses and norms over steps not skipped, rates over the total time."""
     good = [line for line in lines if not line["skipped"]] or lines
     mean = {name: float(np.mean([line[name] for line in good])) for name in lines[0]}
-    seconds = np.array([line["step_seconds"] for line in lines])
-    waited = seconds * np.array([line["input_wait_share"] for line in lines])
-    outside = np.array([line["outside_share"] for line in lines])
+    names = ("step_seconds", "input_wait_share", "outside_share")
+    seconds, waiting, outside = (np.array([line[name] for line in lines]) for name in names)
     outside = seconds * outside / (1.0 - outside)
     mean["step_seconds"] = float(seconds.mean())
     mean["skipped"] = float(np.mean([line["skipped"] for line in lines]))
-    mean["input_wait_share"] = float(waited.sum() / seconds.sum())
+    mean["input_wait_share"] = float((seconds * waiting).sum() / seconds.sum())
     mean["outside_share"] = float(outside.sum() / (outside.sum() + seconds.sum()))
     mean["useful_frames_per_second"] = float(sum(line["useful_frames"] for line in lines) / seconds.sum())
     return mean
