@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.quick_check import quick_check
@@ -36,8 +36,6 @@ class Setup:
     cache: Path
     spec: CacheSpec
     config: Config
-    lengths: Any
-    """Table of the lengths of the clips in the index."""
     lock: ReadLock
     """Keeps the files of the cache while it is checked, even if a build changes it."""
 
@@ -67,17 +65,17 @@ def load_setup(
         )  # fmt: skip
     quick_check(local, spec)
     batch_sizes(spec, resolved.training)  # raises an error if no batch can be made
-    return Setup(cache=local, spec=spec, config=resolved, lengths=read_lengths(local / spec.index_file), lock=lock)
+    return Setup(cache=local, spec=spec, config=resolved, lock=lock)
 
 
 def check_settings(setup: Setup) -> Findings:
     """Run all checks of the settings."""
     config, spec, sizes = setup.config, setup.spec, batch_sizes(setup.spec, setup.config.training)
     text = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
-    batches = {str(n): size for n, size in sizes.items()}
+    batches, clips = {str(n): size for n, size in sizes.items()}, read_lengths(setup.cache / spec.index_file)
     yield from disagreements(config, spec, setup.cache)
-    yield from caps(setup.lengths, config)
-    yield from padding(setup.lengths, spec)
+    yield from caps(clips, config)
+    yield from padding(clips, spec)
     yield Fact(name="batches", value=batches, text=f"clips x frames: {text}")
 
 
