@@ -76,10 +76,10 @@ def warn(line: str) -> None:
 
 
 @contextmanager
-def report_errors() -> Iterator[None]:
+def report_errors(exit_code: int | None = None) -> Iterator[None]:
     """Turn a `LockstepError` or Ctrl-C in a command into one line on stderr and the right exit code.
 
-    Characters that stdout cannot encode are printed as escapes.
+    Characters that stdout cannot encode are printed as escapes. exit_code: of every `LockstepError`; None for its own.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -87,7 +87,7 @@ def report_errors() -> Iterator[None]:
         yield
     except LockstepError as error:
         click.echo(f"error: {error}", err=True)
-        sys.exit(error.exit_code)
+        sys.exit(exit_code or error.exit_code)
     except KeyboardInterrupt:
         click.echo("interrupted", err=True)
         sys.exit(130)

@@ -3,8 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -48,7 +47,7 @@ def main(
 
     Exit code 0: healthy, 1: problems, each with its fix, 2: the check could not run.
     """
-    with _usable():
+    with report_errors(exit_code=2):
         from rich.console import Console
 
         from xtts.trainer.doctor.results import print_report
@@ -71,17 +70,6 @@ def main(
         else:
             print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
         sys.exit(1 if report.problems else 0)
-
-
-@contextmanager
-def _usable() -> Iterator[None]:
-    """Exit with code 2 if something cannot be examined."""
-    with report_errors():
-        try:
-            yield
-        except LockstepError as error:
-            error.exit_code = 2
-            raise
 
 
 if __name__ == "__main__":
