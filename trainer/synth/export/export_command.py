@@ -75,8 +75,7 @@ def _write_voice(
         SAFETENSORS: lambda: write_card_folder(source, partial, out, options=options),
     }
     described = [save() for kind, save in writers.items() if kind in formats]
-    tokenizer = json.dumps(source.voice.tokenizer.to_json(), indent=1, ensure_ascii=False) + "\n"
-    (partial / TOKENIZER_FILE).write_text(tokenizer, encoding="utf-8")
+    (partial / TOKENIZER_FILE).write_bytes(source.voice.tokenizer.to_bytes())
     profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
     (partial / PROFILE_FILE).write_text(profile, encoding="utf-8")
     return described
