@@ -96,15 +96,30 @@ def write_card(source: Source, folder: Path, name: str, *, options: ExportOption
     Raises:
         LockstepError: As in `collect_facts`.
     """
-    facts = collect_facts(source, options=options)
+    facts, profile = collect_facts(source, options=options), source.voice.mel_profile
+    model, corpus, evaluation = facts["model"], facts["corpus"], facts["evaluation"]
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
+    front = {
+        "library_name": LIBRARY,
+        "pipeline_tag": "text-to-speech",
+        "tags": ["text-to-speech", "tensorflow", "lockstep"],
+        "language": model["languages"],
+        **({"license": facts["license"]} if facts["license"] else {}),
+    }
     about = read_text(options.about, expected="a file of Markdown").strip() if options.about else ""
-    card = model_card(
-        source, facts, name, about=f"\n{about}\n" if options.about else "",
-        type="float16" if options.float16 else "float32",
-        graph=graph if (folder / GRAPH_FILE).is_file() else "",
-        vocoder=f"- `{VOCODER_FILE}`: from log-mel to sound\n" if (folder / VOCODER_FILE).is_file() else "",
+    graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
+    vocoder = f"- `{VOCODER_FILE}`: from log-mel to sound\n"
+    unknown = "Not known: the cache was not at hand when this folder was written."
+    card = _CARD.format(
+        front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True), name=name, folder=shlex.quote(name),
+        tokens=model["tokenizer"], profile=profile.name, rate=profile.sample_rate, channels=profile.mel_channels,
+        version=facts["version"], about=f"\n{about}\n" if options.about else "",
+        model=_table({**model, "languages": ", ".join(model["languages"])}),
+        corpus=_table({**corpus, "hours": round(corpus["hours"], 2)}) if corpus else unknown,
+        figures=_figures(evaluation) if evaluation else "Not computed.", license=facts["license"] or "Not stated.",
+        type="float16" if options.float16 else "float32", weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE,
+        facts=FACTS_FILE, graph=graph if (folder / GRAPH_FILE).is_file() else "",
+        vocoder=vocoder if (folder / VOCODER_FILE).is_file() else "",
     )  # fmt: skip
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
@@ -174,29 +189,6 @@ def _evaluation(path: Path, checkpoint: Path) -> Facts:
     if evaluated.resolve() != checkpoint.resolve():
         raise LockstepError("--evaluation", found=f"figures of {evaluated}", expected=f"those of {checkpoint}")
     return {**counts, "systems": figures}
-
-
-def model_card(source: Source, facts: Facts, name: str, **texts: str) -> str:
-    """Write the card in Markdown with YAML front matter; name: of the folder, texts: about, type, graph and vocoder."""
-    profile, model, evaluation = source.voice.mel_profile, facts["model"], facts["evaluation"]
-    front = {
-        "library_name": LIBRARY,
-        "pipeline_tag": "text-to-speech",
-        "tags": ["text-to-speech", "tensorflow", "lockstep"],
-        "language": model["languages"],
-        **({"license": facts["license"]} if facts["license"] else {}),
-    }
-    corpus = "Not known: the cache was not at hand when this folder was written."
-    if facts["corpus"]:
-        corpus = _table({**facts["corpus"], "hours": round(facts["corpus"]["hours"], 2)})
-    return _CARD.format(
-        front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True), name=name, folder=shlex.quote(name),
-        tokens=model["tokenizer"], profile=profile.name, rate=profile.sample_rate, channels=profile.mel_channels,
-        version=facts["version"], license=facts["license"] or "Not stated.",
-        model=_table({**model, "languages": ", ".join(model["languages"])}), corpus=corpus,
-        figures=_figures(evaluation) if evaluation else "Not computed.",
-        weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE, facts=FACTS_FILE, **texts,
-    )  # fmt: skip
 
 
 def _figures(evaluation: Mapping[str, Any]) -> str:
