@@ -16,8 +16,17 @@ from xtts.shared.text.tokenizer import learn_tokenizer
     ("tr", "%25 ve 3'te", "yüzde yirmibeş ve üç'te"),
     ("pl", "-5 i 3", "-pięć i trzy"),
     ("de", "7" * 20, " ".join(["sieben"] * 20)),
+    ("fr", "le 01/05/2024 à 14:30", "le premier mai deux mille vingt-quatre à quatorze heures trente"),
+    ("fr", "le 3e, 25%, 9:00", "le troisième, vingt-cinq pour cent, neuf heures"),
+    ("es", "2024-05-12, el 1.º, la 3ª", "doce de mayo de dos mil veinticuatro, el primero, la tercera"),
+    ("it", "12/05/2024 14:30", "dodici maggio duemilaventiquattro quattordici e trenta"),
+    ("nl", "de 3e om 9:30", "de derde om negen uur dertig"),
+    ("sv", "12.5.2024, 3:e", "tolfte maj tvåtusentjugofyra, tredje"),
+    ("da", "3. maj 1987", "tredje maj nitten hundrede syvogfirs"),
+    ("ru", "12.05.2024, 14:30, 1-й", "двенадцать мая две тысячи двадцать четыре, четырнадцать тридцать, первый"),
+    ("fa", "12/05/2024 14:30", "دوازده پنج دو هزار و بیست و چهار چهارده سی"),
 ])  # fmt: skip
-def test_numbers_are_read_in_the_words_of_the_language(language, written, spoken):
+def test_numbers_dates_and_times_are_read_in_their_language(language, written, spoken):
     assert expand(written, language) == spoken
 
 
