@@ -141,9 +141,11 @@ def test_swapped_transcripts_are_listed_first_and_marked(swapped):
     assert np.corrcoef(heard[:20_000], original[:20_000])[0, 1] > 0.5, "it is the corpus' own file"
 
 
-def test_a_rare_letter_links_to_its_clips(swapped):
+def test_a_rare_letter_has_its_name_and_links_to_its_clips(swapped):
     page = Page(CachedClips(swapped[1]))
-    assert re.search(r'<a href="#find=%C3%9F">ß</a>.*rare.*<a href="#(find=c04|clip-\d+)">c04</a></td>', page.page)
+    name = '</td><td class="left">LATIN SMALL LETTER SHARP S</td><td data-label="times">1</td>'
+    link = r'<a href="#(find=c04|clip-\d+)">c04</a></td>'
+    assert re.search(f'<a href="#find=%C3%9F">ß</a>{name}.*rare.*{link}', page.page)
     assert len(page.sounds) == len(page.cards), "without the corpus no recording is heard"
 
 
