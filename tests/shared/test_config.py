@@ -110,5 +110,6 @@ def test_a_tokenizer_that_is_left_open_is_the_one_of_the_cache():
 def test_filters_are_stored_and_training_need_not_agree():
     usual, filtered = load_config("tiny"), load_config("tiny", assignments=["data.filters.min_sample_rate=22050"])
     assert stored_features(filtered)["data.filters"]["min_sample_rate"] == 22_050
+    assert set(stored_features(usual)["data.filters"].values()) == {None}
     assert setting_differences(stored_features(filtered), feature_config(usual)) == []
     assert set(feature_config(usual)) == {"audio", "text", "shapes", "shards", "split"}
