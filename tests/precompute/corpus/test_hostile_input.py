@@ -9,12 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from builds import build, rejected, sound, write_files
+from builds import build, problems, rejected, sound, write_files
 from cache_files import build_cache, index_bytes, index_path, replace_index
 from fuzzing import fuzzed
 from hypothesis import strategies as st
 
-from xtts.precompute.check.verify import check_cache
 from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
@@ -26,7 +25,7 @@ def build_again(cache, tiny_corpus, tiny_config) -> Callable[[], None]:
 
     def build() -> None:
         build_cache(tiny_corpus, cache, tiny_config)
-        assert check_cache(cache, threads=1) == []
+        assert problems(cache) == []
 
     return build
 
@@ -73,14 +72,14 @@ def test_an_index_with_nullable_columns_is_rejected(cache, build_again):
     pq.write_table(table.cast(pa.schema([field.with_nullable(True) for field in table.schema])), index_path(cache))
     with pytest.raises(LockstepError, match="other columns than this version writes"):
         read_index(index_path(cache))
-    assert check_cache(cache, threads=1)[-1].found == "other columns than this version writes"
+    assert problems(cache)[-1].found == "other columns than this version writes"
     build_again()
 
 
 def test_index_rows_without_a_shard_do_not_crash_a_build(cache, build_again):
     rows = [replace(row, bucket=77, shard=-1, position=-9) for row in read_index(index_path(cache))]
     replace_index(cache, index_bytes(rows))
-    assert "names a shard that the cache does not have" in "\n".join(map(str, check_cache(cache, threads=1)))
+    assert "names a shard that the cache does not have" in "\n".join(map(str, problems(cache)))
     build_again()
 
 
@@ -122,5 +121,5 @@ def test_any_text_and_audio_give_a_sound_cache_or_one_message(tmp_path, monkeypa
         assert "\n" not in message
         assert (cache / "cache.json").exists() != bool(message)
         if not message:
-            assert check_cache(cache, threads=1) == []
+            assert problems(cache) == []
             assert set(rejected(cache).values()) <= set(reasons)

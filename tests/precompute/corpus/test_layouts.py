@@ -4,9 +4,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builds import build, command, read_corpus, shards, write_files
+from builds import build, command, problems, read_corpus, shards, write_files
 
-from xtts.precompute.check.verify import check_cache
 from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -39,7 +38,7 @@ def test_every_layout_of_the_same_samples_gives_the_same_shards(written, tmp_pat
     found = []
     for name in names:
         build(written(name), tmp_path / f"cache-{name}", "split.validation_fraction=0.1", setting)
-        assert check_cache(tmp_path / f"cache-{name}", threads=1) == []
+        assert problems(tmp_path / f"cache-{name}") == []
         found.append(shards(tmp_path / f"cache-{name}"))
     assert found[0]
     assert all(one == found[0] for one in found)

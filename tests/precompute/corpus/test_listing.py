@@ -5,9 +5,8 @@ import re
 import unicodedata
 
 import pytest
-from builds import build, read_corpus, records, rows_of, sound, write_files
+from builds import build, problems, read_corpus, records, rows_of, sound, write_files
 
-from xtts.precompute.check.verify import check_cache
 from xtts.precompute.corpus.clip_fields import name_problem
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
@@ -188,7 +187,7 @@ def test_mixed_formats_build_with_speaker_ids_in_order(tmp_path):
     lines = "a|x||zoe\nb|y||ann\nc|z|zed|zoe\nd|w||bob\n"
     cache = tmp_path / "cache"
     build(write_files(tmp_path / "corpus", {**files, "metadata.csv": lines}), cache, "shapes.max_reject_fraction=0")
-    assert check_cache(cache, threads=1) == []
+    assert problems(cache) == []
     rows = rows_of(cache)
     assert {row.clip.source for row in rows.values()} == {"wavs/a.wav", "wavs/b.flac", "wavs/c.ogg", "wavs/d.mp3"}
     assert {row.mel_length for row in rows.values()} == {98}
@@ -247,6 +246,6 @@ def test_numbers_are_expanded_only_without_a_normalised_text(tmp_path):
         assert [rows[name].clip.text for name in "abc"] == texts
         assert {name for name in "abc" if notes_of(rows[name]) != "no normalised column"} == {normalised}
         assert "2 texts have no normalised column: their numbers are put into words" in build_summary(report, "cache")
-        assert check_cache(cache, threads=1) == []
+        assert problems(cache) == []
     build(data, cache, "text.expand_numbers=False")
     assert [rows_of(cache)[name].clip.text for name in "abc"] == ["Dr. No has 12 boats", "no 5", "none"]

@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import RATE, build, noise, read_corpus, rows_of, shard_of, shards, write_files
-
-from xtts.precompute.check.verify import check_cache
+from builds import RATE, build, noise, problems, read_corpus, rows_of, shard_of, shards, write_files
 
 SPANS = [(0.0, 1.5), (1.5, 1.25), (3.0, 2.0), (5.125, 0.75), (6.5, 1.5), (8.0, 1.0)]
 """Start and duration of the segments of a recording of ten seconds."""
@@ -54,7 +52,7 @@ def test_segments_and_files_of_equal_samples_give_equal_shards(tmp_path, recordi
     report = build(write_nemo(tmp_path / "nemo", recordings, suffix), tmp_path / "cache")
     assert not report.rejected
     assert shards(tmp_path / "cache") == shards(tmp_path / "cache-files")
-    assert check_cache(tmp_path / "cache", threads=1) == []
+    assert problems(tmp_path / "cache") == []
     rows = rows_of(tmp_path / "cache")
     assert [(rows[f"one{i}"].clip.start, rows[f"one{i}"].clip.duration) for i in range(len(SPANS))] == SPANS
     assert all(row.seconds == pytest.approx(row.clip.duration, abs=1e-4) for row in rows.values())
@@ -92,7 +90,7 @@ def test_a_changed_segment_rewrites_only_its_shard(tmp_path, recordings, change,
     assert report.written_shards == len(held)
     assert before.keys() - shards(cache).keys() == held
     assert len(before) > 4
-    assert check_cache(cache, threads=1) == []
+    assert problems(cache) == []
 
 
 @pytest.mark.parametrize(("name", "text"), [
