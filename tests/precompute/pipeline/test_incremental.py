@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, first_shard, flip, shards, spoil, update
-from cache_files import index_path
+from builds import Listener, first_shard, flip, rows_of, shards, spoil, update
 
 from xtts.precompute.check.verify import check_cache
 from xtts.precompute.pipeline.build_cache import explain_build
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.workers.worker_pool import ThisProcess
 from xtts.shared.cache.cache_spec import load_spec, without_digest
-from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -96,7 +94,7 @@ def test_touched_files_are_known_by_their_digest(workspace):
     assert report.written_shards == 0
     assert report.spec.identity == identity  # runs go on with it
     assert shards(workspace / "cache") == before
-    assert {row.source_mtime_ns for row in read_index(index_path(workspace / "cache"))} == {10**18}
+    assert {row.source_mtime_ns for row in rows_of(workspace / "cache").values()} == {10**18}
     assert update(workspace, config())[1].stages == {"scan": 150, "features": 0}
 
 

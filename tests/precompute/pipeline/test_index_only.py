@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import soundfile
 from builds import build, first_shard, flip, problems, rows_of, tree
-from cache_files import index_path
 
 from xtts.precompute.features.index_only import refuse_unsuited
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec, spec_bytes
-from xtts.shared.cache.clip_index import clip_table, clips_of, read_index
+from xtts.shared.cache.clip_index import clip_table, clips_of
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
@@ -38,7 +37,7 @@ def test_plan_statistics_and_order_equal_those_with_mels(indexed, tiny_cache):
             pairs = list(zip(bucket.shards(split), other.shards(split), strict=True))
             assert all(a.records == b.records and a.bytes_with_mels == b.bytes_with_mels == b.bytes for a, b in pairs)
             assert all(a.bytes < 400 * a.records for a, _ in pairs)
-    for row, other in zip(read_index(index_path(indexed)), read_index(index_path(tiny_cache)), strict=True):
+    for row, other in zip(rows_of(indexed).values(), rows_of(tiny_cache).values(), strict=True):
         assert (row.clip, row.tokens, row.shard_id) == (other.clip, other.tokens, other.shard_id)
         assert (row.mel_length, row.seconds, row.notes) == (other.mel_length, other.seconds, other.notes)
 
@@ -62,7 +61,7 @@ def test_either_kind_becomes_the_other(indexed, tiny_cache, tiny_corpus, tiny_co
 def test_statistics_of_many_clips_are_those_of_a_sample(indexed, tiny_corpus, tiny_config, tmp_path, monkeypatch):
     monkeypatch.setattr("xtts.precompute.pipeline.index.SAMPLE_CLIPS", 4)
     build(tiny_corpus, tmp_path / "features", tiny_config, index_only=True)
-    rows = [row for row in read_index(index_path(tmp_path / "features")) if row.is_kept]
+    rows = [row for row in rows_of(tmp_path / "features").values() if row.is_kept]
     measured = [row for row in rows if row.mel_square_sum]
     assert len(measured) == 4
     assert all(row.audio_sha256 for row in measured)

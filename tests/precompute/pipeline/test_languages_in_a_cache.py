@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from builds import Listener, build, command, problems, records, shards, sound, write_files
-from cache_files import index_path, tokenizer_path
+from builds import Listener, build, command, problems, records, rows_of, shards, sound, write_files
+from cache_files import tokenizer_path
 
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.voice.voice_description import Voice, voice_of
@@ -41,8 +40,7 @@ def test_another_language_stops_the_build_unless_it_is_set(corpus, tmp_path, tex
     assert not (tmp_path / "features" / "cache.json").exists()
     report = build(root, tmp_path / "features", f"text.language={language}")
     assert report.spec.statistics.clips == 12
-    rows = read_index(index_path(tmp_path / "features"))
-    assert all(row.is_kept and not row.left_out for row in rows)
+    assert all(row.is_kept and not row.left_out for row in rows_of(tmp_path / "features").values())
     tokenizer = load_tokenizer(tokenizer_path(tmp_path / "features"))
     ids = tokenizer.encode(text).ids
     assert tokenizer.languages == (language,) == tuple(load_spec(tmp_path / "features").languages)
@@ -122,8 +120,7 @@ def test_every_clip_is_read_in_its_own_language(corpus, tmp_path):
     assert tokenizer.decode(first.tokens[: first.token_length].tolist()) == "plain words, cafe."
     third, _, _ = stored["tone-0002"]
     assert tokenizer.decode(third.tokens[: third.token_length].tolist()) == GERMAN.lower()
-    languages = {row.clip.id: row.clip.language for row in read_index(index_path(cache))}
-    assert [languages[f"tone-{i:04d}"] for i in range(3)] == ["en", "fa", "de"]
+    assert [rows_of(cache)[f"tone-{i:04d}"].clip.language for i in range(3)] == ["en", "fa", "de"]
     assert not build(path, cache, "text.max_unknown_share=0.1").changed
 
 
