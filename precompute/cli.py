@@ -11,7 +11,6 @@ from xtts.shared.system.machine import usable_cores
 
 _FOLDER = click.Path(path_type=Path)
 
-
 _cache_option = click.option(
     "--cache", metavar="DIR|URL", is_flag=False, flag_value=DEFAULT_CACHE, default=DEFAULT_CACHE, show_default=True,
     help="Cache: a folder, or a URL in an object store such as s3://BUCKET/FOLDER.",
@@ -81,6 +80,8 @@ def build(
         from xtts.shared.storage.urls import path_or_url
 
         pool = open_pool(workers, engine)  # before the imports of numpy, see there
+        if not dry_run and not Path(cache, "cache.json").exists():
+            pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
         from xtts.precompute.corpus.corpus_entries import parse_data
         from xtts.precompute.pipeline.build_cache import explain_build, run_build
         from xtts.precompute.pipeline.build_request import make_request

@@ -9,13 +9,15 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.types as kinds
+
 from xtts.precompute.workers.disks import attempt_path, check_visible, disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import MISSING_AUDIO
 from xtts.shared.system.folder_lock import blocking_lock
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
 SUFFIX = ".parquet"
@@ -34,7 +36,6 @@ class BrokenParquet(Exception):
 @contextmanager
 def open_parquet(path: Path) -> Iterator["pq.ParquetFile"]:
     """Open a `pyarrow.parquet.ParquetFile`; raises `BrokenParquet` for any error in opening it or in the block."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
@@ -120,14 +121,12 @@ def _audio(path: Path, group: int, column: str) -> Iterator[bytes | None]:
             yield from _flat(batch)[leaf].to_pylist()
 
 
-def _flat(batch: "pa.RecordBatch") -> "pa.Table":
+def _flat(batch: pa.RecordBatch) -> pa.Table:
     """Return a record batch as a table with a column for each field of a struct, such as `audio.path`."""
-    import pyarrow as pa
-
     return pa.Table.from_batches([batch]).flatten()
 
 
-def audio_leaf(schema: "pa.Schema", column: str = "") -> str:
+def audio_leaf(schema: pa.Schema, column: str = "") -> str:
     """Return the leaf with the bytes of audio, as `audio.bytes`; it is detected unless `column` is given.
 
     Raises `BrokenParquet` if there is none, or several.
@@ -142,8 +141,6 @@ def audio_leaf(schema: "pa.Schema", column: str = "") -> str:
 
 def _bytes_leaf(field: "pa.Field[Any]") -> str:
     """Return the leaf with the bytes of a column, its own or that of its struct; empty if there is none."""
-    import pyarrow.types as kinds
-
     position = field.type.get_field_index("bytes") if kinds.is_struct(field.type) else -1
     kind = field.type.field(position).type if position >= 0 else field.type
     # A writer that saw no bytes at all may not have known their type.

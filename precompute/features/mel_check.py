@@ -18,7 +18,6 @@ _RATE, _SAMPLES = 48_000, 96_000
 """Resampled, as recordings of another rate are; two seconds are more than one block of frames."""
 _SHOWN_DIGITS = 12
 
-
 _COMPUTED: dict[tuple[object, ...], str] = {}
 """Mel checks by settings, so that a process computes each once."""
 

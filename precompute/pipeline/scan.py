@@ -58,11 +58,9 @@ _LEAST_CLIPS, _MOST_CLIPS = 64, 4096
 _ENOUGH_TASKS = 512
 """Tasks that keep all workers busy to the end."""
 
-
 _Task = tuple[int, bytes, np.ndarray, bytes]
 """(row of the first clip in the table, the clips as a packed table, offsets of those that the previous cache has, their
 rows in it as a packed table)."""
-
 
 _Result = tuple[int, bytes, np.ndarray, np.ndarray, list[LetterCounts]]
 """(row of the first clip, the columns of an index without those of the clips as a packed table, rows of the clips that

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Self, TypeVar
 
 from xtts.precompute.workers.arithmetic import worker_environment
@@ -50,6 +51,9 @@ class WorkerPool:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """End the processes, after an error without waiting for their tasks."""
 
+    def start(self, module: str) -> None:
+        """Start its processes ahead of the first task, for which they import a module meanwhile."""
+
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results in any order; the function is pickled once, with its bound arguments.
 
@@ -87,6 +91,11 @@ class ProcessPool(WorkerPool):
             for process in list((self._executor._processes or {}).values()):
                 process.kill()  # idle after the last result; a regular exit takes 0.4 s longer
             self._executor.shutdown(wait=True, cancel_futures=True)
+
+    def start(self, module: str) -> None:
+        """See `WorkerPool`."""
+        for _ in range(self.workers):
+            self._executor_with_workers().submit(import_module, module)
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come; at most two tasks per worker wait, to stop quickly and bound memory."""

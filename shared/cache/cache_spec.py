@@ -30,7 +30,6 @@ Weight = Annotated[float, Field(gt=0.0, le=MOST_WEIGHT, allow_inf_nan=False)]
 """Sampling weight of a corpus: how often training draws its clips in an epoch."""
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
-
 CORPUS_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 """Pattern of the name of a corpus, which file names contain."""
 _DIGITS = 12

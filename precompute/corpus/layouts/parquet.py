@@ -42,7 +42,6 @@ _FILE_NAMES = _USUAL["file"][1:]
 """Columns whose file names may become ids of clips."""
 _TEXTS = ("text", "normalised")
 
-
 Columns = dict[str, str]
 """Names of columns by `audio` (the bytes of audio files) and `_KINDS`; empty if there is none. `path` holds the paths
 of audio files without embedded bytes, `file` the names that become ids of clips without one."""
