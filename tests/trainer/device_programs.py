@@ -71,7 +71,8 @@ def _train(plan, left, logical_cpus, steps_on):
             made.append(self)
 
     trainer.TrainingRun = Watched
-    complete = trainer.train(plan, Console(width=200))
+    with plan.held():
+        complete = trainer.train(plan, Console(width=200))
     loop, state, replicas = made[0].loop, made[0].state, made[0].loops.replicas
     np.savez(left / STATE, **state.arrays())
     here = [{name: array for name, array in one.state.arrays().items() if name not in POSITION} for one in replicas]

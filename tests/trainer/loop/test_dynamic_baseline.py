@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from cache_files import build_cache
+from held_runs import train
 from one_bucket import one_bucket
 from rich.console import Console
 
@@ -16,7 +17,6 @@ from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.loop.train_state import build_model
 from xtts.trainer.loop.validation_loop import ValidationLoop
 from xtts.trainer.model.random_numbers import RandomInputs
-from xtts.trainer.run.trainer import train
 
 UNPADDED = (
     "shapes.pad_to_fixed_length=false", "shapes.buckets=1", "model.duration_layers=1", "model.decoder_levels=[]",

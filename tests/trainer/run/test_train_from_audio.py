@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import soundfile
 from cache_files import build_cache
+from held_runs import train
 from rich.console import Console
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.run.trainer import train
 from xtts.trainer.voice.checkpoint import list_checkpoints
 
 SHAPE = {"shapes.buckets": 1, "shards.mel_dtype": "float32", "split.validation_fraction": 0.0}

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from cache_files import build_cache
+from held_runs import train
 from rich.console import Console
 
 from xtts.shared.cache.cache_spec import load_spec
@@ -13,7 +14,6 @@ from xtts.shared.storage.object_store import ObjectStore
 from xtts.shared.storage.urls import path_or_url
 from xtts.trainer.doctor.settings import load_setup
 from xtts.trainer.run.run_plan import make_plan
-from xtts.trainer.run.trainer import train
 
 ONE_SHAPE = "shapes.buckets=1"
 pytestmark = pytest.mark.long

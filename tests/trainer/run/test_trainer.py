@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
+from held_runs import train
 from kept_steps import KEPT_STEPS
 from rich.console import Console
 
@@ -28,7 +29,6 @@ from xtts.trainer.loop.train_step import UPDATE
 from xtts.trainer.loop.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.run_plan import make_plan as make_run_plan
-from xtts.trainer.run.trainer import train
 from xtts.trainer.system.device import Card
 from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
 from xtts.trainer.voice.run_folder import RunFolder
