@@ -87,7 +87,7 @@ def build(
         from xtts.precompute.pipeline.build_request import make_request
         from xtts.precompute.view.terminal import Display, build_summary
 
-        with stoppable(cache), Display() as display:
+        with stoppable(cache), Display() as display, pool:
             settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
             corpora = parse_data(data, layout=layout, columns=columns)
             request = make_request(
