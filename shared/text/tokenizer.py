@@ -59,9 +59,9 @@ class Tokenizer:
     kind: str
     symbols: Annotated[tuple[str, ...], Field(min_length=1)]
     add_blank: bool
-    merges: Merges = ()
+    merges: Merges
     """For byte-pair encoding."""
-    languages: Annotated[tuple[str, ...], Field(min_length=1)] = _ENGLISH
+    languages: Annotated[tuple[str, ...], Field(min_length=1)]
     """ISO 639 codes of the texts that it was made for; the first is the default."""
     lexicon: Lexicon = field(default_factory=dict)
     """Readings of words."""
@@ -136,7 +136,8 @@ def _ids(symbols: tuple[str, ...]) -> dict[str, int]:
 
 def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
     """Return the English tokenizer of a kind that needs no corpus: `characters` or `phonemes`."""
-    return Tokenizer(kind=kind, symbols=PHONEMES if kind == "phonemes" else CHARACTERS, add_blank=add_blank)
+    symbols = PHONEMES if kind == "phonemes" else CHARACTERS
+    return Tokenizer(kind=kind, symbols=symbols, add_blank=add_blank, merges=(), languages=_ENGLISH)
 
 
 def learn_tokenizer(
@@ -165,7 +166,7 @@ def learn_tokenizer(
     symbols = (*symbols, *sorted(used - set(symbols)))
     if previous is not None:
         return replace(previous, symbols=symbols, languages=languages)
-    tokenizer = Tokenizer(kind=kind, symbols=symbols, add_blank=add_blank, languages=languages)
+    tokenizer = Tokenizer(kind=kind, symbols=symbols, add_blank=add_blank, merges=(), languages=languages)
     return _with_pieces(tokenizer, texts, vocabulary) if kind == "bpe" else tokenizer
 
 

@@ -14,7 +14,7 @@ class Metrics:
     weights: tuple[float, ...]
     """Weights of the losses in their sum."""
     held_out: tuple[str, ...]
-    """Names of the losses that validation computes: the first ones."""
+    """Names of the losses that validation computes."""
     compared: tuple[str, ...]
     """Those whose weighted sum decides which checkpoint is best: for an acoustic model the flow. On an hour of speech
     the duration loss rises after a thousand steps, while listeners' figures still improve."""

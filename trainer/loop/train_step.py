@@ -184,7 +184,8 @@ class StepFunctions:
             batch = self._with_mel(batch)
             clips = first + tf.range(batch.mel.shape[0])
             sums = self.objective.held_out_sums(batch, clips, self.seed, bucket)
-            counts = self.objective.counts(batch)[: len(self.metrics.held_out)]
+            positions = [self.metrics.losses.index(name) for name in self.metrics.held_out]
+            counts = tf.gather(self.objective.counts(batch), positions)
             return tf.stack([[tf.reduce_sum(sums[name]) for name in self.metrics.held_out], counts], axis=1)
 
         return locked(validation_losses, (*signature, tf.TensorSpec([], tf.int32, "first")))

@@ -42,9 +42,9 @@ def _clip_ids(index: Path, wanted: set[tuple[ShardId, int]]) -> dict[tuple[Shard
         for rows in file.iter_batches(columns=[*ShardId._fields, "position", "id", "status"]):
             mask = pc.and_(pc.equal(rows["status"], KEPT), pc.is_in(rows["position"], positions))
             for row in rows.filter(mask).to_pylist():
-                place = ShardId(*(row[field] for field in ShardId._fields)), row["position"]
-                if place in wanted:
-                    ids[place] = row["id"]
+                key = ShardId(*(row[field] for field in ShardId._fields)), row["position"]
+                if key in wanted:
+                    ids[key] = row["id"]
     return ids
 
 

@@ -11,7 +11,9 @@ TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "aco
 
 
 def voice(symbols, *, speakers=(), languages=("en",)):
-    tokenizer = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, *symbols), languages=languages)
+    tokenizer = Tokenizer(
+        kind="characters", add_blank=False, symbols=(*SPECIAL, *symbols), merges=(), languages=languages
+    )
     return Voice(
         profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=list(speakers),
         speaker_languages={},

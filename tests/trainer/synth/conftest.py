@@ -44,7 +44,7 @@ def untrained(micro):
 
     def make(*assignments):
         config = load_config("tiny", assignments=[*micro, *assignments]).model
-        tokenizer = Tokenizer(kind="characters", add_blank=True, symbols=CHARACTERS, languages=("en", "fa"))
+        tokenizer = Tokenizer(kind="characters", add_blank=True, symbols=CHARACTERS, merges=(), languages=("en", "fa"))
         voice = Voice(
             profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=["ann", "bo", "cy"],
             speaker_languages={"ann": "en", "bo": "en", "cy": "fa"},

@@ -13,7 +13,7 @@ from xtts.trainer.voice.model_folder import write_model_folder
 from xtts.trainer.voice.stored_model import open_model
 from xtts.trainer.voice.voice_description import Voice
 
-TOKENIZER = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, " ", *"abc"))
+TOKENIZER = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, " ", *"abc"), merges=(), languages=("en",))
 VOICE = Voice(
     profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TOKENIZER, speakers=["ann", "bob"],
     speaker_languages={},
@@ -80,6 +80,16 @@ def test_a_configuration_that_cannot_be_read_is_refused(folder, text, message):
         ("voice.json", '{"format_version": 2}', "no `voice` entry"),
         ("voice.json", '{"format_version": 2, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
         ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
+        (
+            "tokenizer.json",
+            '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "languages": ["en"]}',
+            "tokenizer.merges: field required",
+        ),
+        (
+            "tokenizer.json",
+            '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "merges": []}',
+            "tokenizer.languages: field required",
+        ),
         (
             "tokenizer.json",
             '{"kind": "characters", "add_blank": false, "symbols": ["<pad>", "a"], "languages": ["en"], "merges": []}',

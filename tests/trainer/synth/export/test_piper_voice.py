@@ -249,7 +249,7 @@ def test_voices_that_piper_cannot_read_are_refused(several, tmp_path):
     base = open_source(BASE)
     assert refused(base, tmp_path) == "--language: missing, expected en or de: a Piper voice speaks one language"
     assert "does not speak 'fa'" in refused(base, tmp_path, language="fa")
-    tones = Tokenizer(kind="phonemes", add_blank=True, symbols=PHONEMES, languages=("vi",))
+    tones = Tokenizer(kind="phonemes", add_blank=True, symbols=PHONEMES, merges=(), languages=("vi",))
     vietnamese = replace(base, voice=base.voice.model_copy(update={"tokenizer": tones}), languages=["vi"])
     assert "Vietnamese, whose tones are missing from Piper's phonemes" in refused(vietnamese, tmp_path)
 
