@@ -1,6 +1,7 @@
 """The commands: output, one-line errors, exit codes, and what they import."""
 
 import json
+import multiprocessing
 import subprocess
 import sys
 from io import BytesIO, TextIOWrapper
@@ -84,6 +85,11 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
         assert error == done.stderr.splitlines()[-1]
         assert message in error
     assert not cache.exists()
+
+
+def test_a_build_that_fails_at_its_corpus_leaves_no_worker(tmp_path):
+    done = command("build", "--data", tmp_path / "none", "--cache", tmp_path / "cache", "--workers", 1)
+    assert (done.exit_code, multiprocessing.active_children()) == (2, [])
 
 
 @pytest.mark.parametrize(("modules", "without"), [
