@@ -79,25 +79,25 @@ def build(
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import path_or_url
 
-        pool = open_pool(workers, engine)  # before the imports of numpy, see there
-        if not dry_run and not Path(cache, "cache.json").exists():
-            pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
-        from xtts.precompute.corpus.corpus_entries import parse_data
-        from xtts.precompute.pipeline.build_cache import explain_build, run_build
-        from xtts.precompute.pipeline.build_request import make_request
-        from xtts.precompute.view.terminal import Display, build_summary
+        with open_pool(workers, engine) as pool:  # before the imports of numpy, see there
+            if not dry_run and not Path(cache, "cache.json").exists():
+                pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
+            from xtts.precompute.corpus.corpus_entries import parse_data
+            from xtts.precompute.pipeline.build_cache import explain_build, run_build
+            from xtts.precompute.pipeline.build_request import make_request
+            from xtts.precompute.view.terminal import Display, build_summary
 
-        with stoppable(cache), Display() as display, pool:
-            settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
-            corpora = parse_data(data, layout=layout, columns=columns)
-            request = make_request(
-                corpora, path_or_url(cache), settings, limit=limit, fresh=fresh, index_only=index_only,
-                spans_machines=pool.spans_machines,
-            )  # fmt: skip
-            if dry_run:
-                explain_build(request, pool, display)
-                return
-            report = run_build(request, pool, display)
+            with stoppable(cache), Display() as display:
+                settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
+                corpora = parse_data(data, layout=layout, columns=columns)
+                request = make_request(
+                    corpora, path_or_url(cache), settings, limit=limit, fresh=fresh, index_only=index_only,
+                    spans_machines=pool.spans_machines,
+                )  # fmt: skip
+                if dry_run:
+                    explain_build(request, pool, display)
+                    return
+                report = run_build(request, pool, display)
         click.echo(build_summary(report, cache))
 
 

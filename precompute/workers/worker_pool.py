@@ -94,8 +94,11 @@ class ProcessPool(WorkerPool):
 
     def start(self, module: str) -> None:
         """See `WorkerPool`."""
+        executor = self._executor_with_workers()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # as the processes inherit it
         for _ in range(self.workers):
-            self._executor_with_workers().submit(import_module, module)
+            executor.submit(import_module, module)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come; at most two tasks per worker wait, to stop quickly and bound memory."""

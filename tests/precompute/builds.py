@@ -117,12 +117,12 @@ def command(*arguments: object) -> Result:
 
 
 def start(
-    data: object, cache: Path, settings: Mapping[str, object], *options: object, program: str = PROGRAM
+    data: object, cache: Path, settings: Mapping[str, object], *options: object, program: str = PROGRAM, **process: bool
 ) -> subprocess.Popen[str]:
     """`xtts-precompute build` as a process of its own."""
     sets = (f"--set={key}={value}" for key, value in settings.items())
     line = [sys.executable, "-c", program, "build", "--data", data, "--cache", cache, *sets, *options]
-    return subprocess.Popen([*map(str, line)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([*map(str, line)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **process)
 
 
 def children(pid: int) -> list[int]:

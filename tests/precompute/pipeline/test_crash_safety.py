@@ -139,6 +139,18 @@ def test_a_signal_ends_the_build_and_says_how_to_continue(tiny_corpus, tmp_path,
     assert tree(cache) == whole(tiny_corpus, tmp_path)
 
 
+def test_an_interrupt_while_workers_start_is_one_line(tiny_corpus, tmp_path):
+    process = start(tiny_corpus, tmp_path / "cache", SETTINGS, "--workers=2", start_new_session=True)
+
+    def runs_python(pid: int) -> bool:
+        return "lib-dynload" in Path(f"/proc/{pid}/maps").read_text()
+
+    wait_for(lambda: sum(map(runs_python, children(process.pid))) == 3)  # two, and what tracks their semaphores
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors.count("\n")) == (130, 1), errors
+
+
 def test_a_full_disk_is_one_line_and_a_rerun_continues(tiny_corpus, tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, before[1]))
