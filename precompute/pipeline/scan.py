@@ -38,7 +38,6 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import (
     DUPLICATE,
     MISSING_AUDIO,
-    MOVED_PITCH,
     NO_LETTERS,
     UNKNOWN,
     Clip,
@@ -128,7 +127,7 @@ def _with_header(row: IndexRow, recipe: RecordRecipe) -> IndexRow:
         rate = resampling_rate(row.clip, recipe.config)
         samples, notes = header.samples_at(rate), [header.notes(profile.sample_rate)]
         if rate != profile.sample_rate:
-            notes.append(f"{MOVED_PITCH} {profile.sample_rate / rate:.2f}")
+            notes.append(f"pitch and formants times {profile.sample_rate / rate:.2f}")
         if recipe.config.audio.trim_silence_db is not None:  # only decoding shows what is left
             untrimmed, samples = samples, len(recipe.samples(read_audio(source, row.clip), rate))
             notes.append(f"trimmed {(untrimmed - samples) / profile.sample_rate:.2f} s" if samples < untrimmed else "")

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 """Values of `status`; UNDECIDED while a build is at work, never in an index."""
-MOVED_PITCH = "pitch and formants times"
-"""Begins the note on a clip that is played faster or slower, before the factor."""
 MISSING_AUDIO, DUPLICATE, NO_LETTERS, UNNORMALISED = (
     "missing audio", "duplicate id", "no known letters", "no normalised column",
 )  # fmt: skip

@@ -14,16 +14,15 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.pitch import HIGHEST_HZ, LOWEST_HZ
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.data.batch import CropBatch
 from xtts.trainer.model.frame_spectra import FrameSpectra, Spectrum
 from xtts.trainer.model.layers import Block, Initialization, axis_size
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
 
-EDGE_FRAMES = 4
+_CROP_EDGE = 4
 """Frames at each end of a crop that no loss counts: the network and the windows reach beyond the crop there."""
-LOWEST_HZ, HIGHEST_HZ = 60.0, 550.0
-"""Range of the pitch of the pulses."""
 _TYPICAL_LOG_HZ, _LOG_HZ_SCALE = 5.0, 0.5
 _RESOLUTIONS = ((2048, 480, 1800), (1024, 240, 1024), (512, 100, 512), (256, 50, 256), (128, 30, 128))
 """(FFT size, hop, window) of the spectral loss."""
@@ -171,12 +170,12 @@ class Vocoder(Block):
         pitch_error = tf.reduce_sum(tf.abs(read_log_hertz - log_hertz) * voiced, axis=1)
         pitch_error /= tf.reduce_sum(voiced, axis=1) + 1.0
         voicing_loss = tf.nn.sigmoid_cross_entropy_with_logits(voiced, voicing)
-        inside = slice(EDGE_FRAMES * self.profile.hop_samples, -EDGE_FRAMES * self.profile.hop_samples)
+        inside = slice(_CROP_EDGE * self.profile.hop_samples, -_CROP_EDGE * self.profile.hop_samples)
         cropped = spoken[:, inside], samples[:, inside]
         return {
             "spectrum": _spectral_loss(*cropped),
             "mel": tf.reduce_mean(
-                tf.abs(self.log_mel(spoken) - self.log_mel(samples))[:, EDGE_FRAMES:-EDGE_FRAMES], axis=[1, 2]
+                tf.abs(self.log_mel(spoken) - self.log_mel(samples))[:, _CROP_EDGE:-_CROP_EDGE], axis=[1, 2]
             ),
             "pitch": pitch_error + tf.reduce_mean(voicing_loss, axis=1),
             **self._adversarial_losses(*cropped),

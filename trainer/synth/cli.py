@@ -199,24 +199,6 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
 
 @main.command()
 @checkpoint_option
-@click.argument("crops", type=_PATH)
-@click.argument("out", type=_PATH)
-@click.option("--cache", type=_PATH, required=True, metavar="DIR", help="Cache that the voice was trained on.")
-@synthesis_options("nfe", "solver", "temperature", "seed")
-def mels(checkpoint: Path, crops: Path, out: Path, cache: Path, **given: object) -> None:
-    """Write the cache CROPS again into OUT, with mels of a voice in time with its recordings, for its vocoder."""
-    with report_errors():
-        options = _taken(given)
-        from xtts.trainer.system.tensorflow_import import tensorflow_import
-
-        with tensorflow_import(shares_gpu=True):
-            from xtts.trainer.synth.crop_mels import write_mels
-
-        write_mels(checkpoint, cache, crops, out, options)
-
-
-@main.command()
-@checkpoint_option
 def info(checkpoint: Path) -> None:
     """Describe a voice: speakers, languages, mel profile, size, steps, corpus."""
     with report_errors():
