@@ -1,5 +1,6 @@
 """The voice of a server: loaded once, and compiled before the first request."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -78,6 +79,7 @@ class ServedVoice:
         self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=self.source.checkpoint)
         self.synthesizer = make_synthesizer(self.source, options[0], settings.engine, tell)
         self._synthesizers: dict[str, Synthesizer] = {}
+        self._adding = threading.Lock()
         for name in self.capabilities.voices:
             if name in self._recordings:
                 self.synthesizer.encode_reference(self._recordings[name])
@@ -124,13 +126,14 @@ class ServedVoice:
         if not self.source.takes_recording:
             raise LockstepError("recording", found=f"{self.capabilities.model} imitates none")
         voices = self.capabilities.voices
-        if voice in voices or len(voice) > _LONGEST_NAME or len(voices) >= _MOST_VOICES:
-            expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
-            raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
-        synthesizer = copy(self.synthesizer)
-        synthesizer.encode_reference(read_recording(recording, "recording", self.source))
-        self._synthesizers[voice] = synthesizer
-        voices.append(voice)
+        with self._adding:
+            if voice in voices or len(voice) > _LONGEST_NAME or len(voices) >= _MOST_VOICES:
+                expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
+                raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
+            synthesizer = copy(self.synthesizer)
+            synthesizer.encode_reference(read_recording(recording, "recording", self.source))
+            self._synthesizers[voice] = synthesizer
+            voices.append(voice)
 
 
 def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from server_process import LONG, client_here, metric, speak
+from server_process import LONG, client_here, listening_server, metric, settings_of, speak
 
+from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.synth_cli import main
 
 HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
@@ -118,6 +119,16 @@ def test_a_recording_is_refused_by_a_model_that_imitates_none(server):
     assert server.put("/v1/audio/voices/mine", content=b"{}").status_code == 415
     large = server.put("/v1/audio/voices/mine", **sound | {"content": bytes(2**22 + 1)})
     assert large.status_code == 413
+
+
+def test_of_two_recordings_with_one_name_at_once_one_is_refused(imitator, recordings):
+    low, high = recordings / "low.wav", (recordings / "high.wav").read_bytes()
+    voice = ServedVoice(settings_of(imitator[0], engine="tensorflow", nfe=(2,), speaker_wav=(low,)), print, print)
+    with listening_server(voice) as client, ThreadPoolExecutor(2) as threads:
+        sound = {"content": high, "headers": {"Content-Type": "audio/wav"}}
+        answers = list(threads.map(lambda _: client.put("/v1/audio/voices/high", **sound), range(2)))
+        assert sorted(answer.status_code for answer in answers) == [204, 400]
+        assert [voice["id"] for voice in client.get("/v1/audio/voices").json()["voices"]] == ["low", "high"]
 
 
 def leave_early(port, content, wait):
