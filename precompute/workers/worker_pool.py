@@ -94,11 +94,8 @@ class ProcessPool(WorkerPool):
 
     def start(self, module: str) -> None:
         """See `WorkerPool`."""
-        executor = self._executor_with_workers()
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # as the processes inherit it
         for _ in range(self.workers):
-            executor.submit(import_module, module)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+            self._submit(import_module, module)
 
     def run(self, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
         """Yield the results as they come; at most two tasks per worker wait, to stop quickly and bound memory."""
@@ -108,7 +105,7 @@ class ProcessPool(WorkerPool):
                 while len(pending) >= 2 * self.workers:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
-                pending.add(self._executor_with_workers().submit(call, packed, task))
+                pending.add(self._submit(call, packed, task))
             while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
@@ -117,12 +114,16 @@ class ProcessPool(WorkerPool):
             problem = "died (killed, or out of memory)"
             raise LockstepError("a worker process", found=problem, fix=fix, exit_code=1) from None
 
-    def _executor_with_workers(self) -> ProcessPoolExecutor:
+    def _submit(self, function: Callable[..., Result], *arguments: object) -> Future[Result]:
         if self._executor is None:
             os.environ.update(worker_environment())
             context = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_prepare_worker)
-        return self._executor
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # as a process that this may start inherits it
+        try:
+            return self._executor.submit(function, *arguments)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def _prepare_worker() -> None:

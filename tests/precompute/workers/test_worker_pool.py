@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -49,6 +50,13 @@ def test_the_error_of_a_task_is_raised_by_the_pool(pool, tmp_path):
 def test_a_worker_that_dies_is_a_one_line_error():
     with pytest.raises(LockstepError, match=r"a worker process: died .*; free memory or"), open_pool(1) as pool:
         list(pool.run(os._exit, [1]))
+
+
+def test_an_interrupt_is_blocked_where_a_worker_starts_and_nowhere_else():
+    blocked = partial(signal.pthread_sigmask, signal.SIG_BLOCK)
+    with open_pool(1) as pool:
+        assert list(pool.run(blocked, [()])) == [{signal.SIGINT}]
+    assert signal.SIGINT not in blocked(())
 
 
 def test_workers_end_with_their_parent_even_by_kill_9():
