@@ -20,9 +20,9 @@ from xtts.trainer.model.vocoder import Vocoder
 def build_model(config: Config, spec: CacheSpec) -> AcousticModel | Vocoder:
     """The model of a configuration, sized by the cache."""
     profile, seed = spec.mel_profile, config.training.seed
-    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
     if config.vocoder is not None:
-        return Vocoder(config.vocoder, profile, mean=mean, deviation=deviation, seed=seed)
+        return Vocoder(config.vocoder, profile, seed=seed)
+    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
     rows = Vocabularies(spec.vocabulary, speakers=max(len(spec.speakers), 1), languages=len(spec.languages))
     policy = dtype_policy(config.training)
     return AcousticModel(config.model, rows, profile, mean=mean, deviation=deviation, dtype_policy=policy, seed=seed)

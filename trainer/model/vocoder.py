@@ -23,7 +23,9 @@ from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_u
 
 _CROP_EDGE = 4
 """Frames at each end of a crop that no loss counts: the network and the windows reach beyond the crop there."""
+_TYPICAL_LOG_MEL, _LOG_MEL_SCALE = -5.7, 2.06
 _TYPICAL_LOG_HZ, _LOG_HZ_SCALE = 5.0, 0.5
+"""Units of the networks' inputs, the same for every corpus, so that a vocoder goes on with another one."""
 _RESOLUTIONS = ((2048, 480, 1800), (1024, 240, 1024), (512, 100, 512), (256, 50, 256), (128, 30, 128))
 """(FFT size, hop, window) of the spectral loss."""
 _DISCRIMINATED = ((1024, 256), (512, 128), (256, 64), (128, 32))
@@ -92,14 +94,11 @@ class Discriminator(Block):
 class Vocoder(Block):
     """Log-mel to samples. The constructor creates all weights, as a function of `seed`."""
 
-    def __init__(
-        self, config: VocoderConfig, profile: MelProfile, *, mean: float, deviation: float, seed: int = 0
-    ) -> None:
-        """mean, deviation: of the corpus' mels."""
+    def __init__(self, config: VocoderConfig, profile: MelProfile, *, seed: int = 0) -> None:
         initial = Initialization(itertools.count(seed * 100_003), keras.DTypePolicy("float32"))
         super().__init__(initial, "vocoder")
-        self.profile, self.mel_mean, self.mel_deviation = profile, mean, deviation
-        self.bins, self.padding = profile.fft_size // 2 + 1, (profile.fft_size - profile.hop_samples) // 2
+        self.profile, self.bins = profile, profile.fft_size // 2 + 1
+        self.padding = (profile.fft_size - profile.hop_samples) // 2
         width, channels = config.width, profile.mel_channels
 
         def gains(outputs: int, bias: float, name: str) -> keras.layers.Dense:
@@ -125,7 +124,7 @@ class Vocoder(Block):
 
     def pitch(self, mel: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """(log Hz, logit of voicing), float32[B, T] each, of a mel [B, T, M]."""
-        x = (mel - self.mel_mean) / self.mel_deviation
+        x = (mel - _TYPICAL_LOG_MEL) / _LOG_MEL_SCALE
         for layer in self.pitch_layers:
             x = tf.nn.gelu(layer(x), approximate=True)
         log_hertz, voicing = tf.unstack(self.pitch_output(x), axis=-1)
@@ -134,7 +133,7 @@ class Vocoder(Block):
     def gains(self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(gain of the pulses, its phase in radians, gain of the noise), float32[B, T, F] each, over the envelope."""
         pitch = tf.stack([(log_hertz - _TYPICAL_LOG_HZ) / _LOG_HZ_SCALE, voiced], axis=-1)
-        x = self.input_convolution(tf.concat([(mel - self.mel_mean) / self.mel_deviation, pitch], axis=-1))
+        x = self.input_convolution(tf.concat([(mel - _TYPICAL_LOG_MEL) / _LOG_MEL_SCALE, pitch], axis=-1))
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)

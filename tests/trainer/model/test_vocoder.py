@@ -18,7 +18,7 @@ HOP, RATE, FRAMES = PROFILE.hop_samples, PROFILE.sample_rate, 24
 @pytest.fixture(scope="module")
 def vocoder():
     config = VocoderConfig(width=16, blocks=1, expansion=2, discriminator_width=8)
-    return Vocoder(config, PROFILE, mean=-5.0, deviation=2.0, seed=3)
+    return Vocoder(config, PROFILE, seed=3)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def test_a_sentence_is_its_recording_from_the_start(tone_corpus, tmp_path):
 
 
 def test_the_mel_error_is_0_for_the_recording_and_grows_with_noise(crop_cache):
-    vocoder = Vocoder(VocoderConfig(width=8, blocks=1, discriminator_width=8), PROFILE, mean=-5.0, deviation=2.0)
+    vocoder = Vocoder(VocoderConfig(width=8, blocks=1, discriminator_width=8), PROFILE)
     samples = VocoderSamples(vocoder, crop_cache, load_spec(crop_cache), TrainingConfig(sample_sentences=2))
     recorded, noise = [sentence.samples for sentence in samples.sentences], np.random.default_rng(0)
     errors = [

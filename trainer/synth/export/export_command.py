@@ -86,9 +86,9 @@ def save_vocoder(stored: StoredModel, path: Path) -> str:
     from xtts.trainer.model.vocoder import Vocoder
     from xtts.trainer.synth.export.onnx_graph import vocoder_graph
 
-    config, voice = stored.config(), stored.voice
-    assert config.vocoder is not None
-    vocoder = Vocoder(config.vocoder, voice.mel_profile, mean=voice.mel_mean, deviation=voice.mel_deviation)
+    config = stored.config().vocoder
+    assert config is not None
+    vocoder = Vocoder(config, stored.voice.mel_profile)
     stored.restore(vocoder.generator_weights)
     path.write_bytes(vocoder_graph(vocoder).SerializeToString())
     return (

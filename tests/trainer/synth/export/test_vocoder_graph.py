@@ -17,7 +17,7 @@ MEL = np.random.default_rng(0).normal(-5.0, 2.0, (30, 80)).astype(np.float32)
 
 @pytest.fixture(scope="module")
 def vocoder():
-    model = Vocoder(VocoderConfig(width=16, blocks=1, discriminator_width=8), PROFILE, mean=-5.0, deviation=2.0)
+    model = Vocoder(VocoderConfig(width=16, blocks=1, discriminator_width=8), PROFILE)
     for weight in model.trainable_variables:
         weight.assign(weight.numpy().astype(np.float16))  # other ones would turn phases a little
     return model
