@@ -13,6 +13,7 @@ from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.audio.pitch import track_pitch
 from xtts.trainer.synth.library import load_voice
+from xtts.trainer.vocoders.vocoder import make_vocoder
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 VOICE = Path(__file__).parents[1] / "voices" / "base"
@@ -47,6 +48,19 @@ def test_the_voice_speaks_with_its_own_vocoder_unless_another_is_named():
     assert np.abs(own - other).max() > 0.05
 
 
+@pytest.mark.long
+def test_the_weights_to_train_a_vocoder_from_are_those_of_the_voice(tmp_path):
+    out, profile = tmp_path / "out", mel_profile("hifigan")
+    done = subprocess.run(
+        [Path(sys.executable).with_name("xtts-synth"), "export", "--ckpt", VOICE.parent / "vocoder", out],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    mel = load_voice(VOICE).speak(SENTENCES["en"]).mel
+    made, shipped = (make_vocoder(f"onnx:{folder / 'vocoder.onnx'}", profile, print)(mel) for folder in (out, VOICE))
+    np.testing.assert_allclose(made, shipped, atol=1e-5)
+
+
 TEXTS = (
     "Guten Morgen", "Das ist ein Test", "Am Abend", "Er ging nach Hause, ohne etwas zu sagen", "Ja", "Nein!", "Wohin?",
     "Österreich und Ungarn", "Ich weiß nicht, ob sie kommt", "Alle Kinder spielten im Garten", "Und dann", "Eis",
@@ -70,7 +84,9 @@ def test_every_text_begins_and_ends_in_silence_with_or_without_a_mark(speed):
 
 
 def test_the_folder_is_small_and_says_what_it_is():
-    assert sum(path.stat().st_size for path in VOICE.iterdir()) <= MOST_BYTES
+    sizes = [sum(path.stat().st_size for path in folder.iterdir()) for folder in (VOICE, VOICE.parent / "vocoder")]
+    assert sizes[0] <= MOST_BYTES
+    assert sum(sizes) <= 16 * 2**20
     card = (VOICE / "README.md").read_text(encoding="utf-8")
     assert "license: cc0-1.0" in card
     assert "xtts-train" in card

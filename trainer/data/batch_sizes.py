@@ -6,10 +6,12 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 
-_AUTO = 500, 20_000, 500_000
-_AUTO_TINY = 40, 1_500, 20_000
-_AUTO_TINY_FROM_A_MODEL = 12, 600, 20_000
-"""`training.epochs: auto` as epochs, fewest and most steps; for size tiny an hour or less on two cores."""
+_AUTO = {
+    "vocoder": ((1, 25_000, 25_000), (8, 750, 3_000)),
+    "tiny": ((40, 1_500, 20_000), (12, 600, 20_000)),
+    "larger": ((500, 20_000, 500_000), (500, 20_000, 500_000)),
+}
+"""`training.epochs: auto` as epochs, fewest and most steps, from nothing and from a model."""
 
 
 def trained_buckets(spec: CacheSpec) -> list[int]:
@@ -66,8 +68,8 @@ def for_corpus(config: Config, spec: CacheSpec, *, from_a_model: bool = False) -
     training = config.training
     training = training.model_copy(update={"batch_size": _largest_batch(spec, training)})
     if training.epochs is not None:
-        tiny = _AUTO_TINY_FROM_A_MODEL if from_a_model else _AUTO_TINY
-        auto, fewest, most = tiny if config.model.size == "tiny" else _AUTO
+        kind = "vocoder" if config.vocoder else "tiny" if config.model.size == "tiny" else "larger"
+        auto, fewest, most = _AUTO[kind][from_a_model]
         epochs = auto if training.epochs == "auto" else training.epochs
         sizes = batch_sizes(spec, training)
         steps = sum(epochs * spec.epoch_clips(spec.buckets[number]) // size for number, size in sizes.items())

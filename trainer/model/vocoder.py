@@ -14,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.audio.pitch import HIGHEST_HZ, LOWEST_HZ
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.data.batch import CropBatch
 from xtts.trainer.model.frame_spectra import FrameSpectra, Spectrum
@@ -23,9 +22,11 @@ from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_u
 
 _CROP_EDGE = 4
 """Frames at each end of a crop that no loss counts: the network and the windows reach beyond the crop there."""
-_TYPICAL_LOG_MEL, _LOG_MEL_SCALE = -5.7, 2.06
+_PULSE_HZ = 60.0, 550.0
+"""Range of the pitch of the pulses."""
+_TYPICAL_LOG_MEL, _LOG_MEL_SCALE = -5.7056513, 2.0640321
 _TYPICAL_LOG_HZ, _LOG_HZ_SCALE = 5.0, 0.5
-"""Units of the networks' inputs, the same for every corpus, so that a vocoder goes on with another one."""
+"""Units of the networks' inputs, the same for every corpus: a vocoder may go on with another."""
 _RESOLUTIONS = ((2048, 480, 1800), (1024, 240, 1024), (512, 100, 512), (256, 50, 256), (128, 30, 128))
 """(FFT size, hop, window) of the spectral loss."""
 _DISCRIMINATED = ((1024, 256), (512, 128), (256, 64), (128, 32))
@@ -208,7 +209,7 @@ class Vocoder(Block):
     def vocode(self, mel: tf.Tensor) -> tf.Tensor:
         """Samples float32[1, S] of a log-mel float32[1, T, M], T open, by operators that every ONNX runtime has."""
         log_hertz, voicing = self.pitch(mel)
-        log_hertz = tf.clip_by_value(log_hertz, math.log(LOWEST_HZ), math.log(HIGHEST_HZ))
+        log_hertz = tf.clip_by_value(log_hertz, *np.log(_PULSE_HZ))
         voiced = tf.cast(voicing > 0.0, tf.float32)
         noise = constant_noise(tf.shape(mel)[1] * self.profile.hop_samples)
         return self._matched(self._filtered(mel, log_hertz, voiced, pulse_train(log_hertz, self.profile), noise), mel)

@@ -31,7 +31,7 @@ def finish_run(path: Path, console: Console) -> None:
     if stored.run is None:
         raise LockstepError(str(path), found="an exported folder", expected="a run folder")
     folder, config, options = stored.run, stored.config(), SynthesisOptions()
-    formats = [SAFETENSORS] if config.model.voice_latents else [SAFETENSORS, ONNX]
+    formats = [ONNX] if config.vocoder else [SAFETENSORS] if config.model.voice_latents else [SAFETENSORS, ONNX]
     shutil.rmtree(folder.voice_folder, ignore_errors=True)
     export(stored.checkpoint, folder.voice_folder, options, formats=formats, options=ExportOptions())
     if config.vocoder is not None:

@@ -20,6 +20,8 @@ from xtts.trainer.voice.voice_description import Voice, check_voice
 WEIGHTS_FILE, GRAPH_FILE = "model.safetensors", "model.onnx"
 CONFIG_FILE, VOICE_FILE, FACTS_FILE = "config.yaml", "voice.json", "facts.json"
 FORMAT_VERSION = 2
+FEWEST_HALVED = 64
+"""Size of the smallest weight that an export stores as float16, if it stores any so."""
 _ORIGIN = "a folder written by xtts-synth export"
 
 

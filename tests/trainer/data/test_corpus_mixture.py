@@ -115,3 +115,10 @@ def test_a_run_from_a_model_is_shorter_than_one_from_nothing(made):
     small = made({"a": (16,), "b": (16,)})
     assert for_corpus(config, small).training.steps == 1500
     assert for_corpus(config, small, from_a_model=True).training.steps == 600
+
+
+def test_a_vocoder_from_another_one_hears_its_crops_eight_times(made):
+    spec, config = made({"a": (1000,), "b": (1000,)}), load_config("vocoder")
+    assert for_corpus(config, spec).training.steps == 25_000
+    assert for_corpus(config, spec, from_a_model=True).training.steps == 8 * 2000 // 16
+    assert for_corpus(config, made({"a": (16,), "b": (16,)}), from_a_model=True).training.steps == 750

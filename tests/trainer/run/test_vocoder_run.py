@@ -79,6 +79,22 @@ def test_its_export_is_a_vocoder_and_no_voice(vocoder_run, vocoder_file, call):
     assert "a vocoder, which speaks mels" in error
 
 
+def test_a_run_starts_from_an_exported_vocoder_as_from_its_run(
+    vocoder_run, call, tmp_path, run_train, crop_cache, read_steps
+):
+    weights = tmp_path / "weights"
+    code, _, error = call(synth_cli.main, "export", "--ckpt", vocoder_run[0], "--format", "safetensors", weights)
+    assert code == 0, error
+    for out, start in (("one", weights), ("other", vocoder_run[0])):
+        more = ["--config", "vocoder", "--init-from", start]
+        code, _, error = run_train(tmp_path / out, *SMALL, "training.steps=2", cache=crop_cache, more=more)
+        assert code == 0, error
+    assert read_steps(tmp_path / "one") == read_steps(tmp_path / "other")
+    assert read_steps(tmp_path / "one")[0]["spectrum"] != read_steps(vocoder_run[0])[0]["spectrum"]
+    code, _, error = call(synth_cli.main, "--ckpt", weights, "Hello.")
+    assert (code, "a vocoder, which speaks mels" in error) == (2, True)
+
+
 def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_file, call, tmp_path):
     first = ["--ckpt", finished_run[0], "--format", "safetensors", "--vocoder", vocoder_file, tmp_path / "voice"]
     assert call(synth_cli.main, "export", *first)[0] == 0

@@ -10,7 +10,7 @@ import click
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.export.model_card import write_card_folder
+from xtts.trainer.synth.export.model_card import save_weights, write_card_folder
 from xtts.trainer.synth.export.onnx_model import ExportOptions, save_onnx
 from xtts.trainer.synth.export.piper_voice import save_piper
 from xtts.trainer.synth.export.saved_model import save_model
@@ -30,7 +30,8 @@ def export(
 ) -> None:  # fmt: skip
     """Write `out/` atomically: what the formats write, the vocoder, `tokenizer.json` and `profile.json`.
 
-    A run of a vocoder is written as `vocoder.onnx` alone, a Piper voice as the files of `save_piper` alone.
+    A run of a vocoder is written as `vocoder.onnx`, or as safetensors to train on with, a Piper voice as the files of
+    `save_piper` alone.
 
     synthesis: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; vocoder: an
     ONNX file, None for that of an exported folder.
@@ -48,7 +49,12 @@ def export(
         if stored.config().vocoder is not None:
             if vocoder is not None:
                 raise LockstepError("--vocoder", found=f"for {checkpoint}, a vocoder itself", expected="a voice")
-            described = [save_vocoder(stored, partial / VOCODER_FILE)]
+            if SAFETENSORS in formats:
+                save_weights(stored, partial, options=options)
+                (partial / TOKENIZER_FILE).write_bytes(stored.voice.tokenizer.to_bytes())
+                described = [f"safetensors: xtts-train --config vocoder --init-from {out}"]
+            else:
+                described = [save_vocoder(stored, partial / VOCODER_FILE)]
         else:
             source, name = open_source(checkpoint), out.resolve().name
             file = vocoder or own_vocoder(source.checkpoint)

@@ -21,11 +21,13 @@ from xtts.trainer.voice.checkpoint import read_meta
 from xtts.trainer.voice.model_folder import (
     CONFIG_FILE,
     FACTS_FILE,
+    FEWEST_HALVED,
     GRAPH_FILE,
     VOICE_FILE,
     WEIGHTS_FILE,
     write_model_folder,
 )
+from xtts.trainer.voice.stored_model import StoredModel
 
 CARD_FILE = "README.md"
 LIBRARY = "lockstep-tts"
@@ -79,15 +81,21 @@ def write_card_folder(source: Source, folder: Path, out: Path, *, options: Expor
     """Write weights, configuration, card and facts into a folder that becomes `out`: return a description of it.
 
     Raises:
-        LockstepError: The source is an exported folder already, or as in `collect_facts`.
+        LockstepError: As in `save_weights` and `collect_facts`.
     """
-    if source.run is None:
-        raise LockstepError("--ckpt", found=f"{source.checkpoint} is exported already", fix="copy the folder")
-    dtype = np.dtype(np.float16 if options.float16 else np.float32)
-    weights = {path: values.astype(dtype) for path, values in source.averages().items()}
-    write_model_folder(folder, config=source.config(), voice=source.voice, weights=weights)
+    save_weights(source, folder, options=options)
     write_card(source, folder, out.resolve().name, options=options)
     return f"safetensors; its card is {out / CARD_FILE}"
+
+
+def save_weights(stored: StoredModel, folder: Path, *, options: ExportOptions) -> None:
+    """Write averaged weights, configuration and voice into a folder; `LockstepError` if they are exported already."""
+    if stored.run is None:
+        raise LockstepError("--ckpt", found=f"{stored.checkpoint} is exported already", fix="copy the folder")
+    dtype = np.dtype(np.float16 if options.float16 else np.float32)
+    averages = stored.averages().items()
+    weights = {path: values.astype(dtype) if values.size >= FEWEST_HALVED else values for path, values in averages}
+    write_model_folder(folder, config=stored.config(), voice=stored.voice, weights=weights)
 
 
 def write_card(source: Source, folder: Path, name: str, *, options: ExportOptions) -> None:

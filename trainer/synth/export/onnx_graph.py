@@ -19,6 +19,7 @@ from xtts.trainer.synth.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL,
 from xtts.trainer.synth.tensorflow_synthesizer import mean_latents
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.vocoders.onnx_vocoder import PROFILE_KEY
+from xtts.trainer.voice.model_folder import FEWEST_HALVED
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 OPSET = 17
@@ -30,8 +31,6 @@ INPUTS = {
     "length_scale": tf.TensorSpec([1], tf.float32, "length_scale"),
 }
 """Inputs of every graph, in the order of Matcha models for sherpa-onnx; `sid` and `language` follow if needed."""
-_FEWEST_HALVED = 64
-"""Size of the smallest weight that is stored as float16."""
 _PAD = 0
 _TABLES = {"speaker": "sid", "language": "language"}
 """Inputs of the graph, int64[1], by field of the conditioning."""
@@ -142,7 +141,7 @@ def store_as_float16(graph: onnx.ModelProto) -> None:
     large = [
         tensor for tensor in graph.graph.initializer
         if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name not in OPTIONAL
-        and math.prod(tensor.dims) >= _FEWEST_HALVED
+        and math.prod(tensor.dims) >= FEWEST_HALVED
     ]  # fmt: skip
     casts = []
     for tensor in large:
