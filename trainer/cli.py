@@ -126,13 +126,14 @@ def run(plan: "RunPlan") -> None:
     spoken = f"spoken now:  step {last}, exported to {plan.folder.voice_folder}"
     if best not in (None, last):
         spoken += f"; the best validation was at step {best} (xtts-synth --best)"
-    start = "" if plan.init_from or plan.config.vocoder else ", or a voice to start from (--init-from)"
-    hear = f'hear it:     xtts-synth --ckpt {folder} "A sentence of your own." -o out.wav'
-    if plan.config.vocoder is not None:
-        hear = f"use it:      xtts-synth --vocoder onnx:{plan.folder.voice_folder}/vocoder.onnx"
+    more = "" if plan.init_from else f", a {'vocoder' if plan.config.vocoder else 'voice'} to start from (--init-from)"
+    hear = f"use it:      xtts-synth --vocoder onnx:{plan.folder.voice_folder}/vocoder.onnx"
+    if plan.config.vocoder is None:
+        more += ", a vocoder of its own (--config vocoder)"
+        hear = f'hear it:     xtts-synth --ckpt {folder} "A sentence of your own." -o out.wav'
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n{spoken}\n"
-        f"would help:  more than {plan.spec.statistics.seconds / 60:,.0f} minutes of recordings{start}\n"
+        f"would help:  more than {plan.spec.statistics.seconds / 60:,.0f} minutes of recordings{more}\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
         f"continue:    xtts-train --resume {folder} --steps N\n{hear}",
         highlight=False, soft_wrap=True,
