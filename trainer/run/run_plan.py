@@ -125,6 +125,9 @@ def make_plan(
         resolved, asked = _as_it_ends(checkpoint, resolved)
     elif init_from:
         weights = open_model(init_from)
+        kind, wanted = ("a vocoder" if config.vocoder else "a voice" for config in (weights.config(), resolved))
+        if kind != wanted:
+            raise LockstepError(f"--init-from {init_from}", found=kind, expected=wanted)
         init_from = weights.checkpoint
         check_weights(weights.checkpoint, weights.settings(), identity_of(resolved, spec))
     if checkpoint and not named:

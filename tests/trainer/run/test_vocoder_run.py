@@ -117,6 +117,12 @@ def test_each_model_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, config
         make_plan([config], [], {}, cache=cache, out=tmp_path / "run", resume=None, init_from=None)
 
 
+def test_a_voice_is_no_start_for_a_vocoder(finished_run, run_train, crop_cache, tmp_path):
+    more = ["--config", "vocoder", "--init-from", finished_run[0]]
+    code, _, error = run_train(tmp_path / "run", *SMALL, cache=crop_cache, more=more)
+    assert (code, f"--init-from {finished_run[0]}: a voice, expected a vocoder" in error) == (2, True)
+
+
 def test_a_precision_without_a_vocoder_is_refused(crop_cache, tmp_path):
     with pytest.raises(LockstepError, match="bfloat16, in which no vocoder was tried, expected float32"):
         make_plan(
