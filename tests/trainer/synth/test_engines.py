@@ -127,7 +127,8 @@ def test_a_float16_folder_speaks_with_weights_or_graph(
         assert (folder_of_both / name).stat().st_size < share * (whole / name).stat().st_size
     source, whole = open_source(folder_of_both), open_source(safetensors_folder).averages()
     weights = source.averages()
-    assert all(np.array_equal(weights[path], whole[path].astype(np.float16)) for path in whole)
+    halved = {path: values.astype(np.float16 if values.size >= 64 else np.float32) for path, values in whole.items()}
+    assert all(np.array_equal(weights[path], halved[path]) for path in whole)
     speakers = {engine: make_synthesizer(source, OPTIONS, engine, print) for engine in (None, "tensorflow")}
     assert [type(each).__name__ for each in speakers.values()] == ["OnnxSynthesizer", "TensorFlowSynthesizer"]
     found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (
