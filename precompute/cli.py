@@ -76,17 +76,16 @@ def build(
     """
     with report_errors():
         from xtts.precompute.workers.open_pool import open_pool
-        from xtts.precompute.workers.stopping import interrupts_held, stoppable
+        from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import path_or_url
 
         with open_pool(workers, engine) as pool:  # before the imports of numpy, see there
-            with interrupts_held():
-                if not dry_run and not Path(cache, "cache.json").exists():
-                    pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
-                from xtts.precompute.corpus.corpus_entries import parse_data
-                from xtts.precompute.pipeline.build_cache import explain_build, run_build
-                from xtts.precompute.pipeline.build_request import make_request
-                from xtts.precompute.view.terminal import Display, build_summary
+            if not dry_run and not Path(cache, "cache.json").exists():
+                pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
+            from xtts.precompute.corpus.corpus_entries import parse_data
+            from xtts.precompute.pipeline.build_cache import explain_build, run_build
+            from xtts.precompute.pipeline.build_request import make_request
+            from xtts.precompute.view.terminal import Display, build_summary
 
             with stoppable(cache), Display() as display:
                 settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))

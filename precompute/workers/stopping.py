@@ -16,16 +16,6 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Keep Ctrl-C until the end of the block: a process that starts in it inherits that, and an import may lose it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
 def stoppable(cache: Path | str) -> Iterator[None]:
     """Turn Ctrl-C and SIGTERM into a `LockstepError` that says how to continue (main thread only)."""
 

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Self, TypeVar
 
 from xtts.precompute.workers.arithmetic import worker_environment
-from xtts.precompute.workers.stopping import CONTINUE, interrupts_held
+from xtts.precompute.workers.stopping import CONTINUE
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.machine import keep_freed_memory
 
@@ -119,8 +119,11 @@ class ProcessPool(WorkerPool):
             os.environ.update(worker_environment())
             context = multiprocessing.get_context("spawn")
             self._executor = ProcessPoolExecutor(self.workers, mp_context=context, initializer=_prepare_worker)
-        with interrupts_held():
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # as a process that this may start inherits it
+        try:
             return self._executor.submit(function, *arguments)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
 def _prepare_worker() -> None:

@@ -3,12 +3,14 @@
 import io
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tarfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -122,7 +124,9 @@ def start(
     """`xtts-precompute build` as a process of its own."""
     sets = (f"--set={key}={value}" for key, value in settings.items())
     line = [sys.executable, "-c", program, "build", "--data", data, "--cache", cache, *sets, *options]
-    return subprocess.Popen([*map(str, line)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **process)
+    heard = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # the shell of a job in the background ignores it
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([*map(str, line)], **pipes, text=True, preexec_fn=heard, **process)
 
 
 def children(pid: int) -> list[int]:
