@@ -17,7 +17,7 @@ from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.loop.schedule import decay_start
 from xtts.trainer.voice.stored_json import read_json
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 RUNS = Path("runs")
 """Folder of all runs, unless --out names another."""
 _MOST_NAMED = 5
