@@ -39,9 +39,6 @@ gc.set_threshold(20_000, 10, 10)
 ToneCorpus = Callable[..., Path]
 
 
-SHARED_DATA = Path(__file__).parents[1].parent / "shared" / "data"
-
-
 def write_tone_corpus(
     path: Path, clips: int, *, seconds: tuple[float, float] = (0.3, 1.5), rate: int = 22_050, seed: int = 0
 ) -> Path:
@@ -115,11 +112,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def real_clips() -> Path:
-    """24 clips of LJSpeech; the test is skipped where they are not at hand."""
-    folder = SHARED_DATA / "LJSpeech-24"
-    if not folder.is_dir():
-        pytest.skip("the real clips are not on this machine")
-    return folder
+    """Corpora of two people: six clips of kathleen, three of kerstin; do not change them."""
+    return Path(__file__).with_name("recordings")
 
 
 @pytest.fixture(scope="session")
@@ -137,10 +131,7 @@ def kept_row() -> Callable[[str, int, int], IndexRow]:
 
 
 @pytest.fixture(scope="session")
-def ljspeech_rows(kept_row) -> list[IndexRow]:
-    """The index that LJSpeech's own lengths would give; the test is skipped where they are not at hand."""
-    path = SHARED_DATA / "ljspeech-1.1-lengths.csv"
-    if not path.is_file():
-        pytest.skip("the lengths of LJSpeech are not on this machine")
-    with path.open() as file:
-        return [kept_row(line["id"], int(line["characters"]), int(line["mel_frames"])) for line in csv.DictReader(file)]
+def ljspeech_frames() -> list[int]:
+    """Length of each clip of LJSpeech 1.1 in frames of the profile hifigan, S // 256."""
+    with (Path(__file__).parent / "shared" / "cache" / "ljspeech_frames.csv").open() as file:
+        return [int(line["frames"]) for line in csv.DictReader(file) for _ in range(int(line["clips"]))]

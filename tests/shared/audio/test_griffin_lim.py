@@ -40,8 +40,8 @@ def test_silence_is_silent_and_the_samples_are_deterministic():
 
 
 def test_a_real_clip_keeps_its_mel(real_clips):
-    samples, _ = soundfile.read(real_clips / "wavs" / "LJ001-0002.wav", dtype="float32")
+    samples, _ = soundfile.read(real_clips / "kathleen" / "arctic_a0534_1592703145.flac", dtype="float32")
     profile = mel_profile("hifigan")
     mel = log_mel(samples, profile)
     again = log_mel(reconstruct(mel, profile), profile)
-    assert np.abs(again - mel).mean() < 0.05, "0.10 with a magnitude that does not move"
+    assert np.abs(again - mel).mean() < 0.05, "0.16 with a magnitude that does not move"

@@ -15,8 +15,7 @@ from xtts.shared.cache.bucket_shapes import (
 
 
 @pytest.mark.parametrize(("buckets", "expected"), [(1, 64.9), (2, 77.8), (4, 87.0), (6, 90.9), (8, 92.9), (12, 95.1)])
-def test_ljspeech_reaches_the_documented_padding_efficiency(ljspeech_rows, buckets, expected):
-    ljspeech_frames = [row.mel_length for row in ljspeech_rows]
+def test_ljspeech_reaches_the_documented_padding_efficiency(ljspeech_frames, buckets, expected):
     padded_lengths = best_padded_lengths(ljspeech_frames, buckets)
     assert len(padded_lengths) == buckets
     assert padded_lengths[-1] == 872

@@ -55,12 +55,23 @@ def run(make_plan, folder, cache, *assignments):
     return np.array(losses(folder))
 
 
+@pytest.fixture
+def real_wavs(real_clips, tmp_path):
+    """A corpus of the six clips of kathleen, as wavs."""
+    folder = tmp_path / "kathleen"
+    folder.mkdir()
+    shutil.copy(real_clips / "kathleen" / "metadata.csv", folder)
+    for clip in real_clips.glob("kathleen/*.flac"):
+        soundfile.write(folder / f"{clip.stem}.wav", *soundfile.read(clip, dtype="int16"))
+    return folder
+
+
 @pytest.mark.long
-def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_clips, tmp_path):
+def test_a_hundred_steps_on_real_clips_have_the_losses_of_the_cache(make_plan, real_wavs, tmp_path):
     # At a high rate AdamW's first steps make 1e-6 of difference between two FFTs into 1e-2 after twenty.
     more = ["training.steps=100", "training.steps_per_call=25", "training.learning_rate=5e-4"]
     caches = ((tmp_path / "cached", False), (tmp_path / "audio", True))
-    cached, audio = (build(real_clips, cache, index_only=kind) for cache, kind in caches)
+    cached, audio = (build(real_wavs, cache, index_only=kind) for cache, kind in caches)
     expected = run(make_plan, tmp_path / "a", cached, *more)
     assert len(expected) == 100
     losses_from_audio = run(make_plan, tmp_path / "b", audio, *more)
@@ -132,16 +143,14 @@ def test_too_many_broken_wavs_end_the_run_with_their_list(start, corpus, tmp_pat
 def test_kill_9_then_resume_gives_the_same_losses(start_train, indexed, read_steps, tmp_path):
     settings = (*ASSIGNED, "training.steps=60", "training.steps_per_call=1", "training.checkpoint_every=2")
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    _, err = start_train(whole, *settings, cache=indexed, more=["--resume"]).communicate(timeout=500)
+    _, err = start_train(whole, *settings, cache=indexed, more=["--resume"]).communicate()
     assert len(read_steps(whole)) == 60, err
     for goal in (8, 30):
         process = start_train(killed, *settings, cache=indexed, more=["--resume"])
-        deadline = time.monotonic() + 300
         while not any(int(path.name[5:]) >= goal for path in list_checkpoints(killed / "checkpoints")):
             assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < deadline
             time.sleep(0.01)
         process.kill()
         process.communicate()
-    _, err = start_train(killed, *settings, cache=indexed, more=["--resume"]).communicate(timeout=500)
+    _, err = start_train(killed, *settings, cache=indexed, more=["--resume"]).communicate()
     assert read_steps(killed) == read_steps(whole), err
