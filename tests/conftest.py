@@ -27,6 +27,9 @@ pytest_plugins = ["processor_time", "folder_store"]
 # they start, too.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 os.environ["XLA_FLAGS"] = f"{QUICK_TO_COMPILE} {os.environ.get('XLA_FLAGS', '')}".strip()
+# They make a program say more, or believe that it writes to a terminal, or that this is narrow.
+for variable in ("PYTHONWARNINGS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES"):
+    os.environ.pop(variable, None)
 # Steps compiled by one test serve the next, those of another worker too; the folder goes with the session. Before
 # TensorFlow is imported.
 if "PYTEST_XDIST_WORKER" not in os.environ:

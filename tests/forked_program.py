@@ -83,9 +83,9 @@ class Forked:
     def kill(self):
         self._process.kill()
 
-    def communicate(self, timeout=None):
+    def communicate(self):
         """Wait for its end: ("", what it said)."""
-        self._process.join(timeout)
+        self._process.join()
         return "", self._screen.read_text() if self._screen.exists() else ""
 
 
@@ -94,8 +94,6 @@ def run(line, *, cwd=".", env=None, stdout=None, check=False, **_):
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
         process = Forked(line, out, err, cwd=cwd, env=env, daemon=False)
-        process.communicate(500)
-        process.kill()
         process.communicate()
         said = (file.read_text() if file.exists() else "" for file in (out, err))
         done = subprocess.CompletedProcess(line, process.returncode, *said)

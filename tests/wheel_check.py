@@ -49,7 +49,7 @@ def use_commands(python: Path, folder: Path, *formats: str, clips: int, steps: i
 
     def run(command: str, *arguments: object, sets: tuple[str, ...] = (), code: int = 0) -> str:
         line = [python.parent / command, *map(str, arguments), *(part for one in sets for part in ("--set", one))]
-        done = subprocess.run(line, cwd=folder, env=environment, text=True, capture_output=True, timeout=600)
+        done = subprocess.run(line, cwd=folder, env=environment, text=True, capture_output=True)
         assert done.returncode == code, f"{command} {arguments} ended with {done.returncode}:\n{done.stderr}"
         return done.stdout + done.stderr
 

@@ -18,6 +18,7 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
+from xtts.shared.system.machine import usable_cores
 from xtts.trainer import cli
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.train_state import TrainState
@@ -40,6 +41,9 @@ from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 with tensorflow_import():  # as the commands do
     import tensorflow as tf
+
+    # Steps of tests wait in Python for what other ops do: on one core TensorFlow would have one thread for both.
+    tf.config.threading.set_inter_op_parallelism_threads(max(2, usable_cores()))
     from kept_steps import KEPT_STEPS, trace_replicas
 
 MICRO = [

@@ -2,7 +2,9 @@
 
 import json
 import os
+import random
 import socket
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -23,11 +25,12 @@ TOLERANCE = 1e-5
 
 
 def free_ports(count):
-    """Ports that nothing listens on."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    """Ports that nothing listens on, below those that systems give to connections and to whoever asks for any."""
+    ports = []
+    while len(ports) < count:
+        with suppress(OSError), socket.create_server(("127.0.0.1", random.randrange(12_000, 30_000))) as server:
+            ports.append(server.getsockname()[1])
+    assert len(set(ports)) == count
     return ports
 
 
@@ -143,10 +146,9 @@ class Program:
         """As `kill` does."""
         self._process.terminate()
 
-    def wait(self, seconds=400):
-        """Its exit code; an error if it runs on for so long."""
-        self._process.join(seconds)
-        assert not self.running, f"still at work: {self.screen}"
+    def wait(self):
+        """Its exit code, once it has ended."""
+        self._process.join()
         return self._process.exitcode
 
 

@@ -73,7 +73,7 @@ def listening_server(voice, **settings):
 
 def client_of(port):
     """A client of a server of this machine."""
-    return httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=120, trust_env=False)
+    return httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=None, trust_env=False)
 
 
 @contextmanager

@@ -126,7 +126,7 @@ def test_a_signal_ends_the_build_and_says_how_to_continue(tiny_corpus, tmp_path,
     assert process.stdout.readline() == "staged\n"
     workers = children(process.pid)
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
     if number != signal.SIGKILL:
         assert process.returncode == 128 + number
         assert f"cache: stopped by {number.name}; run the same command again to continue" in errors
@@ -147,7 +147,7 @@ def test_an_interrupt_while_workers_start_is_one_line(tiny_corpus, tmp_path):
 
     wait_for(lambda: sum(map(runs_python, children(process.pid))) == 3)  # two, and what tracks their semaphores
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
     assert (process.returncode, errors.count("\n")) == (130, 1), errors
 
 
@@ -191,7 +191,7 @@ def test_kill_9_at_25_random_moments(long_corpus, tmp_path):
             if kills % 5:
                 continue  # the next attempt goes on from here
         final = start(long_corpus, cache, SETTINGS, f"--workers={generator.choice([1, 2, 5])}")
-        _, errors = final.communicate(timeout=120)
+        _, errors = final.communicate()
         assert final.returncode == 0, errors
         assert tree(cache) == undisturbed
         cache = tmp_path / f"cache-{kills}-{generator.random()}"

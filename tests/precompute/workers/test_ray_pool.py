@@ -166,13 +166,13 @@ def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp
     process = start(corpus, cache, SETTINGS, "--workers=1", "--engine=ray")
     wait_for(lambda: any((cache / ".building").glob("*/bucket-*/*.arrow")))
     process.send_signal(number)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate()
     if number != signal.SIGKILL:
         assert process.returncode == 128 + number
         assert f"stopped by {number.name}; run the same command again to continue" in errors.splitlines()[-1]
     assert not (cache / "cache.json").exists()
     again = start(corpus, cache, SETTINGS, "--workers=1")
-    _, said = again.communicate(timeout=60)
+    _, said = again.communicate()
     assert again.returncode == 0, said
     assert "an interrupted build left" in said
     assert tree(cache) == tree(whole)
@@ -183,7 +183,7 @@ def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp
 def test_an_own_cluster_is_silent_and_ends_with_the_build(corpus, whole, tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     process = start(corpus, tmp_path / "cache", SETTINGS, "--workers=1", "--engine=ray")
-    output, errors = process.communicate(timeout=120)
+    output, errors = process.communicate()
     assert process.returncode == 0, errors
     assert tree(tmp_path / "cache") == tree(whole)
     said = [line for line in errors.splitlines() if not line.startswith(("scan: ", "features: "))]

@@ -4,6 +4,8 @@ import json
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from device_programs import free_ports
@@ -67,21 +69,27 @@ def workers(ports, index):
 
 
 def test_workers_that_start_one_after_another_meet():
-    ports, met = free_ports(3), []
+    ports, all_met = free_ports(3), threading.Barrier(3)
 
     def start(index):
-        time.sleep(0.3 * index)
-        wait_for_workers(workers(ports, index), seconds=30)
-        met.append(index)
+        wait_for_workers(workers(ports, index))
         with socket.create_server(("127.0.0.1", ports[index])):  # as TensorFlow does: the port is free again
-            time.sleep(2)
+            all_met.wait()
 
-    started = [threading.Thread(target=start, args=(index,)) for index in range(3)]
-    for worker in started:
-        worker.start()
-    for worker in started:
-        worker.join()
-    assert sorted(met) == [0, 1, 2]
+    with ThreadPoolExecutor(3) as threads:
+        first, second = (threads.submit(start, index) for index in range(2))
+        for port in ports[:2]:
+            wait_until_listening(port)
+        assert not any(worker.done() for worker in (first, second))
+        for worker in (first, second, threads.submit(start, 2)):
+            worker.result()
+
+
+def wait_until_listening(port):
+    while True:
+        with suppress(OSError):
+            return socket.create_connection(("127.0.0.1", port)).close()
+        time.sleep(0.01)
 
 
 def test_workers_that_are_missing_are_named():

@@ -24,7 +24,8 @@ def chunk(step):
 
 
 @pytest.fixture
-def terminal():
+def terminal(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     return Console(file=io.StringIO(), width=80, force_terminal=True)
 
 

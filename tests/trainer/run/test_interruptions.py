@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
 
 pytestmark = pytest.mark.long
-STEPS = 120
+STEPS = 400
 SETTINGS = (
     "shapes.buckets=1", "split.validation_fraction=0", "model.text_expansion=1", "model.duration_layers=1",
     "model.decoder_expansion=1", "training.steps_per_call=1", "training.log_every=1", "training.checkpoint_every=2",
@@ -45,7 +46,7 @@ def start(start_train, one_shape):
 def whole(tmp_path_factory, start):
     """A run that nothing interrupts."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
-    _, err = start(folder).communicate(timeout=500)
+    _, err = start(folder).communicate()
     assert newest(folder) == STEPS, err
     return folder
 
@@ -55,10 +56,8 @@ def newest(folder):
 
 
 def wait_until(happened, process, every=0.01):
-    deadline = time.monotonic() + 300
     while not happened():
         assert process.poll() is None, process.communicate()[1]
-        assert time.monotonic() < deadline, "the run did not get that far"
         time.sleep(every)
 
 
@@ -66,21 +65,13 @@ def half_saved(folder):
     return any(folder.glob("checkpoints/.step-*.partial"))
 
 
-LONG_CALLS = ("training.steps_per_call=100000", "training.checkpoint_every=100000", "training.validate_every=100000")
-
-
-@pytest.mark.parametrize(("number", "settings"), [(signal.SIGTERM, LONG_CALLS), (signal.SIGINT, ())])
-def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number, settings):
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_says_how_to_continue(start, tmp_path, number):
     folder = tmp_path / "run"
-    process = start(folder, "training.steps=100000", *settings)
-    if settings:  # one call of minutes: nothing is saved or reported before its end
-        screen = folder.with_suffix(".screen")
-        wait_until(lambda: screen.exists() and "training begins" in screen.read_text(), process)
-        time.sleep(2)
-    else:
-        wait_until(lambda: newest(folder) >= 2, process)
+    process = start(folder, "training.steps=100000")
+    wait_until(lambda: newest(folder) >= 2, process)
     process.send_signal(number)
-    said = "".join(process.communicate(timeout=120))
+    said = "".join(process.communicate())
     assert process.returncode == 0
     assert 0 < newest(folder) < 100_000
     assert "Traceback" not in said
@@ -96,7 +87,7 @@ def test_a_disk_that_is_full_at_a_save_ends_the_run_and_keeps_the_older_checkpoi
         checkpoint=folder / "checkpoints" / f"step-{STEPS}",  # as it is: not from before the learning rate was decayed
         largest_file_bytes=size - 1,
     )
-    _, err = process.communicate(timeout=300)
+    _, err = process.communicate()
     assert process.returncode != 0
     assert err.strip().endswith(
         f"step-{STEPS + 2}: cannot be saved (File too large); free the disk and resume; older ones are intact"
@@ -107,9 +98,19 @@ def test_a_disk_that_is_full_at_a_save_ends_the_run_and_keeps_the_older_checkpoi
     assert load_arrays(folder / "checkpoints" / f"step-{STEPS}")
 
 
+def stopped_in_a_save(process, folder):
+    """Whether a run is inside a save, and then stopped there."""
+    if half_saved(folder):
+        process.send_signal(signal.SIGSTOP)
+        if half_saved(folder):
+            return True
+        process.send_signal(signal.SIGCONT)
+    return False
+
+
 def kill_repeatedly(start, folder, seed):
-    """Number of kills that cut a save in two."""
-    random, cut = np.random.default_rng(seed), 0
+    """Kill a run at each of KILLS, then let it end."""
+    random = np.random.default_rng(seed)
     for place in KILLS:
         process, goal = start(folder), newest(folder) + random.integers(2, 9)
         if place == "start":
@@ -117,22 +118,20 @@ def kill_repeatedly(start, folder, seed):
         else:
             wait_until(lambda goal=goal: newest(folder) >= goal, process)
             if place == "save":
-                wait_until(lambda: half_saved(folder), process, every=0.001)
+                wait_until(partial(stopped_in_a_save, process, folder), process, every=0.001)
             else:
                 time.sleep(random.uniform(0, 0.05))
         assert process.poll() is None, "the run ended before it could be killed"
         process.kill()
         process.communicate()
-        cut += place == "save" and half_saved(folder)
-    _, err = start(folder).communicate(timeout=300)
+    _, err = start(folder).communicate()
     assert newest(folder) == STEPS, err
-    return cut
 
 
 def test_kill_9_at_ten_moments_then_resume_gives_the_same_losses(start, whole, read_steps, tmp_path):
     """A run killed ten times, with a save every second step: its losses are those of one run, to the bit."""
     folder = tmp_path / "run"
-    assert kill_repeatedly(start, folder, fresh_seed()) >= 2, "too few kills fell into a save"
+    kill_repeatedly(start, folder, fresh_seed())
     assert len(read_steps(whole)) == STEPS
     assert read_steps(folder) == read_steps(whole)
     expected = load_arrays(whole / "checkpoints" / f"step-{STEPS}")

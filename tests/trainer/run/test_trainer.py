@@ -376,13 +376,15 @@ def test_sigterm_ends_a_call_of_any_length_and_saves(run_train, read_steps, tmp_
     folder, main, run = tmp_path / "run", threading.get_ident(), TrainingLoop.run
     before = signal.getsignal(signal.SIGTERM)
 
-    def send():
-        time.sleep(0.5)  # the first steps
+    def send(step, begun):
+        while step.numpy() == begun:
+            time.sleep(0.001)
         if signal.getsignal(signal.SIGTERM) != before:
             signal.pthread_kill(main, signal.SIGTERM)
 
     def run_and_send(loop, count):
-        threading.Thread(target=send, daemon=True).start()
+        step = loop._step_functions[0].step
+        threading.Thread(target=send, args=(step, step.numpy()), daemon=True).start()
         return run(loop, count)
 
     monkeypatch.setattr(TrainingLoop, "run", run_and_send)

@@ -16,6 +16,9 @@ from xtts.trainer.serve.served_voice import Piece
 from xtts.trainer.serve.speech_requests import RequestError
 from xtts.trainer.serve.speech_responses import ResponseStream
 
+LONG_SECONDS = 3600.0
+"""Longest wait for a sound: no test comes to it."""
+
 
 class Plain:
     """An encoder of sounds that are bytes; at once, or whole at the end."""
@@ -29,16 +32,32 @@ class Plain:
 
 
 def pieces(name, count, done, wait=None):
-    """A job whose sounds, `name` and a number each, are made once `wait(seconds)` returns."""
+    """A job whose sounds, `name` and a number each, are made once `wait()` returns."""
 
     def sound(number):
         if wait:
-            wait(10)
+            wait()
         done.append(f"{name}{number}")
         return f"{name}{number}".encode()
 
     for number in range(count):
         yield Piece(partial(sound, number), last=number == count - 1)
+
+
+class Gate:
+    """A step that has begun, and goes on when it is let through."""
+
+    def __init__(self):
+        self._begun, self._open = threading.Event(), threading.Event()
+        self.let_through = self._open.set
+
+    def wait(self):
+        self._begun.set()
+        self._open.wait()
+
+    async def reached(self):
+        while not self._begun.is_set():
+            await asyncio.sleep(0.01)
 
 
 def with_queue(most_requests, cores=1):
@@ -53,7 +72,7 @@ def with_queue(most_requests, cores=1):
             finally:
                 queue._threads.shutdown(cancel_futures=True)
 
-        return lambda: asyncio.run(asyncio.wait_for(run(), 30))
+        return lambda: asyncio.run(run())
 
     return as_test
 
@@ -68,7 +87,7 @@ async def everything(stream):
 @with_queue(2)
 async def test_jobs_take_turns_step_by_step(queue):
     done = []
-    streams = [ResponseStream(queue, pieces(name, 3, done), Plain(), 20) for name in "ab"]
+    streams = [ResponseStream(queue, pieces(name, 3, done), Plain(), LONG_SECONDS) for name in "ab"]
     assert [await everything(stream) for stream in streams] == [[b"a0", b"a1", b"a2"], [b"b0", b"b1", b"b2"]]
     assert done == ["a0", "b0", "a1", "b1", "a2", "b2"]
 
@@ -76,13 +95,13 @@ async def test_jobs_take_turns_step_by_step(queue):
 @with_queue(1)
 async def test_a_finished_job_leaves_the_queue_before_it_is_read(queue):
     done = []
-    ResponseStream(queue, pieces("a", 2, done), Plain(), 20)
+    ResponseStream(queue, pieces("a", 2, done), Plain(), LONG_SECONDS)
     with pytest.raises(RequestError, match="too many requests are waiting already") as refused:
-        ResponseStream(queue, pieces("b", 1, done), Plain(), 20)
+        ResponseStream(queue, pieces("b", 1, done), Plain(), LONG_SECONDS)
     assert refused.value.status == 429
     while len(queue):
         await asyncio.sleep(0.01)
-    assert await everything(ResponseStream(queue, pieces("c", 1, done), Plain(), 20)) == [b"c0"]
+    assert await everything(ResponseStream(queue, pieces("c", 1, done), Plain(), LONG_SECONDS)) == [b"c0"]
 
 
 @with_queue(4)
@@ -92,8 +111,8 @@ async def test_failures_are_told_to_their_own_client_only(queue):
         yield
 
     errors = LockstepError("input", found="no text"), ZeroDivisionError()
-    bad = [ResponseStream(queue, broken(error), Plain(), 20) for error in errors]
-    good = ResponseStream(queue, pieces("a", 2, []), Plain(), 20)
+    bad = [ResponseStream(queue, broken(error), Plain(), LONG_SECONDS) for error in errors]
+    good = ResponseStream(queue, pieces("a", 2, []), Plain(), LONG_SECONDS)
     with redirect_stderr(io.StringIO()) as log:
         for stream, status, words in zip(bad, (400, 500), ("input: no text", "could not be made"), strict=True):
             with pytest.raises(RequestError, match=words) as refused:
@@ -107,32 +126,32 @@ async def test_failures_are_told_to_their_own_client_only(queue):
 
 @with_queue(4)
 async def test_once_closed_the_running_step_is_the_last(queue):
-    done, go = [], threading.Event()
-    streams = [ResponseStream(queue, pieces(name, 2, done, go.wait), Plain(), 20) for name in "ab"]
-    await asyncio.sleep(0.1)
+    done, gate = [], Gate()
+    streams = [ResponseStream(queue, pieces(name, 2, done, gate.wait), Plain(), LONG_SECONDS) for name in "ab"]
+    await gate.reached()
     queue.closed = True
-    go.set()
+    gate.let_through()
     assert await streams[0].next_bytes() == b"a0"
     for stream in streams:
         with pytest.raises(RequestError, match="stopping") as refused:
             await stream.next_bytes()
         assert refused.value.status == 503
     with pytest.raises(RequestError, match="stopping"):
-        ResponseStream(queue, pieces("c", 1, done), Plain(), 20)
+        ResponseStream(queue, pieces("c", 1, done), Plain(), LONG_SECONDS)
     assert done == ["a0"]
 
 
 @with_queue(1)
 async def test_a_dropped_job_leaves_at_once_and_ends_after_its_step(queue):
-    done, go = [], threading.Event()
-    dropped = ResponseStream(queue, pieces("a", 2, done, go.wait), Plain(), 0.1)
+    done, gate = [], Gate()
+    dropped = ResponseStream(queue, pieces("a", 2, done, gate.wait), Plain(), 0.1)
+    await gate.reached()
     with pytest.raises(RequestError, match=r"no sound for 0\.1 s"):
         await dropped.next_bytes()
     dropped.close(complete=False)
-    after = ResponseStream(queue, pieces("b", 1, done), Plain(), 20)
-    await asyncio.sleep(0.1)
+    after = ResponseStream(queue, pieces("b", 1, done), Plain(), LONG_SECONDS)
     assert done == []  # one thread uses the model, and it is in the step of the first
-    go.set()
+    gate.let_through()
     assert await everything(after) == [b"b0"]
     assert done == ["a0", "b0"]
 
@@ -143,7 +162,8 @@ def test_two_cores_make_two_sounds_at_once_of_one_text_or_of_two(requests):
     async def speak(queue):
         both = threading.Barrier(2)
         streams = [
-            ResponseStream(queue, pieces(name, 4 // requests, [], both.wait), Plain(), 20) for name in "ab"[:requests]
+            ResponseStream(queue, pieces(name, 4 // requests, [], both.wait), Plain(), LONG_SECONDS)
+            for name in "ab"[:requests]
         ]
         heard = [await everything(stream) for stream in streams]
         assert heard == [[f"{name}{i}".encode() for i in range(4 // requests)] for name in "ab"[:requests]]
@@ -157,8 +177,7 @@ def test_an_answer_may_take_longer_than_the_time_without_a_sound(streams):
     async def speak(queue):
         now, go, encoder = [asyncio.get_running_loop().time()], threading.Semaphore(0), Plain(streams=streams)
         asyncio.get_running_loop().time = lambda: now[0]
-        wait = lambda seconds: go.acquire(timeout=seconds)  # noqa: E731
-        heard = asyncio.create_task(everything(ResponseStream(queue, pieces("a", 4, [], wait), encoder, 8)))
+        heard = asyncio.create_task(everything(ResponseStream(queue, pieces("a", 4, [], go.acquire), encoder, 8)))
         for count in range(1, 5):
             await asyncio.sleep(0)  # the clock stands still while the sound is waited for
             now[0] += 5

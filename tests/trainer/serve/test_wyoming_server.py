@@ -17,7 +17,7 @@ def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_b
     (port,) = free_ports(1)
 
     async def converse():
-        async with AsyncTcpClient("127.0.0.1", port, read_timeout=60) as client:
+        async with AsyncTcpClient("127.0.0.1", port) as client:
             await client.write_event(Describe().event())
             (program,) = Info.from_event(await client.read_event()).tts
             assert (program.name, program.voices[0].name, program.voices[0].languages) == (
