@@ -35,7 +35,7 @@ endif
 # Editors and type checkers do not run the finder of an editable install: they read folders. A .pth in the environment
 # names one whose xtts/ holds links to the tree. Python itself still asks the finder first, so that a module has one
 # path, the one in the tree, in tracebacks and for breakpoints.
-PACKAGES := configs precompute shared trainer
+PACKAGES := configs precompute shared trainer voices
 FINDER_FIRST := import sys; sys.meta_path.sort(key=lambda finder: getattr(finder, "__name__", "") != "_EditableFinder")
 SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 

@@ -5,7 +5,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 STAGES = {"configs": "*.yaml", "precompute": "*.py", "shared": "*.py", "trainer": "*.py"}
-DATA = ["precompute/view/report.html", "precompute/sample/languages/*.txt", "trainer/serve/page/*"]
+DATA = [
+    "precompute/view/report.html", "precompute/sample/languages/*.txt", "trainer/serve/page/*", "voices/*.py",
+    "voices/base/vocoder.onnx",
+]  # fmt: skip
 
 
 def test_every_file_of_every_stage_is_in_the_wheel_and_nothing_else(wheel):

@@ -12,7 +12,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PACKAGED = ("configs", "precompute", "shared", "trainer")
+PACKAGED = ("configs", "precompute", "shared", "trainer", "voices")
 CACHE = ("shapes.buckets=1", "split.validation_fraction=0.1")
 MICRO = (
     *CACHE, "model.text_width=16", "model.text_blocks=1", "model.duration_width=16", "model.decoder_width=16",

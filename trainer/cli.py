@@ -126,10 +126,10 @@ def run(plan: "RunPlan") -> None:
     spoken = f"spoken now:  step {last}, exported to {plan.folder.voice_folder}"
     if best not in (None, last):
         spoken += f"; the best validation was at step {best} (xtts-synth --best)"
-    more = "" if plan.init_from else f", a {'vocoder' if plan.config.vocoder else 'voice'} to start from (--init-from)"
+    kind = "voice" if plan.config.vocoder is None else "vocoder"
+    more = "" if plan.init_from else f", a {kind} to start from (--init-from)"
     hear = f"use it:      xtts-synth --vocoder onnx:{plan.folder.voice_folder}/vocoder.onnx"
     if plan.config.vocoder is None:
-        more += ", a vocoder of its own (--config vocoder)"
         hear = f'hear it:     xtts-synth --ckpt {folder} "A sentence of your own." -o out.wav'
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n{spoken}\n"

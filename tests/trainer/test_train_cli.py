@@ -134,6 +134,6 @@ def test_a_run_ends_with_what_is_spoken_now_and_what_would_help(finished_run):
     cache = Path(json.loads((folder / "run.json").read_text())["cache"])
     minutes = load_spec(cache).statistics.seconds / 60
     assert lines[1] == f"spoken now:  step 12, exported to {folder}/voice"
-    more = "a voice to start from (--init-from), a vocoder of its own (--config vocoder)"
+    more = "a voice to start from (--init-from)"
     assert lines[2] == f"would help:  more than {minutes:,.0f} minutes of recordings, {more}"
     assert lines[4] == f"continue:    xtts-train --resume {folder} --steps N"

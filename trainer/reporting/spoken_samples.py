@@ -3,6 +3,7 @@
 This does not affect training: the sentences are held in memory, and the noise has its own key.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
@@ -23,6 +23,7 @@ from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
 from xtts.trainer.model.acoustic_model import AcousticModel, conditioning_of
 from xtts.trainer.model.reference_encoder import crop_reference
 from xtts.trainer.reporting.samples import Samples, Shown
+from xtts.trainer.vocoders.vocoder import Vocoder, make_vocoder
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 DEFAULT_OPTIONS = SynthesisOptions()
@@ -91,7 +92,7 @@ class SpokenSamples(Samples):
         """The sentences and their vocoded recordings: the best that synthesis can sound like."""
         for clip in self.sentences[: self.shown]:
             yield f"text/{clip.clip_id}", self._tokenizer.decode(clip.ids)
-            yield f"recording/{clip.clip_id}", reconstruct(clip.mel, self.profile)
+            yield f"recording/{clip.clip_id}", self._vocoder(clip.mel)
 
     def finite(self, samples: list[Sample]) -> bool:
         """Whether all numbers of the speech are finite."""
@@ -104,7 +105,7 @@ class SpokenSamples(Samples):
             yield f"mel/{clip.clip_id}", draw_pair(clip.mel, sample.mel, profile, text)
             symbols = [self._tokenizer.symbols[i] for i in clip.ids]
             yield f"alignment/{clip.clip_id}", draw_alignment(sample.durations, clip.mel, profile, symbols, text)
-            yield f"speech/{clip.clip_id}", reconstruct(sample.mel, profile)
+            yield f"speech/{clip.clip_id}", self._vocoder(sample.mel)
 
     def measure(self, samples: list[Sample]) -> tuple[dict[str, float], str]:
         """(figures of finite speech against the recordings by name, a line that lists them)."""
@@ -117,6 +118,10 @@ class SpokenSamples(Samples):
             f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
             f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
         )
+
+    @cached_property
+    def _vocoder(self) -> Vocoder:
+        return make_vocoder(None, self.profile, warnings.warn)
 
     @cached_property
     def _recordings(self) -> Recordings:

@@ -79,8 +79,8 @@ def checkpoint_option(command: _Command) -> _Command:
 vocoder_option = click.option(
     "--vocoder",
     metavar="griffinlim|onnx:FILE",
-    help="Vocoder: Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own, "
-    "if it has one, else griffinlim]",
+    help="Vocoder: Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own; without one, ours "
+    "for mel profile hifigan, griffinlim for others]",
 )
 engine_option = click.option(
     "--engine", type=click.Choice(["onnx", "tensorflow"]),
@@ -240,7 +240,7 @@ _FORMAT_OPTIONS = {
     "--vocoder",
     type=_PATH,
     metavar="FILE.onnx",
-    help="Vocoder of the voice.  [default: that of an exported folder]",
+    help="Vocoder of the voice.  [default: that of an exported folder; without one, ours for mel profile hifigan]",
 )
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], vocoder: Path | None, **given: Any) -> None:  # noqa: ANN401 - of `ExportOptions`, and of synthesis
     """Export a voice, or a vocoder, into the folder OUT, for other programs or to pass it on."""

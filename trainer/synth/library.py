@@ -72,8 +72,8 @@ def load_voice(
         language: ISO code of the language, for a corpus with several (default: the speaker's).
         speaker_wav: Recording of the voice to imitate, or several, whose mean is taken; required for a model with voice
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3.
-        vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own, if it has one,
-            else "griffinlim").
+        vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own; without one,
+            ours for mel profile hifigan, "griffinlim" for others).
         lexicon: File with lines of a word, a tab, and [[phonemes]] or a respelling, preferred to the voice's readings.
         engine: "onnx" or "tensorflow" (default: ONNX; TensorFlow to imitate a recording). They draw different noise.
         synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds.

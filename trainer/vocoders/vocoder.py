@@ -1,6 +1,7 @@
-"""Choice of the vocoder: the voice's own, Griffin-Lim, or an ONNX file."""
+"""Choice of the vocoder: the voice's own, ours, Griffin-Lim, or an ONNX file."""
 
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,9 @@ Vocoder = Callable[[np.ndarray], np.ndarray]
 GRIFFIN_LIM, _ONNX = "griffinlim", "onnx:"
 VOCODER_FILE = "vocoder.onnx"
 """The vocoder of an exported voice, in its folder."""
+OUR_VOCODER = Path(str(files("xtts.voices"))) / "base" / VOCODER_FILE
+"""That of our own voice, which comes with the package."""
+_OUR_PROFILE = "hifigan"
 
 
 def check_vocoder(name: str | None) -> None:
@@ -26,16 +30,17 @@ def check_vocoder(name: str | None) -> None:
         raise LockstepError("--vocoder", found=f"no such file: {name.removeprefix(_ONNX)}")
 
 
-def own_vocoder(voice: Path) -> Path | None:
-    """Return the vocoder in the folder of a voice; None if it has none."""
-    file = voice / VOCODER_FILE
-    return file if file.is_file() else None
+def find_vocoder(profile: MelProfile, voice: Path | None = None) -> Path | None:
+    """Return the vocoder in the folder of a voice, or ours if it has none; None if ours is for another mel profile."""
+    if voice is not None and (own := voice / VOCODER_FILE).is_file():
+        return own
+    return OUR_VOCODER if profile.name == _OUR_PROFILE else None
 
 
 def make_vocoder(
     name: str | None, profile: MelProfile, warn: Callable[[str], None], *, voice: Path | None = None
 ) -> Vocoder:
-    """Load the vocoder named by `--vocoder`; None is the one in the folder `voice`, or Griffin-Lim if it has none.
+    """Load the vocoder named by `--vocoder`; None is that of `find_vocoder`, or Griffin-Lim if there is none.
 
     warn: gets a line about a vocoder that may not fit.
 
@@ -43,10 +48,8 @@ def make_vocoder(
         LockstepError: There is no such vocoder, or its model does not fit the profile.
     """
     check_vocoder(name)
-    file = own_vocoder(voice) if name is None and voice is not None else None
-    if name not in (None, GRIFFIN_LIM):
-        file = Path(name.removeprefix(_ONNX))
-    if file is not None:
+    file = find_vocoder(profile, voice) if name is None else Path(name.removeprefix(_ONNX))
+    if file is not None and name != GRIFFIN_LIM:
         from xtts.trainer.vocoders.onnx_vocoder import OnnxVocoder
 
         return OnnxVocoder(file, profile, warn)

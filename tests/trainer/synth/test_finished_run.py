@@ -12,6 +12,7 @@ from xtts.trainer.cli import main
 from xtts.trainer.synth.engines import make_synthesizer
 from xtts.trainer.synth.finished_run import finish_run
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.vocoders.vocoder import OUR_VOCODER, VOCODER_FILE
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 OPTIONS = SynthesisOptions(nfe=2, speed=4.0)
@@ -28,6 +29,8 @@ def run_with_voice(moved_run, tmp_path_factory):
 def test_a_run_ends_in_a_folder_that_speaks_by_itself(run_with_voice):
     voice = run_with_voice / "voice"
     assert {"model.safetensors", "model.onnx", "tokenizer.json", "README.md"} <= {file.name for file in voice.iterdir()}
+    assert (voice / VOCODER_FILE).read_bytes() == OUR_VOCODER.read_bytes()
+    assert f"`{VOCODER_FILE}`: from log-mel to sound; Lockstep's own (CC0 1.0)" in (voice / "README.md").read_text()
     assert open_source(voice).run is None
     ids = open_source(voice).voice.tokenizer.encode("hello there").ids
     spoken = [

@@ -16,7 +16,7 @@ from xtts.trainer.synth.export.piper_voice import save_piper
 from xtts.trainer.synth.export.saved_model import save_model
 from xtts.trainer.synth.output_files import new_folder
 from xtts.trainer.synth.voice_source import Source, open_source
-from xtts.trainer.vocoders.vocoder import VOCODER_FILE, make_vocoder, own_vocoder
+from xtts.trainer.vocoders.vocoder import VOCODER_FILE, find_vocoder, make_vocoder
 from xtts.trainer.voice.stored_model import StoredModel, open_model
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
@@ -34,7 +34,7 @@ def export(
     `save_piper` alone.
 
     synthesis: evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out; vocoder: an
-    ONNX file, None for that of an exported folder.
+    ONNX file, None for that of `find_vocoder`.
 
     Raises:
         LockstepError: OUT is already there or cannot be written, or the model cannot be exported so.
@@ -57,7 +57,7 @@ def export(
                 described = [save_vocoder(stored, partial / VOCODER_FILE)]
         else:
             source, name = open_source(checkpoint), out.resolve().name
-            file = vocoder or own_vocoder(source.checkpoint)
+            file = vocoder or find_vocoder(source.voice.mel_profile, source.checkpoint)
             if PIPER in formats:
                 described = [save_piper(source, partial, name, vocoder=file, synthesis=synthesis, options=options)]
             else:

@@ -16,7 +16,7 @@ from xtts.shared.errors import LockstepError, read_text
 from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, ExportOptions
 from xtts.trainer.synth.systems import ROWS
 from xtts.trainer.synth.voice_source import Source
-from xtts.trainer.vocoders.vocoder import VOCODER_FILE
+from xtts.trainer.vocoders.vocoder import OUR_VOCODER, VOCODER_FILE
 from xtts.trainer.voice.checkpoint import read_meta
 from xtts.trainer.voice.model_folder import (
     CONFIG_FILE,
@@ -31,6 +31,10 @@ from xtts.trainer.voice.stored_model import StoredModel
 
 CARD_FILE = "README.md"
 LIBRARY = "lockstep-tts"
+
+_OURS = """\
+Lockstep's own (CC0 1.0), which learned from two women and a synthetic voice. Three other people, two of them
+  men, sounded better with it than with Griffin-Lim, and duller than their recordings (docs/experiments.md)"""
 
 Facts = dict[str, Any]
 
@@ -116,7 +120,7 @@ def write_card(source: Source, folder: Path, name: str, *, options: ExportOption
     }
     about = read_text(options.about, expected="a file of Markdown").strip() if options.about else ""
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
-    vocoder = f"- `{VOCODER_FILE}`: from log-mel to sound\n"
+    vocoder = _vocoder(folder / VOCODER_FILE)
     unknown = "Not known: the cache was not at hand when this folder was written."
     card = _CARD.format(
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True), name=name, folder=shlex.quote(name),
@@ -127,9 +131,17 @@ def write_card(source: Source, folder: Path, name: str, *, options: ExportOption
         figures=_figures(evaluation) if evaluation else "Not computed.", license=facts["license"] or "Not stated.",
         type="float16" if options.float16 else "float32", weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE,
         facts=FACTS_FILE, graph=graph if (folder / GRAPH_FILE).is_file() else "",
-        vocoder=vocoder if (folder / VOCODER_FILE).is_file() else "",
+        vocoder=vocoder,
     )  # fmt: skip
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
+
+
+def _vocoder(file: Path) -> str:
+    """Describe the vocoder of an exported folder, if it has one."""
+    if not file.is_file():
+        return ""
+    ours = file.read_bytes() == OUR_VOCODER.read_bytes()
+    return f"- `{VOCODER_FILE}`: from log-mel to sound{f'; {_OURS}' if ours else ''}\n"
 
 
 def collect_facts(source: Source, *, options: ExportOptions) -> Facts:

@@ -46,7 +46,8 @@ def save_piper(
     """
     language = _language(source, options.language)
     if vocoder is None:
-        found, fix = f"no vocoder in {source.checkpoint}", "add --vocoder FILE.onnx, which becomes part of the voice"
+        found = f"no vocoder for mel profile {source.voice.mel_profile.name}"
+        fix = "add --vocoder FILE.onnx, which becomes part of the voice"
         raise LockstepError(_LOCATION, found=found, fix=fix)
     mel_input = OnnxVocoder(vocoder, source.voice.mel_profile, warn).mel_input
     model, _ = make_graph(source, synthesis=synthesis, options=options)

@@ -27,6 +27,7 @@ def test_the_folder_has_what_model_hubs_expect(safetensors_folder, one_shape_cac
     folder = safetensors_folder
     assert {path.name for path in folder.iterdir()} == {
         "README.md", "model.safetensors", "config.yaml", "tokenizer.json", "voice.json", "profile.json", "facts.json",
+        "vocoder.onnx",
     }  # fmt: skip
     tokenizer, profile = (json.loads((folder / f"{name}.json").read_text()) for name in ("tokenizer", "profile"))
     assert tokenizer == json.loads(tokenizer_path(one_shape_cache).read_text())

@@ -174,7 +174,7 @@ def test_metadata_are_those_of_matcha_models(onnx_folder):
     assert (graph.producer_name, graph.producer_version) == ("lockstep-tts", metadata.version("lockstep-tts"))
     names = sorted(path.name for path in onnx_folder.iterdir())
     assert names == [
-        "config.yaml", "model.onnx", "profile.json", "tokenizer.json", "tokens.txt", "voice.json",
+        "config.yaml", "model.onnx", "profile.json", "tokenizer.json", "tokens.txt", "vocoder.onnx", "voice.json",
     ]  # fmt: skip
 
 

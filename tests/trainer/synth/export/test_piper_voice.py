@@ -256,7 +256,9 @@ def test_voices_that_piper_cannot_read_are_refused(several, tmp_path):
 
 def test_vocoders_that_cannot_be_inside_are_refused(tmp_path):
     base = open_source(BASE)
-    assert "voices/base; add --vocoder FILE.onnx" in refused(base, tmp_path, vocoder=None, language="en")
+    assert "no vocoder for mel profile hifigan; add --vocoder FILE.onnx" in refused(
+        base, tmp_path, vocoder=None, language="en"
+    )
     assert "No such file" in refused(base, tmp_path, vocoder=tmp_path / "none.onnx", language="en")
     pcm = hifigan(tmp_path / "pcm.onnx", kind="int16", gain=30_000.0)
     with pytest.raises(LockstepError, match="int16, expected a vocoder from a float32 mel"):

@@ -9,7 +9,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.synth.export.onnx_graph import vocoder_graph
-from xtts.trainer.vocoders.vocoder import VOCODER_FILE, make_vocoder
+from xtts.trainer.vocoders.vocoder import OUR_VOCODER, VOCODER_FILE, make_vocoder
 
 PROFILE = mel_profile("hifigan")
 MEL = np.random.default_rng(0).normal(-5.0, 2.0, (30, 80)).astype(np.float32)
@@ -43,9 +43,17 @@ def test_the_graph_gives_the_samples_of_the_model(vocoder, voice):
     assert len(speak(MEL[:1])) == PROFILE.hop_samples
 
 
-def test_a_voice_speaks_with_the_vocoder_in_its_folder(voice, tmp_path):
-    named = make_vocoder(f"onnx:{voice / VOCODER_FILE}", PROFILE, pytest.fail)(MEL)
-    np.testing.assert_array_equal(make_vocoder(None, PROFILE, pytest.fail, voice=voice)(MEL), named)
-    plain = reconstruct(MEL, PROFILE)
-    np.testing.assert_array_equal(make_vocoder("griffinlim", PROFILE, pytest.fail, voice=voice)(MEL), plain)
-    np.testing.assert_array_equal(make_vocoder(None, PROFILE, pytest.fail, voice=tmp_path)(MEL), plain)
+def samples_of(name, profile=PROFILE, voice=None):
+    return make_vocoder(name, profile, pytest.fail, voice=voice)(MEL)
+
+
+def test_a_voice_speaks_with_the_vocoder_in_its_folder_or_else_with_ours(voice, tmp_path):
+    np.testing.assert_array_equal(samples_of(None, voice=voice), samples_of(f"onnx:{voice / VOCODER_FILE}"))
+    for folder in (tmp_path, None):
+        np.testing.assert_array_equal(samples_of(None, voice=folder), samples_of(f"onnx:{OUR_VOCODER}"))
+
+
+def test_griffin_lim_speaks_on_request_and_for_other_mel_profiles(voice):
+    np.testing.assert_array_equal(samples_of("griffinlim", voice=voice), reconstruct(MEL, PROFILE))
+    other = mel_profile("tacotron2")
+    np.testing.assert_array_equal(samples_of(None, other), reconstruct(MEL, other))

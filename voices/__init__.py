@@ -1,0 +1,1 @@
+"""Our voice and its vocoder, which speaks for every voice of its mel profile."""
