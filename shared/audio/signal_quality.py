@@ -1,4 +1,4 @@
-"""Measurements of a recording's quality: loudness, noise floor, clipping, silence at the ends."""
+"""Measurements of a recording's quality: loudness, noise floor, clipping, silence at the ends, band."""
 
 from dataclasses import dataclass
 
@@ -16,6 +16,9 @@ _QUIETEST_DB = -120.0
 _FULL_SCALE = np.float32(32766.5 / 32768)
 _CLIPPED_RUN = 3
 """Fewest consecutive samples: an unclipped peak touches full scale once or twice."""
+_BAND_WINDOW = 1024
+_LEAST_SOUND = 1e-7
+"""Share of the power from which a bin holds sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,9 @@ class SignalQuality:
     """Seconds at the start more than 30 dB below the loudness, in steps of 20 ms."""
     trailing_silence: float
     """The same at the end."""
+    band_hz: float
+    """Highest frequency with 1e-7 of the power in a bin of 1/1024 of the rate: half the rate, or less after a lossy
+    format, a filter or an upsampling. 0 if silent."""
 
 
 def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
@@ -42,7 +48,7 @@ def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
         return None
     sounding, mean = power[power > _DIGITAL_SILENCE], power.mean()
     if not sounding.size:
-        return SignalQuality(_QUIETEST_DB, _QUIETEST_DB, 0.0, _stored(len(samples) / rate, 3), 0.0)
+        return SignalQuality(_QUIETEST_DB, _QUIETEST_DB, 0.0, _stored(len(samples) / rate, 3), 0.0, 0.0)
     speech = power[power >= _SPEECH_GATE * mean].mean()
     loud = np.flatnonzero(power > _SILENCE_GATE * speech)
     trailing = max(0, len(samples) - int(loud[-1] + 1) * window)
@@ -50,6 +56,7 @@ def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
         loudness_db=_decibels(speech), noise_floor_db=_decibels(np.percentile(sounding, _NOISE_PERCENTILE)),
         clipped_share=_stored(_clipped_samples(samples) / len(samples), 6),
         leading_silence=_stored(int(loud[0]) * window / rate, 3), trailing_silence=_stored(trailing / rate, 3),
+        band_hz=_stored(_band_end(samples, rate), 0),
     )  # fmt: skip
 
 
@@ -74,6 +81,17 @@ def _clipped_samples(samples: np.ndarray) -> int:
     edges = np.flatnonzero(np.diff(full, prepend=False, append=False))
     lengths = edges[1::2] - edges[::2]
     return int(lengths[lengths >= _CLIPPED_RUN].sum())
+
+
+def _band_end(samples: np.ndarray, rate: int) -> float:
+    """Find the highest frequency in Hz that holds sound; 0 if there is none."""
+    whole = samples[: max(len(samples) - len(samples) % _BAND_WINDOW, _BAND_WINDOW)]  # the cut at the end is no sound
+    padded = np.pad(whole, (0, -len(whole) % _BAND_WINDOW))
+    window = np.hanning(_BAND_WINDOW).astype(np.float32)
+    spectrum = np.fft.rfft(padded.reshape(-1, _BAND_WINDOW) * window, axis=1)
+    power = np.square(np.abs(spectrum)).mean(axis=0)
+    sounding = np.flatnonzero(power > _LEAST_SOUND * power.sum())
+    return float(sounding[-1] * rate / _BAND_WINDOW) if sounding.size else 0.0
 
 
 def _decibels(power: float) -> float:

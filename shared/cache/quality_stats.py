@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, zip_longest
+from typing import Literal
 
 import numpy as np
 
@@ -34,7 +35,7 @@ def letters_per_second(row: IndexRow) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """A figure of a clip for which high is bad."""
+    """A figure of a clip."""
 
     name: str
     unit: str
@@ -43,8 +44,7 @@ class Measure:
     """None if not measured."""
     least_spread: float
     """Least deviation to compare with: in a uniform corpus nothing stands out by a hair."""
-    low_is_bad: bool = False
-    """Whether low is bad, too."""
+    bad: Literal["high", "low", "both"] = "high"
 
     def text(self, value: float) -> str:
         """Format a value with its unit."""
@@ -60,17 +60,18 @@ def _signal(name: str, scale: float = 1.0) -> Callable[[IndexRow], float | None]
 
 
 SPEAKING_RATE = Measure(
-    name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, low_is_bad=True, value=letters_per_second
+    name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, bad="both", value=letters_per_second
 )
 CLIPPING = Measure(name="clipping", unit="%", digits=3, least_spread=0.01, value=_signal("clipped_share", 100.0))
 _SILENCE = partial(Measure, unit="s", digits=2, least_spread=0.1)
 MEASURES = (
     SPEAKING_RATE,
-    Measure(name="loudness", unit="dBFS", digits=1, least_spread=1.0, low_is_bad=True, value=_signal("loudness_db")),
+    Measure(name="loudness", unit="dBFS", digits=1, least_spread=1.0, bad="both", value=_signal("loudness_db")),
     Measure(name="noise floor", unit="dBFS", digits=1, least_spread=2.0, value=_signal("noise_floor_db")),
     CLIPPING,
     _SILENCE(name="silence at the start", value=_signal("leading_silence")),
     _SILENCE(name="silence at the end", value=_signal("trailing_silence")),
+    Measure(name="band", unit="kHz", digits=1, least_spread=0.5, bad="low", value=_signal("band_hz", 1e-3)),
 )  # fmt: skip
 
 
@@ -198,7 +199,7 @@ def _outliers(
         return
     median, spread = normal
     deviations = (values - median) / spread
-    scores = np.abs(deviations) if measure.low_is_bad else deviations
+    scores = {"high": deviations, "low": -deviations, "both": np.abs(deviations)}[measure.bad]
     for i in np.flatnonzero(scores > OUTLIER_SCORE).tolist():
         yield Outlier(row=rows[i], measure=measure, value=float(values[i]), median=median, score=float(scores[i]))
 

@@ -33,6 +33,12 @@ _DISCRIMINATED = ((1024, 256), (512, 128), (256, 64), (128, 32))
 """(window, hop) of each discriminator's spectrogram."""
 _MOST_NOISE = 0.25
 """Largest deviation of the noise that training adds to mels, so that those of a model are like something it heard."""
+_BAND_WINDOW, _BAND_HOP = 1024, 256
+"""Window and hop of the spectrogram that shows where a recording ends."""
+_LEAST_SOUND = 1e-7
+"""Share of a recording's power from which a bin holds sound: above 8 kHz speech has 1e-6 to 1e-3 (measured)."""
+_WHOLE_BAND, _BAND_SLOPE_HZ = 0.9, 300.0
+"""Share of half the sample rate from which a recording has the whole band, and width of the slope where it ends."""
 _PITCH_WIDTH = 96
 _LOG_GAINS = (-8.0, 4.0)
 _NOISE_TABLES = (4093, 4099)
@@ -171,7 +177,7 @@ class Vocoder(Block):
         pitch_error /= tf.reduce_sum(voiced, axis=1) + 1.0
         voicing_loss = tf.nn.sigmoid_cross_entropy_with_logits(voiced, voicing)
         inside = slice(_CROP_EDGE * self.profile.hop_samples, -_CROP_EDGE * self.profile.hop_samples)
-        cropped = spoken[:, inside], samples[:, inside]
+        cropped = band_limited(spoken, samples, self.profile)[:, inside], samples[:, inside]
         return {
             "spectrum": _spectral_loss(*cropped),
             "mel": tf.reduce_mean(
@@ -239,6 +245,34 @@ class Vocoder(Block):
     def _spectrum(self, samples: tf.Tensor) -> Spectrum:
         """Spectrum of float32[B, S], zeros around it."""
         return self.spectra.analyse(tf.pad(samples, [[0, 0], [self.padding, self.padding]]))
+
+
+def recorded_band(recorded: tf.Tensor, profile: MelProfile) -> tf.Tensor:
+    """Highest frequency of recordings in Hz, float32[B]; infinite where they have the whole band, as most do.
+
+    A recording from a lower rate or a lossy file, one cleaned of noise, or one played slower ends below half the sample
+    rate. At least the mel's own highest frequency: below it the mel says what there is. recorded: float32[B, S].
+    """
+    power = tf.reduce_mean(_square(tf.signal.stft(recorded, _BAND_WINDOW, _BAND_HOP)), axis=1)
+    half = profile.sample_rate / 2
+    hertz = np.linspace(0.0, half, _BAND_WINDOW // 2 + 1, dtype=np.float32)
+    end = tf.reduce_max(
+        tf.where(power > _LEAST_SOUND * tf.reduce_sum(power, axis=1, keepdims=True), hertz, 0.0), axis=1
+    )
+    end = tf.maximum(end, profile.high_hz)
+    return tf.where(end < _WHOLE_BAND * half, end, np.inf)
+
+
+def band_limited(spoken: tf.Tensor, recorded: tf.Tensor, profile: MelProfile) -> tf.Tensor:
+    """Remove from speech what lies above the band of its recordings, float32[B, S] each.
+
+    The losses then say nothing about it, so that dull recordings teach no dullness (as in MSR-NV, 2109.13714).
+    """
+    length = spoken.shape[1]
+    hertz = np.linspace(0.0, profile.sample_rate / 2, length // 2 + 1, dtype=np.float32)
+    gain = tf.clip_by_value((recorded_band(recorded, profile)[:, tf.newaxis] - hertz) / _BAND_SLOPE_HZ, 0.0, 1.0)
+    limited = tf.signal.rfft(spoken) * tf.cast(gain, tf.complex64)
+    return tf.ensure_shape(tf.signal.irfft(limited, [length]), spoken.shape)
 
 
 def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | float = 0.0) -> tf.Tensor:

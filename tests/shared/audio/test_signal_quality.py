@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 import soundfile
+import soxr
 
 from xtts.shared.audio.decode import read_recording
 from xtts.shared.audio.signal_quality import measure_signal
@@ -69,6 +70,17 @@ def test_a_constant_offset_is_neither_noise_nor_loudness():
     assert shifted.noise_floor_db == pytest.approx(plain.noise_floor_db, abs=0.1)
     assert shifted.loudness_db == pytest.approx(plain.loudness_db, abs=0.1)
     assert shifted.leading_silence == plain.leading_silence > 0.1
+
+
+def test_the_band_is_where_the_sound_ends_and_not_what_the_header_says(real_clips):
+    samples, rate = soundfile.read(real_clips / "kathleen" / "arctic_a0534_1592703145.flac", dtype="float32")
+    assert measure_signal(samples, rate).band_hz == pytest.approx(10_800, abs=100), "resampled from 48 kHz"
+    for lower in (8_000, 16_000):
+        dull = soxr.resample(soxr.resample(samples, rate, lower), lower, rate)
+        for stored in (dull, np.round(dull * 32_768) / 32_768):
+            assert measure_signal(stored.astype(np.float32), rate).band_hz == pytest.approx(0.48 * lower, rel=0.04)
+    assert measure_signal(tone(1.0), RATE).band_hz < 1_000
+    assert measure_signal(np.zeros(RATE, np.float32), RATE).band_hz == 0.0
 
 
 def test_a_clip_that_cannot_be_measured_gives_none():

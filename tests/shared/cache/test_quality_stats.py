@@ -8,7 +8,12 @@ from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.quality_stats import quality_stats
 
 USUAL = SignalQuality(
-    loudness_db=-20.0, noise_floor_db=-60.0, clipped_share=0.0, leading_silence=0.1, trailing_silence=0.1
+    loudness_db=-20.0,
+    noise_floor_db=-60.0,
+    clipped_share=0.0,
+    leading_silence=0.1,
+    trailing_silence=0.1,
+    band_hz=10_900.0,
 )
 
 
@@ -33,7 +38,8 @@ def even(row):
 
 
 @pytest.mark.parametrize(
-    "different", [{}, {"noise_floor_db": -90.0}, {"leading_silence": 0.0}, {"clipped_share": 1e-5}]
+    "different",
+    [{}, {"noise_floor_db": -90.0}, {"leading_silence": 0.0}, {"clipped_share": 1e-5}, {"band_hz": 24_000.0}],
 )
 def test_neither_a_uniform_corpus_nor_a_better_clip_has_outliers(even, row, different):
     stats = quality_stats([*even, row("better", **different)], 22_050)
@@ -48,6 +54,7 @@ def test_neither_a_uniform_corpus_nor_a_better_clip_has_outliers(even, row, diff
     ({"noise_floor_db": -30.0}, "noise floor"), ({"loudness_db": -40.0}, "loudness"),
     ({"loudness_db": -3.0}, "loudness"), ({"clipped_share": 0.01}, "clipping"),
     ({"leading_silence": 2.0}, "silence at the start"), ({"trailing_silence": 2.0}, "silence at the end"),
+    ({"band_hz": 8_000.0}, "band"),
     ({"text": "two"}, "speaking rate"), ({"seconds": 0.3}, "speaking rate"),
 ])  # fmt: skip
 def test_a_broken_clip_stands_out_by_what_is_broken(even, row, different, measure):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import soxr
 import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -9,7 +10,8 @@ from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.data.batch import CropBatch
 from xtts.trainer.loop.metrics import VOCODER
 from xtts.trainer.loop.objectives import CropInputs, VocoderObjective
-from xtts.trainer.model.vocoder import Vocoder, constant_noise, pulse_train
+from xtts.trainer.model import vocoder as vocoder_module
+from xtts.trainer.model.vocoder import Vocoder, constant_noise, pulse_train, recorded_band
 
 PROFILE = mel_profile("hifigan")
 HOP, RATE, FRAMES = PROFILE.hop_samples, PROFILE.sample_rate, 24
@@ -101,6 +103,59 @@ def test_noise_on_the_mel_does_not_reach_the_mel_that_speech_is_brought_to(vocod
         for with_noise in (True, False)
     )
     assert 0 < abs(noisy - clean) < 0.005  # 0.03 if it did
+
+
+def dulled(waveform):
+    """Crops as of recordings at 16 kHz."""
+    samples = waveform.numpy().T / 32_768
+    dull = soxr.resample(soxr.resample(samples, RATE, 16_000), 16_000, RATE)[: len(samples)].T
+    return tf.cast(np.round(dull * 32_768), tf.int16)
+
+
+def test_a_recording_that_ends_at_8_khz_teaches_nothing_above(vocoder, crops):
+    """Its losses do not change with the noise that the vocoder makes there; those of one with the whole band do."""
+    waveform = tf.concat([crops.waveform[:1], dulled(crops.waveform)[1:]], axis=0)
+    np.testing.assert_array_equal(recorded_band(tf.cast(waveform, tf.float32) / 32_768, PROFILE), [np.inf, 8_000])
+    mixed, bias = crops._replace(waveform=waveform), vocoder.noise_output.bias
+    before, hertz = bias.numpy(), np.linspace(0, RATE / 2, vocoder.bins)
+    found = []
+    for louder in (0.0, 2.0):
+        bias.assign(before + np.where(hertz > 8_100, louder, 0.0))
+        found.append(vocoder.losses(mixed, tf.range(2), tf.constant([5, 0])))
+    bias.assign(before)
+    for name in ("spectrum", "adversary", "features", "discriminators"):
+        (whole, of_dull), (louder_whole, louder_dull) = (losses[name].numpy() for losses in found)
+        np.testing.assert_allclose(louder_dull, of_dull, rtol=2e-3, err_msg=name)
+        assert abs(louder_whole / whole - 1) > 2e-2, name
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("heeded", "dull_db"), [(True, (-1.0, 1.0)), (False, (-60.0, -3.0))])
+def test_a_dull_third_of_the_corpus_does_not_dull_the_vocoder(vocoder, crops, monkeypatch, heeded, dull_db):
+    """Levels above 8 kHz after a short training with a dull third and without one, with its band heeded or not."""
+    if not heeded:
+        monkeypatch.setattr(vocoder_module, "recorded_band", lambda recorded, profile: tf.fill([len(recorded)], np.inf))
+    weights = [weight for weight in vocoder.trainable_variables if "/discriminator_" not in weight.path]
+    kept, levels = [weight.numpy() for weight in weights], []
+    for make_dull in (tf.identity, dulled):
+        waveform = tf.concat([crops.waveform, make_dull(crops.waveform[:1])], axis=0)
+        mixed = CropBatch(*(tf.concat([part, part[:1]], axis=0) for part in crops))._replace(waveform=waveform)
+        optimizer = tf.keras.optimizers.Adam(1e-2)
+
+        @tf.function
+        def step(mixed=mixed, optimizer=optimizer):
+            with tf.GradientTape() as tape:
+                total = tf.reduce_sum(vocoder.losses(mixed, tf.range(3), tf.constant([5, 0]))["spectrum"])
+            optimizer.apply_gradients(zip(tape.gradient(total, weights), weights, strict=True))
+
+        optimizer.build(weights)
+        for _ in range(150):
+            step()
+        spectrum = np.abs(np.fft.rfft(vocoder.vocode(crops.mel[:1])[0]))
+        levels.append(20 * np.log10(spectrum[np.linspace(0, RATE / 2, len(spectrum)) > 8_300].mean()))
+        for weight, value in zip(weights, kept, strict=True):
+            weight.assign(value)
+    assert dull_db[0] < levels[1] - levels[0] < dull_db[1]
 
 
 def test_a_crop_counts_by_its_useful_frames_and_a_padding_row_not_at_all(vocoder, crops):
