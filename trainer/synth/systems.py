@@ -9,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.shared.audio.decode import AudioProblem, Segment, read_recording
+from xtts.shared.audio.decode import AudioProblem, Segment, read_recording, source_rate
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
+from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
 from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
 from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.beside_recordings import Brightness, brightness, zimtohrli_opinion
 from xtts.trainer.evaluation.evaluation_clips import (
     EvaluationClip,
     ShardClips,
@@ -33,6 +35,9 @@ ROWS = {
     "distillmos": ("DistillMOS", "{:.2f}"),
     "distillmos_error": ("  its standard error", "{:.2f}"),
     "dnsmos": ("DNSMOS, overall", "{:.2f}"),
+    "zimtohrli": ("Zimtohrli", "{:.2f}"),
+    "level_4_to_8_khz": ("4 to 8 kHz beside recordings", "{:.1f} dB"),
+    "level_8_to_11_khz": ("8 to 11 kHz beside recordings", "{:.1f} dB"),
     "similarity": ("similarity of the speaker", "{:.3f}"),
     "real_time_factor": ("real-time factor", "{:.2f}"),
     "relative_mcd": ("relative MCD", "{:.3f}"),
@@ -54,6 +59,9 @@ class System:
 
     figures: Figures | None = None
     opinion: Opinion | None = None
+    brightness: Brightness | None = None
+    zimtohrli: float | None = None
+    """Opinion of sounds that last as long as their recordings; see `zimtohrli_opinion`."""
     real_time_factor: float | None = None
     """Seconds of synthesis, vocoder included, for a second of speech."""
     frechet_distance: float | None = None
@@ -64,9 +72,9 @@ class System:
     @property
     def means(self) -> dict[str, float]:
         """The known figures by their key in `ROWS`."""
-        groups = [group for group in (self.opinion, self.figures) if group is not None]
+        groups = [group for group in (self.opinion, self.brightness, self.figures) if group is not None]
         means = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
-        means |= {"real_time_factor": self.real_time_factor}
+        means |= {"real_time_factor": self.real_time_factor, "zimtohrli": self.zimtohrli}
         means = {"frechet_distance": self.frechet_distance} | means
         return {key: means[key] for key in ROWS if means.get(key) is not None}
 
@@ -100,11 +108,13 @@ class TestSet:
         self._recorded: list[np.ndarray] | None = None
         self._recordings = Recordings(self.clips, self.own, self._profile)
         if judge is not None:
-            rows, rate = kept_rows(read_index(cache / load_spec(cache).index_file)), self._profile.sample_rate
-            indexed = {row.clip.id: row.clip for row in rows}
+            spec, rate = load_spec(cache), self._profile.sample_rate
+            indexed = {row.clip.id: row for row in kept_rows(read_index(cache / spec.index_file))}
             spoken = [indexed[clip.clip_id] for clip in self._spoken]
-            self._texts = [clip.text for clip in spoken]
-            self._recorded = [recording_of(data, clip, rate) for clip in spoken] if data else None
+            self._texts = [row.clip.text for row in spoken]
+            self._file_rates = [source_rate(row.notes, rate) for row in spoken]
+            as_built = {key: spec.features["audio"][key] for key in ("trim_silence_db", "loudness_lufs")}
+            self._recorded = [recording_of(data, row.clip, rate, **as_built) for row in spoken] if data else None
             self._speakers = [judge.embed(samples, rate) for samples in self._recorded or self._vocoded]
 
     @cached_property
@@ -139,6 +149,9 @@ class TestSet:
         system = _system(self._recordings.vocoded())
         if self._judge is not None:
             self._judge_sounds(system, self._vocoded)
+            if self._recorded is not None:
+                rate = self._profile.sample_rate
+                system.zimtohrli = zimtohrli_opinion(self._vocoded, self._recorded, rate)
         return system
 
     def recorded(self) -> System | None:
@@ -170,15 +183,17 @@ class TestSet:
         return _system(recordings.compare([clip.mel for clip in seconds], [len(clip.mel) for clip in seconds]))
 
     def _judge_sounds(self, system: System, sounds: Sequence[np.ndarray]) -> None:
-        """Have the sounds of the N sentences judged."""
+        """Have the sounds of the N sentences judged, and their spectra compared with those of the recordings."""
         assert self._judge is not None
-        languages = self.source.voice.languages
+        languages, rate = self.source.voice.languages, self._profile.sample_rate
         utterances = [
             Utterance(samples=samples, text=text, language=languages[clip.language], speaker=clip.speaker)
             for samples, text, clip in zip(sounds, self._texts, self._spoken, strict=True)
         ]  # fmt: skip
-        system.verdicts = self._judge.judge(utterances, self._profile.sample_rate, self._speakers)
+        system.verdicts = self._judge.judge(utterances, rate, self._speakers)
         system.opinion = self._judge.summarise(utterances, system.verdicts)
+        if self._recorded is not None and sounds is not self._recorded:
+            system.brightness = brightness(sounds, self._recorded, rate, self._file_rates)
 
 
 def other_clips(spec: CacheSpec, split: Split, limit: int) -> list[ShardClips]:
@@ -224,8 +239,10 @@ def read_twice(clips: Iterable[EvaluationClip], limit: int) -> list[tuple[Evalua
     return [pairs[i] for i in spread(len(pairs), limit)] if pairs else []
 
 
-def recording_of(data: Path, clip: Clip, rate: int) -> np.ndarray:
-    """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz.
+def recording_of(
+    data: Path, clip: Clip, rate: int, trim_silence_db: float | None = None, loudness_lufs: float | None = None
+) -> np.ndarray:
+    """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz, the others as of `condition`.
 
     Raises:
         LockstepError: It cannot be read: `data` is another folder, or an archive holds it.
@@ -233,7 +250,8 @@ def recording_of(data: Path, clip: Clip, rate: int) -> np.ndarray:
     path = data / clip.source
     segment = None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)
     try:
-        return read_recording(path, segment).at(rate)
+        samples = read_recording(path, segment).at(rate)
+        return condition(samples, rate=rate, trim_silence_db=trim_silence_db, loudness_lufs=loudness_lufs)
     except (AudioProblem, OSError) as error:
         raise LockstepError(
             "--data", found=f"{path} cannot be read ({error})", expected=f"the recording of clip {clip.id}, as a file",

@@ -6,7 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.clip_index import Clip
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.synth import systems
@@ -48,6 +51,28 @@ def test_the_real_time_factor_excludes_compiling(finished_run, one_shape_cache, 
     system = test_set.synthesised(synthesizer)
     speech = 50 * 256 / 22_050
     assert system.real_time_factor == pytest.approx(3.0 * slowness / speech)
+
+
+@pytest.mark.parametrize("has_recordings", [True, False])
+def test_sounds_are_compared_with_recordings(finished_run, one_shape_cache, tiny_corpus, monkeypatch, has_recordings):
+    monkeypatch.setattr(systems, "zimtohrli_opinion", lambda sounds, recordings, rate: 4.5)
+    judge = SimpleNamespace(embed=lambda *_: None, judge=lambda *_: [], summarise=lambda *_: None)
+    kinds = {"vocoder": lambda mel: reconstruct(mel, mel_profile("hifigan")), "judge": judge}
+    kinds["data"] = tiny_corpus if has_recordings else None
+    test_set = systems.TestSet(one_shape_cache, open_source(finished_run[0]), "train", 2, **kinds)
+    figures, recorded = test_set.vocoded().means, test_set.recorded()
+    keys = {"zimtohrli", "level_4_to_8_khz", "level_8_to_11_khz"}
+    assert keys & set(figures) == (keys if has_recordings else set())
+    assert figures.get("level_8_to_11_khz", -99) < -10, "Griffin-Lim"
+    assert recorded is None or not keys & set(recorded.means)
+
+
+def test_a_recording_is_trimmed_and_scaled_as_in_the_cache(real_clips):
+    clip = Clip("a", speaker="", text="t", source="kerstin/de_rhasspy-0233.flac")
+    whole = systems.recording_of(real_clips, clip, 22_050)
+    trimmed = systems.recording_of(real_clips, clip, 22_050, trim_silence_db=30.0, loudness_lufs=-40.0)
+    assert len(trimmed) < len(whole)
+    assert np.abs(trimmed).max() < np.abs(whole).max()
 
 
 def test_a_second_reading_has_the_same_sentence_and_speaker():

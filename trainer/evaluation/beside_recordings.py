@@ -1,0 +1,71 @@
+"""Figures of sounds beside the recordings of their sentences, with what is above 8 kHz, where `Judge` hears nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+
+import numpy as np
+import soxr
+from numpy.lib.stride_tricks import sliding_window_view
+
+_BANDS_HZ = ((50, 4_000), (4_000, 8_000), (8_100, 11_000))
+"""The first, without rumble, sets the level. The last begins where frames no longer smear what is below 8 kHz, and ends
+below half the rate of every mel profile."""
+_INAUDIBLE_DB = -50.0
+"""Level of a band, relative to the first, up to which it counts as empty: beside speech of 65 dB, the 15 dB of the
+threshold of hearing near 10 kHz. Recordings that were once at 16 kHz have less, whatever the rate of their files."""
+_FRAME_SECONDS = 0.04
+_SPEECH_GATE = 1e-3
+"""Share of the loudest frame's power from which a frame is speech: at most 30 dB below it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Brightness:
+    """Levels of bands in dB relative to recordings, at the same level below 4 kHz: means over the sentences.
+
+    None without a recording whose file has the band.
+    """
+
+    level_4_to_8_khz: float | None
+    level_8_to_11_khz: float | None
+
+
+def brightness(
+    sounds: Sequence[np.ndarray], recordings: Sequence[np.ndarray], rate: int, file_rates: Sequence[int]
+) -> Brightness:
+    """Compare the spectra of N sounds and N recordings, float32[S], at `rate` Hz; file_rates: Hz of their files."""
+    levels = np.array([_levels(sound, rate) for sound in sounds]) - [_levels(each, rate) for each in recordings]
+    means = []
+    for band, (_, high) in enumerate(_BANDS_HZ[1:]):
+        known = levels[np.array(file_rates) >= 2 * high, band]
+        means.append(float(known.mean()) if len(known) else None)
+    return Brightness(level_4_to_8_khz=means[0], level_8_to_11_khz=means[1])
+
+
+def _levels(samples: np.ndarray, rate: int) -> np.ndarray:
+    """Measure the bands above 4 kHz of the speech in samples float32[S]: dB relative to the first band, float64[2]."""
+    size = round(rate * _FRAME_SECONDS)
+    frames = sliding_window_view(np.pad(samples, (0, max(0, size - len(samples)))), size)[:: size // 2]
+    power, hertz = np.square(np.abs(np.fft.rfft(frames * np.hanning(size)))), np.fft.rfftfreq(size, 1 / rate)
+    bands = np.stack([power[:, (low <= hertz) & (hertz < high)].sum(axis=1) for low, high in _BANDS_HZ])
+    loudness = bands.sum(axis=0)
+    decibels = 10 * np.log10(bands[:, loudness >= _SPEECH_GATE * loudness.max()].sum(axis=1) + 1e-12)
+    return np.asarray(np.maximum(decibels[1:] - decibels[0], _INAUDIBLE_DB))
+
+
+def zimtohrli_opinion(sounds: Sequence[np.ndarray], recordings: Sequence[np.ndarray], rate: int) -> float | None:
+    """Predict the mean opinion, 1 to 5, of listeners who compare each sound with its recording, at 48 kHz.
+
+    sounds, recordings: float32[S] at `rate` Hz, which begin at the same time and of which the shorter length counts.
+    None where the package is not installed: it has wheels for Linux on x86-64 alone.
+    """
+    if find_spec("zimtohrli") is None:
+        return None
+    package = import_module("zimtohrli")  # not in the extra dev
+    ear, opinions = package.Pyohrli(), []
+    for pair in zip(sounds, recordings, strict=True):
+        length = min(map(len, pair))
+        heard = [soxr.resample(samples[:length], rate, ear.sample_rate) for samples in pair]
+        opinions.append(package.mos_from_zimtohrli(ear.distance(*heard)))
+    return float(np.mean(opinions))
