@@ -1,5 +1,6 @@
 """The voice of this repository speaks, as a reader of the README would have it."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import soundfile
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.audio.pitch import track_pitch
+from xtts.trainer.synth.export.model_card import list_recordings
 from xtts.trainer.synth.library import load_voice
 from xtts.trainer.vocoders.vocoder import make_vocoder
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
@@ -46,6 +48,12 @@ def test_the_voice_speaks_with_its_own_vocoder_unless_another_is_named():
     np.testing.assert_array_equal(own, named)
     assert own.shape == other.shape
     assert np.abs(own - other).max() > 0.05
+
+
+def test_the_card_lists_the_recordings_of_voice_and_vocoder():
+    facts, vocoder = (json.loads((VOICE.parent / name / "facts.json").read_text()) for name in ("base", "vocoder"))
+    assert facts["vocoder_sources"] == vocoder["sources"]
+    assert list_recordings(facts) in (VOICE / "README.md").read_text()
 
 
 @pytest.mark.long

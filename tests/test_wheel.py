@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[1]
 STAGES = {"configs": "*.yaml", "precompute": "*.py", "shared": "*.py", "trainer": "*.py"}
 DATA = [
     "precompute/view/report.html", "precompute/sample/languages/*.txt", "trainer/serve/page/*", "voices/*.py",
-    "voices/base/vocoder.onnx",
+    "voices/base/vocoder.onnx", "voices/vocoder/facts.json",
 ]  # fmt: skip
 
 

@@ -40,6 +40,8 @@ from xtts.trainer.voice.checkpoint import (
     schedule_of,
     set_aside_newer,
 )
+from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.voice.speech_sources import sources_of
 from xtts.trainer.voice.stored_model import open_model, shared_names, take_rows
 from xtts.trainer.voice.voice_description import voice_of
 
@@ -129,6 +131,11 @@ class TrainingRun:
         if not self.plan.is_rank_0:
             return SilentReporter()
         plan, training = self.plan, self.training
+        if plan.resume:  # its start may be gone
+            self._sources = RunFolder.of_checkpoint(plan.resume).sources()
+        else:
+            start = open_model(plan.init_from).passed_on() if plan.init_from else []
+            self._sources = [*sources_of(plan.cache, plan.spec), *start]
         self._write_run_files(plan.config)
         plan.folder.forget_after(self.step if plan.resume else -1)
         reporter = Reporter(
@@ -146,7 +153,9 @@ class TrainingRun:
     def _write_run_files(self, config: Config) -> None:
         plan = self.plan
         url = plan.copy.url.full if plan.copy else None
-        plan.folder.write_run_files(config, plan.cache, plan.spec, url=url, init_from=plan.init_from)
+        plan.folder.write_run_files(
+            config, plan.cache, plan.spec, url=url, init_from=plan.init_from, sources=self._sources
+        )
 
     def __enter__(self) -> Self:
         self._stack.callback(self.reporter.close)

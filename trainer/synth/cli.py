@@ -225,7 +225,7 @@ _FORMAT_OPTIONS = {
     "and sherpa-onnx, piper for Piper and Home Assistant. Repeat it for several in one folder, all but piper.",
 )  # fmt: skip
 @synthesis_options("nfe", "solver")
-@click.option("--license", metavar="ID", help="Licence of the voice, for the model card.  [default: not stated]")
+@click.option("--license", metavar="ID", help="Licence of voice and recordings, for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")
 @click.option("--float16", is_flag=True, help="Weights of 16 bits, half of the size; not for a SavedModel.")

@@ -8,6 +8,7 @@ from xtts.trainer.synth.export.model_card import collect_facts
 from xtts.trainer.synth.export.onnx_model import ExportOptions
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.voice.model_folder import read_facts
+from xtts.trainer.voice.speech_sources import parse_sources
 
 _MOST_NAMED = 20
 
@@ -28,6 +29,7 @@ def info(checkpoint: Path) -> None:
         "size": f"{source.model.size}{parameters}",
         "step": f"{model['steps']:,}" if "steps" in model else "not known",
         "corpus": f"{corpus['hours']:.2f} hours, {corpus['clips']:,} clips" if corpus else "not known",
+        "recordings": ", ".join(each.name for each in parse_sources(facts.get("sources"))),
     }
     click.echo(source.checkpoint)
     for name, value in described.items():

@@ -17,6 +17,8 @@ VOCODER_FILE = "vocoder.onnx"
 """The vocoder of an exported voice, in its folder."""
 OUR_VOCODER = Path(str(files("xtts.voices"))) / "base" / VOCODER_FILE
 """That of our own voice, which comes with the package."""
+OUR_WEIGHTS = OUR_VOCODER.parents[1] / "vocoder"
+"""The folder of its weights, of which the package has the sources alone."""
 _OUR_PROFILE = "hifigan"
 
 

@@ -2,8 +2,9 @@
 
 import json
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
+from xtts.trainer.voice.speech_sources import SpeechSource, parse_sources
 from xtts.trainer.voice.stored_json import read_json
 from xtts.trainer.voice.voice_description import Voice, check_voice, voice_of
 
@@ -57,17 +59,20 @@ class RunFolder:
     def cache(self) -> PathOrUrl | None:
         """The cache of this run, if recorded."""
         cache = self._recorded("cache")
-        return path_or_url(cache) if cache else None
+        return path_or_url(cache) if isinstance(cache, str) else None
 
     def init_from(self) -> Path | None:
         """The model whose weights began this run, if recorded."""
         model = self._recorded("init_from")
-        return Path(model) if model else None
+        return Path(model) if isinstance(model, str) else None
 
-    def _recorded(self, key: str) -> str | None:
+    def sources(self) -> list[SpeechSource]:
+        """The sources of this run: its own corpora, and those of its start."""
+        return parse_sources(self._recorded("sources"))
+
+    def _recorded(self, key: str) -> object:
         with suppress(LockstepError):
-            value = read_json(self.run_file, _ORIGIN).get(key)
-            return value if isinstance(value, str) else None
+            return read_json(self.run_file, _ORIGIN).get(key)
         return None
 
     def cache_now(self) -> PathOrUrl | None:
@@ -86,16 +91,18 @@ class RunFolder:
         return check_voice(entry, f"{self.run_file} synthesis")
 
     def write_run_files(
-        self, config: Config, cache: Path, spec: CacheSpec, *, url: str | None = None, init_from: Path | None = None
-    ) -> None:
+        self, config: Config, cache: Path, spec: CacheSpec, *, url: str | None = None, init_from: Path | None = None,
+        sources: Sequence[SpeechSource] = (),
+    ) -> None:  # fmt: skip
         """Write `config.yaml` and `run.json`.
 
-        url: of a cache that was copied; init_from: the model whose weights began the run.
+        url: of a cache that was copied; init_from: the model whose weights began the run; sources: see `sources`.
         """
         versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
         fields: dict[str, Any] = {
             "cache": url or str(cache.resolve()),
             "init_from": str(init_from) if init_from else None,
+            "sources": [asdict(each) for each in sources],
             "cache_identity": spec.identity,
             "cache_fingerprint": spec.fingerprint,
             "versions": {"python": platform.python_version(), **versions},

@@ -5,7 +5,7 @@ The embedding tables of a model have a row for each symbol, speaker and language
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from xtts.trainer.voice.model_folder import (
     read_weights,
 )
 from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.voice.speech_sources import SpeechSource, parse_sources
 from xtts.trainer.voice.voice_description import Voice
 
 if TYPE_CHECKING:
@@ -62,6 +63,21 @@ class StoredModel:
     def cache(self) -> PathOrUrl | None:
         """The cache of the run, if recorded."""
         return self.run.cache() if self.run else None
+
+    @property
+    def name(self) -> str:
+        """Name of the run, also for its RUN/voice/, or of the exported folder."""
+        folder = (self.run.path if self.run else self.checkpoint).resolve()
+        run = RunFolder(folder.parent)
+        return run.path.name if folder == run.voice_folder and run.run_file.is_file() else folder.name
+
+    def sources(self) -> list[SpeechSource]:
+        """The recordings in its weights, as its run or its card lists them."""
+        return self.run.sources() if self.run else parse_sources(read_facts(self.checkpoint).get("sources"))
+
+    def passed_on(self) -> list[SpeechSource]:
+        """Those recordings as the sources of a run that began with its weights."""
+        return [replace(source, through=(*source.through, self.name)) for source in self.sources()]
 
     def config(self) -> Config:
         """The configuration, read from its file at each call."""

@@ -29,9 +29,11 @@ from xtts.trainer.loop.train_step import UPDATE
 from xtts.trainer.loop.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.run_plan import make_plan as make_run_plan
+from xtts.trainer.synth.cli import main as synth_main
 from xtts.trainer.system.device import Card
 from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
 from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.voice.stored_model import open_model
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -126,6 +128,22 @@ def test_a_resumed_run_knows_the_model_that_it_began_with(finished_run, run_trai
     resumed = make_run_plan(["tiny"], [*settings, *shapes], {}, resume=str(tmp_path / "run"), **about)
     assert resumed.init_from == finished_run[0] / "checkpoints" / "step-12"
     assert resumed.config.training.steps == 600
+
+
+def test_a_run_remembers_the_recordings_of_its_starts_when_they_are_gone(safetensors_folder, run_train, call, tmp_path):
+    ann, bo = tmp_path / "ann", tmp_path / "bo"
+    shutil.copytree(safetensors_folder, ann)
+    assert run_train(bo, "training.steps=4", more=["--init-from", ann])[0] == 0
+    shutil.rmtree(ann)
+    assert run_train(bo, "training.steps=8", more=["--resume", bo])[0] == 0
+    line = ["export", "--ckpt", bo, "--format", "safetensors", "--license", "cc0-1.0", bo / "voice"]
+    assert call(synth_main, *line)[0] == 0
+    own = "| model | own corpus | 0.01 | not stated | "
+    rows = f"{own}cc0-1.0 | asks nothing |  |\n{own}not stated |  | ann |\n"
+    assert rows in (bo / "voice" / "README.md").read_text()
+    for start, license in ((bo, ""), (bo / "voice", "cc0-1.0")):
+        passed = [(each.license, each.through) for each in open_model(start).passed_on()]
+        assert passed == [(license, ("bo",)), ("", ("ann", "bo"))]
 
 
 def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_samples(

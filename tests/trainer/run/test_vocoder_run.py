@@ -99,6 +99,7 @@ def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_f
     first = ["--ckpt", finished_run[0], "--format", "safetensors", "--vocoder", vocoder_file, tmp_path / "voice"]
     assert call(synth_cli.main, "export", *first)[0] == 0
     assert (tmp_path / "voice" / "vocoder.onnx").read_bytes() == vocoder_file.read_bytes()
+    assert "| vocoder | not known | not known |" in (tmp_path / "voice" / "README.md").read_text()
     wrong = ["--ckpt", vocoder_run[0], "--vocoder", vocoder_file, tmp_path / "other"]
     code, _, error = call(synth_cli.main, "export", *wrong)
     assert (code, "a vocoder itself, expected a voice" in error) == (2, True)

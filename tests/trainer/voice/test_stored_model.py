@@ -1,6 +1,7 @@
 """Exported folders from elsewhere: damaged ones are refused in one line."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
 from xtts.trainer.voice.model_folder import write_model_folder
+from xtts.trainer.voice.speech_sources import NOT_KNOWN
 from xtts.trainer.voice.stored_model import open_model
 from xtts.trainer.voice.voice_description import Voice
 
@@ -44,6 +46,14 @@ def test_what_was_written_is_read(folder, config):
     assert stored.averages()["b"].tolist() == np.ones((2, 3)).tolist()
     assert stored.settings()["model.text_width"] == 16
     assert stored.settings()["cache.profile"] == "hifigan"
+
+
+def test_a_start_that_knows_no_sources_is_named_with_nothing_known(folder):
+    start = open_model(folder)
+    assert start.passed_on() == [replace(NOT_KNOWN, through=(folder.name,))]
+    for damaged in ([], {}, "all", [3], [{"name": "ann", "hours": "many"}]):
+        (folder / "facts.json").write_text(json.dumps({"sources": damaged}))
+        assert start.sources() == [NOT_KNOWN]
 
 
 def test_files_that_are_cut_off_are_refused(folder):

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from xtts.shared.errors import LockstepError, read_text
 from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, ExportOptions
 from xtts.trainer.synth.systems import ROWS
 from xtts.trainer.synth.voice_source import Source
-from xtts.trainer.vocoders.vocoder import OUR_VOCODER, VOCODER_FILE
+from xtts.trainer.vocoders.vocoder import OUR_VOCODER, OUR_WEIGHTS, VOCODER_FILE
 from xtts.trainer.voice.checkpoint import read_meta
 from xtts.trainer.voice.model_folder import (
     CONFIG_FILE,
@@ -25,8 +26,10 @@ from xtts.trainer.voice.model_folder import (
     GRAPH_FILE,
     VOICE_FILE,
     WEIGHTS_FILE,
+    read_facts,
     write_model_folder,
 )
+from xtts.trainer.voice.speech_sources import NOT_KNOWN, licensed, parse_sources
 from xtts.trainer.voice.stored_model import StoredModel
 
 CARD_FILE = "README.md"
@@ -62,6 +65,10 @@ With Lockstep installed:
 
 {corpus}
 
+## Recordings
+
+{recordings}
+
 ## Figures
 
 {figures}
@@ -93,13 +100,14 @@ def write_card_folder(source: Source, folder: Path, out: Path, *, options: Expor
 
 
 def save_weights(stored: StoredModel, folder: Path, *, options: ExportOptions) -> None:
-    """Write averaged weights, configuration and voice into a folder; `LockstepError` if they are exported already."""
+    """Write averaged weights, configuration, voice and sources; `LockstepError` if they are exported already."""
     if stored.run is None:
         raise LockstepError("--ckpt", found=f"{stored.checkpoint} is exported already", fix="copy the folder")
     dtype = np.dtype(np.float16 if options.float16 else np.float32)
     averages = stored.averages().items()
     weights = {path: values.astype(dtype) if values.size >= FEWEST_HALVED else values for path, values in averages}
     write_model_folder(folder, config=stored.config(), voice=stored.voice, weights=weights)
+    _write_facts(folder, {"sources": [asdict(each) for each in stored.sources()]})  # a voice's card knows more
 
 
 def write_card(source: Source, folder: Path, name: str, *, options: ExportOptions) -> None:
@@ -109,8 +117,12 @@ def write_card(source: Source, folder: Path, name: str, *, options: ExportOption
         LockstepError: As in `collect_facts`.
     """
     facts, profile = collect_facts(source, options=options), source.voice.mel_profile
+    vocoder = folder / VOCODER_FILE
+    ours = vocoder.is_file() and vocoder.read_bytes() == OUR_VOCODER.read_bytes()
+    sources = parse_sources(read_facts(OUR_WEIGHTS).get("sources")) if ours else [NOT_KNOWN] * vocoder.is_file()
+    facts["vocoder_sources"] = [asdict(each) for each in sources]
     model, corpus, evaluation = facts["model"], facts["corpus"], facts["evaluation"]
-    (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    _write_facts(folder, facts)
     front = {
         "library_name": LIBRARY,
         "pipeline_tag": "text-to-speech",
@@ -120,7 +132,7 @@ def write_card(source: Source, folder: Path, name: str, *, options: ExportOption
     }
     about = read_text(options.about, expected="a file of Markdown").strip() if options.about else ""
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
-    vocoder = _vocoder(folder / VOCODER_FILE)
+    sound = f"- `{VOCODER_FILE}`: from log-mel to sound{f'; {_OURS}' if ours else ''}\n"
     unknown = "Not known: the cache was not at hand when this folder was written."
     card = _CARD.format(
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True), name=name, folder=shlex.quote(name),
@@ -128,20 +140,16 @@ def write_card(source: Source, folder: Path, name: str, *, options: ExportOption
         version=facts["version"], about=f"\n{about}\n" if options.about else "",
         model=_table({**model, "languages": ", ".join(model["languages"])}),
         corpus=_table({**corpus, "hours": round(corpus["hours"], 2)}) if corpus else unknown,
-        figures=_figures(evaluation) if evaluation else "Not computed.", license=facts["license"] or "Not stated.",
-        type="float16" if options.float16 else "float32", weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE,
-        facts=FACTS_FILE, graph=graph if (folder / GRAPH_FILE).is_file() else "",
-        vocoder=vocoder,
+        recordings=list_recordings(facts), figures=_figures(evaluation) if evaluation else "Not computed.",
+        license=facts["license"] or "Not stated.", type="float16" if options.float16 else "float32",
+        weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE, facts=FACTS_FILE,
+        graph=graph if (folder / GRAPH_FILE).is_file() else "", vocoder=sound if vocoder.is_file() else "",
     )  # fmt: skip
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
 
-def _vocoder(file: Path) -> str:
-    """Describe the vocoder of an exported folder, if it has one."""
-    if not file.is_file():
-        return ""
-    ours = file.read_bytes() == OUR_VOCODER.read_bytes()
-    return f"- `{VOCODER_FILE}`: from log-mel to sound{f'; {_OURS}' if ours else ''}\n"
+def _write_facts(folder: Path, facts: Facts) -> None:
+    (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def collect_facts(source: Source, *, options: ExportOptions) -> Facts:
@@ -150,7 +158,8 @@ def collect_facts(source: Source, *, options: ExportOptions) -> Facts:
     Raises:
         LockstepError: The file of figures cannot be read, or is of another checkpoint.
     """
-    voice = source.voice
+    voice, stated = source.voice, options.license
+    sources = [each if each.through or not stated else licensed(each, stated) for each in source.sources()]
     return {
         "library": LIBRARY,
         "version": metadata.version(LIBRARY),
@@ -166,6 +175,7 @@ def collect_facts(source: Source, *, options: ExportOptions) -> Facts:
             "speakers": max(len(voice.speakers), 1),
         },
         "corpus": _corpus(source),
+        "sources": [asdict(each) for each in sources],
         "evaluation": _evaluation(options.evaluation, source.checkpoint) if options.evaluation else None,
     }
 
@@ -188,6 +198,22 @@ def _corpus(source: Source) -> Facts | None:
         "hours": spec.statistics.seconds / 3600,
         "identity": spec.identity,
     }
+
+
+def list_recordings(facts: Facts) -> str:
+    """Make a table of the sources of model and vocoder, and say how many of their hours are synthetic."""
+    rows = ["| | recordings | hours | spoken by | licence | note | through |", "|---|---|---:|---|---|---|---|"]
+    totals = []
+    for part, sources in (("model", facts["sources"]), ("vocoder", facts["vocoder_sources"])):
+        for each in sources:
+            hours = "not known" if each["hours"] is None else f"{round(each['hours'], 2):g}"
+            speaker = {True: "a program", False: "a person", None: "not stated"}[each["synthetic"]]
+            cells = part, each["name"], hours, speaker, each["license"] or "not stated", each["note"]
+            plain = (" ".join(cell.replace("|", " ").split()) for cell in (*cells, ", then ".join(each["through"])))
+            rows.append(f"| {' | '.join(plain)} |")
+        synthetic = sum(each["hours"] or 0.0 for each in sources if each["synthetic"])
+        totals += [f"{round(synthetic, 2):g} in the {part}"] if sources else []
+    return "\n".join(rows) + f"\n\nSynthetic hours, as far as known: {', '.join(totals)}."
 
 
 def _evaluation(path: Path, checkpoint: Path) -> Facts:

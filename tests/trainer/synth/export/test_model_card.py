@@ -52,6 +52,16 @@ def test_the_card_says_what_is_known_and_no_more(safetensors_folder, moved_run, 
     assert facts["model"]["parameters"] == parameters
     assert f"| parameters | {parameters:,} |" in text
     assert f"| clips | {spec.statistics.clips} |" in text
+    (own,), vocoder = facts["sources"], facts["vocoder_sources"]
+    hours = facts["corpus"]["hours"]
+    assert own == {
+        "name": "own corpus", "hours": hours, "license": "", "note": "", "synthetic": None, "through": [],
+    }  # fmt: skip
+    assert "| model | own corpus | 0.01 | not stated | not stated |  |  |" in text
+    assert [(each["hours"], each["license"], each["synthetic"]) for each in vocoder] == [
+        (1.2, "cc0-1.0", False), (1.5, "cc0-1.0", False), (1.5, "apache-2.0", True),
+    ]  # fmt: skip
+    assert "Synthetic hours, as far as known: 0 in the model, 1.5 in the vocoder.\n" in text
 
 
 def test_no_path_of_this_machine_is_in_the_folder(safetensors_folder, moved_run, one_shape_cache):
@@ -103,6 +113,7 @@ def test_figures_and_licence_are_taken_where_they_are_given(call, finished_run, 
     front, text = card_of(tmp_path / "out")
     assert front["license"] == "cc-by-4.0"
     assert "## Licence\n\ncc-by-4.0\n" in text
+    assert "| not stated | cc-by-4.0 | asks for attribution |  |" in text
     assert "Means over 3 held-out sentences" in text
     assert "| | synthesised |\n|---|---:|\n| relative MCD | 0.250 |\n| duration error | 12.5% |\n" in text
     assert "someone" not in text + (tmp_path / "out" / "facts.json").read_text()
