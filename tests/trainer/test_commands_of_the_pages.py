@@ -12,6 +12,7 @@ from test_docs import ROOT, commands
 ELSEWHERE = (
     "s3://", "--engine ray", "LJSpeech", "--judge", "cv-corpus", "corpora.yaml", "my-voice", "my.csv", "vits",
     "sample-corpus", "--speaker-wav", "serve", "--second-reading", "vocoder", "crops", "runs/NAME",
+    "RUN --format piper",
 )  # fmt: skip
 """Of corpora, machines and models that are not here, and what runs on; `xtts-train` and make
 are in other tests."""
