@@ -62,7 +62,7 @@ def zimtohrli_opinion(sounds: Sequence[np.ndarray], recordings: Sequence[np.ndar
     """
     if find_spec("zimtohrli") is None:
         return None
-    package = import_module("zimtohrli")  # not in the extra dev
+    package = import_module("zimtohrli")
     ear, opinions = package.Pyohrli(), []
     for pair in zip(sounds, recordings, strict=True):
         length = min(map(len, pair))

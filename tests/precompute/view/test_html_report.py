@@ -218,7 +218,7 @@ def test_the_worst_clips_are_heard_as_short_excerpts(uneven_cache, monkeypatch):
 def test_stats_show_speakers_and_outliers(uneven_cache):
     told = command("stats", "--cache", uneven_cache).output
     line = next(line for line in told.splitlines() if line.strip().startswith("<u>x"))
-    assert line.split()[1:] == ["30", "0.01", "10.0", "-13.5", "-13.6", "0.00", "0.00", "0.8", "0", "0", "12"]
+    assert line.split()[1:] == ["30", "0.01", "10.0", "-13.5", "-13.6", "0.00", "0.00", "0.4", "0", "0", "12"]
     assert "outliers by loudness: 12 (<i>7 -63.5 dBFS, <i>0 -39.5 dBFS, <i>1 -39.5 dBFS, ...)" in told
 
 
