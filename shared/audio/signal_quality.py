@@ -87,7 +87,7 @@ def _band_end(samples: np.ndarray, rate: int) -> float:
     """Find the highest frequency in Hz that holds sound; 0 if there is none."""
     whole = samples[: max(len(samples) - len(samples) % _BAND_WINDOW, _BAND_WINDOW)]  # the cut at the end is no sound
     padded = np.pad(whole, (0, -len(whole) % _BAND_WINDOW))
-    window = np.hanning(_BAND_WINDOW).astype(np.float32)
+    window = np.hanning(_BAND_WINDOW)  # float64, in which the squares of any samples are finite
     spectrum = np.fft.rfft(padded.reshape(-1, _BAND_WINDOW) * window, axis=1)
     power = np.square(np.abs(spectrum)).mean(axis=0)
     sounding = np.flatnonzero(power > _LEAST_SOUND * power.sum())

@@ -3,8 +3,8 @@
 By a clock that stands still but where a test moves it, since how long a step takes is the machine's affair.
 """
 
+import itertools
 import threading
-from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,10 +33,10 @@ def after(call, batch):
 
 
 class Clock:
-    """Seconds that pass only in steps and reads; a read that takes time begins once all earlier steps are recorded."""
+    """Seconds that pass only in steps and reads; one that takes time begins once all earlier steps are recorded."""
 
     def __init__(self):
-        self.now, self._stamps, self._reads, self._recorded = 0.0, 0, 0, 0
+        self.now, self._stamps, self._recorded = 0.0, 0, 0
         self._changed = threading.Condition()
 
     def timestamp(self):
@@ -51,14 +51,17 @@ class Clock:
             self._changed.notify_all()
             return self.now
 
-    def pass_in_step(self, seconds):
-        self.now += seconds
+    def passing(self, seconds):
+        """What a step or a read calls for each batch."""
+        batches = itertools.count()
 
-    def pass_in_read(self, seconds):
-        with self._changed:
-            earlier, self._reads = self._reads, self._reads + 1
-            self._changed.wait_for(lambda: not seconds or self._recorded >= earlier)
-            self.now += seconds
+        def wait_and_pass():
+            with self._changed:
+                earlier = next(batches)
+                self._changed.wait_for(lambda: not seconds or self._recorded >= earlier)
+                self.now += seconds
+
+        return wait_and_pass
 
 
 class TimedStepFunctions:
@@ -84,7 +87,7 @@ def loop_of(make_plan, tmp_path, monkeypatch):
 
     def make(waiting=0.0, stepping=0.0, meeting=None):
         clock = Clock()
-        read = meeting.read_batch if meeting else partial(clock.pass_in_read, waiting)
+        read = meeting.read_batch if meeting else clock.passing(waiting)
 
         def batches(bucket, consumed, rows):
             options = tf.data.Options()
@@ -98,7 +101,7 @@ def loop_of(make_plan, tmp_path, monkeypatch):
             monkeypatch.setattr(loop_module, "time", SimpleNamespace(perf_counter=lambda: clock.now))
         plan = make_plan(tmp_path)
         position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
-        used = [meeting or TimedStepFunctions(plan.config.training, partial(clock.pass_in_step, stepping))]
+        used = [meeting or TimedStepFunctions(plan.config.training, clock.passing(stepping))]
         loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), used, position)
         if meeting is None:
             loop.run(2)  # opens the pipelines
