@@ -1,11 +1,12 @@
-"""Sound by vocoder: recordings after their mel and back, or speech. PESQ, and whether it buzzes or is noisy.
+"""Sound by vocoder: recordings after their mel and back, or speech. Opinions, and whether it buzzes, is noisy or dull.
 
     python benchmarks/vocoding.py DATA [--clips 10] [--vocoder onnx:FILE ...] [--speech VOICE [--speaker NAME]]
         [--out FILE.json]
 
 DATA is a corpus as `xtts-precompute build` takes it; with --speech an exported folder speaks its texts. Wideband PESQ
-(ITU-T P.862.2) at 16 kHz against the recording, from 1 to 4.64; `+-` is the standard error of the mean over the clips,
-`time` is processor time per second of speech. Of the voiced frames: `kurtosis` is the excess kurtosis of the residual
+(ITU-T P.862.2) at 16 kHz against the recording, from 1 to 4.64; DistillMOS, an opinion from 1 to 5 (extra judge); `+-`
+are their standard errors, `time` is processor time per second of speech. Levels of bands are beside the recordings, and
+empty where their files have nothing there. Of the voiced frames: `kurtosis` is the excess kurtosis of the residual
 of linear prediction, high for pulses and 0 for noise; `periodicity` the correlation with the period before, from 2 to
 3.2 kHz; `HNR` the same of all frequencies as a ratio of harmonics to noise (Boersma 1993). `librosa` is its mel_to_stft
 and griffinlim. `blurred` has a mel blurred over frequency: the figures must notice that.
@@ -13,12 +14,15 @@ and griffinlim. `blurred` has a mel blurred over frequency: the figures must not
 
 import argparse
 import time
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+import distillmos
 import librosa
 import numpy as np
 import soxr
+import torch
 from pesq import pesq
 from reporting.report import machine, report, section_lines
 from scipy.ndimage import gaussian_filter1d
@@ -26,15 +30,17 @@ from scipy.signal import butter, lfilter, sosfiltfilt
 from scipy.stats import kurtosis
 
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.shared.audio.decode import decode
+from xtts.shared.audio.decode import decode, read_header
 from xtts.shared.audio.griffin_lim import reconstruct, shortest_samples
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.audio.pitch import track_pitch
+from xtts.trainer.evaluation.beside_recordings import brightness
 from xtts.trainer.synth import load_voice
 from xtts.trainer.vocoders.vocoder import Vocoder, make_vocoder
 
 PROFILE, PESQ_HZ = mel_profile("hifigan"), 16_000
+LEVELS = ("4_to_8_kHz,_dB", "8_to_11_kHz,_dB")
 BAND_HZ = (2_000, 3_200)
 LPC_ORDER, SAMPLES, LAGS = 24, 512, range(-3, 4)
 
@@ -48,7 +54,7 @@ def main() -> None:
     parser.add_argument("--speaker", help="its speaker")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
-    recordings, texts = read(options.data, options.clips)
+    recordings, texts, rates = read(options.data, options.clips)
     mels = [log_mel(samples, PROFILE) for samples in recordings]
     if options.speech:
         voice = load_voice(options.speech, speaker=options.speaker)
@@ -57,34 +63,53 @@ def main() -> None:
     vocoders["griffinlim, blurred"] = lambda mel: reconstruct(gaussian_filter1d(mel, 1.0, axis=1), PROFILE)
     vocoders["librosa"] = of_librosa
     vocoders |= {name: make_vocoder(name, PROFILE, print) for name in options.vocoder}
-    rows = [{"vocoder": "recordings", "PESQ": "", "+-": "", "time,_ms": ""} | voicing_figures(recordings)]
+    opinion = Opinion()
+    empty = dict.fromkeys(["PESQ", "+-", "time,_ms", *LEVELS], "")
+    rows = [{"vocoder": "recordings"} | empty | opinion.cells(recordings) | voicing_figures(recordings)]
     for name, vocode in vocoders.items():
         vocode(mels[0])  # numba and imports
         began, sounds = time.process_time(), [vocode(mel) for mel in mels]
         milliseconds = 1000 * (time.process_time() - began) * PROFILE.sample_rate / sum(map(len, sounds))
         scores = [] if options.speech else [score(*pair) for pair in zip(recordings, sounds, strict=True)]
+        levels = asdict(brightness(sounds, recordings, PROFILE.sample_rate, rates)).values()
         rows.append(
-            {"vocoder": name} | mean_pesq(scores) | {"time,_ms": f"{milliseconds:.1f}"} | voicing_figures(sounds)
-        )
+            {"vocoder": name} | mean(scores, "PESQ", "+-") | {"time,_ms": f"{milliseconds:.1f}"}
+            | {name: "" if level is None else f"{level:.1f}" for name, level in zip(LEVELS, levels, strict=True)}
+            | opinion.cells(sounds) | voicing_figures(sounds)
+        )  # fmt: skip
     title = "speech" if options.speech else "recordings after their mel and back"
     figures = {"title": title, "clips": len(mels), "table": rows}
     figures |= machine(["lockstep-tts", "librosa", "pesq"])
     report(section_lines("vocoding", figures), figures, options.out)
 
 
-def read(data: Path, count: int) -> tuple[list[np.ndarray], list[str]]:
-    """Samples and texts of clips that are evenly spaced over the corpus."""
+def read(data: Path, count: int) -> tuple[list[np.ndarray], list[str], list[int]]:
+    """Samples, texts and rates of the files of clips that are evenly spaced over the corpus."""
     clips = read_corpus(data).clips.select(["source", "text"]).to_pylist()
     chosen = [clips[i * len(clips) // count] for i in range(min(count, len(clips)))]
     sounds = [decode(data / clip["source"], rate=PROFILE.sample_rate) for clip in chosen]
-    return sounds, [clip["text"] for clip in chosen]
+    rates = [read_header(data / clip["source"]).rate for clip in chosen]
+    return sounds, [clip["text"] for clip in chosen], rates
 
 
-def mean_pesq(scores: list[float]) -> dict[str, str]:
-    """Cells of the mean PESQ, empty without scores."""
+def mean(scores: list[float], name: str, error: str) -> dict[str, str]:
+    """Cells of a mean and its standard error, empty without scores."""
     if not scores:
-        return {"PESQ": "", "+-": ""}
-    return {"PESQ": f"{np.mean(scores):.2f}", "+-": f"{np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}"}
+        return {name: "", error: ""}
+    return {name: f"{np.mean(scores):.2f}", error: f"{np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}"}
+
+
+class Opinion:
+    """DistillMOS of sounds."""
+
+    def __init__(self) -> None:
+        self.model = distillmos.ConvTransformerSQAModel().eval()
+
+    @torch.no_grad()
+    def cells(self, sounds: list[np.ndarray]) -> dict[str, str]:
+        """Cells of the mean opinion of N sounds."""
+        heard = [torch.from_numpy(soxr.resample(samples, PROFILE.sample_rate, PESQ_HZ)) for samples in sounds]
+        return mean([float(self.model(samples[None])) for samples in heard], "DistillMOS", "+-,_of_it")
 
 
 def score(recording: np.ndarray, heard: np.ndarray) -> float:

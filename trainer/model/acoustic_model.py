@@ -20,6 +20,7 @@ from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_d
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import Block, Initialization, apply_mask, axis_size, length_mask
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder, solve
+from xtts.trainer.model.postfilter import postfilter
 from xtts.trainer.model.random_numbers import fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, perturb_vocal_tracts, warping_matrices
 
@@ -212,8 +213,9 @@ class AcousticModel(Block):
             condition = self.decoder.condition(tf.fill([axis_size(text, 0)], time), conditioning)
             return self.decoder(mel, text, frame_mask, condition)
 
-        mel = solve(field, apply_mask(noise, frame_mask), schedule)
-        return tf.where(frame_mask, mel * self.mel_deviation + self.mel_mean, self.silence)
+        mel = solve(field, apply_mask(noise, frame_mask), schedule) * self.mel_deviation + self.mel_mean
+        sharpened = tf.maximum(tf.matmul(mel, postfilter(self.mel_channels)), self.silence)  # no recording has less
+        return tf.where(frame_mask, sharpened, self.silence)
 
 
 def conditioning_of(batch: Batch) -> Conditioning:

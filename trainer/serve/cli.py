@@ -19,7 +19,7 @@ _PATH = click.Path(path_type=Path)
               help="Port of the Wyoming protocol, for Home Assistant; it knows no token.")  # fmt: skip
 @click.option("--token", envvar="XTTS_TOKEN", show_envvar=True,
               help="Secret that clients send as Authorization: Bearer.")  # fmt: skip
-@synthesis_options("nfe", multiple=True, default=(10, 4, 20),
+@synthesis_options("nfe", multiple=True, default=(4, 10),
                   help="Numbers of decoder evaluations that clients may ask for, the default first.")  # fmt: skip
 @synthesis_options("solver")
 @engine_option

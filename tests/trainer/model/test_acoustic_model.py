@@ -89,6 +89,8 @@ def test_generates_what_the_speaker_and_the_language_say():
     for other in ((1, 0), (0, 1)):
         assert np.abs(speak(*other)[0] - mel).max() > 1e-3
     assert speak(0, 0, speed=0.05)[1][0] > 64, "a clip longer than its shape reports its full length"
+    model.silence = float(np.median(mel[0, : mel_length[0]]))
+    assert speak(0, 0)[0].min() == np.float32(model.silence), "nothing is more silent than silence"
 
 
 def test_a_mel_as_it_is_stored_is_widened_before_anything_else(voice_model):
