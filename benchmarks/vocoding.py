@@ -16,13 +16,12 @@ import argparse
 import time
 from dataclasses import asdict
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
-import distillmos
 import librosa
 import numpy as np
 import soxr
-import torch
 from pesq import pesq
 from reporting.report import machine, report, section_lines
 from scipy.ndimage import gaussian_filter1d
@@ -103,13 +102,14 @@ class Opinion:
     """DistillMOS of sounds."""
 
     def __init__(self) -> None:
-        self.model = distillmos.ConvTransformerSQAModel().eval()
+        self.model, self.torch = import_module("distillmos").ConvTransformerSQAModel().eval(), import_module("torch")
 
-    @torch.no_grad()
     def cells(self, sounds: list[np.ndarray]) -> dict[str, str]:
         """Cells of the mean opinion of N sounds."""
-        heard = [torch.from_numpy(soxr.resample(samples, PROFILE.sample_rate, PESQ_HZ)) for samples in sounds]
-        return mean([float(self.model(samples[None])) for samples in heard], "DistillMOS", "+-,_of_it")
+        heard = [soxr.resample(samples, PROFILE.sample_rate, PESQ_HZ) for samples in sounds]
+        with self.torch.no_grad():
+            opinions = [float(self.model(self.torch.from_numpy(samples)[None])) for samples in heard]
+        return mean(opinions, "DistillMOS", "+-,_of_it")
 
 
 def score(recording: np.ndarray, heard: np.ndarray) -> float:
