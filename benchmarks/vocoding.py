@@ -62,9 +62,8 @@ def main() -> None:
     vocoders["griffinlim, blurred"] = lambda mel: reconstruct(gaussian_filter1d(mel, 1.0, axis=1), PROFILE)
     vocoders["librosa"] = of_librosa
     vocoders |= {name: make_vocoder(name, PROFILE, print) for name in options.vocoder}
-    opinion = Opinion()
     empty = dict.fromkeys(["PESQ", "+-", "time,_ms", *LEVELS], "")
-    rows = [{"vocoder": "recordings"} | empty | opinion.cells(recordings) | voicing_figures(recordings)]
+    rows = [{"vocoder": "recordings"} | empty | opinions(recordings) | voicing_figures(recordings)]
     for name, vocode in vocoders.items():
         vocode(mels[0])  # numba and imports
         began, sounds = time.process_time(), [vocode(mel) for mel in mels]
@@ -74,7 +73,7 @@ def main() -> None:
         rows.append(
             {"vocoder": name} | mean(scores, "PESQ", "+-") | {"time,_ms": f"{milliseconds:.1f}"}
             | {name: "" if level is None else f"{level:.1f}" for name, level in zip(LEVELS, levels, strict=True)}
-            | opinion.cells(sounds) | voicing_figures(sounds)
+            | opinions(sounds) | voicing_figures(sounds)
         )  # fmt: skip
     title = "speech" if options.speech else "recordings after their mel and back"
     figures = {"title": title, "clips": len(mels), "table": rows}
@@ -98,18 +97,12 @@ def mean(scores: list[float], name: str, error: str) -> dict[str, str]:
     return {name: f"{np.mean(scores):.2f}", error: f"{np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}"}
 
 
-class Opinion:
-    """DistillMOS of sounds."""
-
-    def __init__(self) -> None:
-        self.model, self.torch = import_module("distillmos").ConvTransformerSQAModel().eval(), import_module("torch")
-
-    def cells(self, sounds: list[np.ndarray]) -> dict[str, str]:
-        """Cells of the mean opinion of N sounds."""
-        heard = [soxr.resample(samples, PROFILE.sample_rate, PESQ_HZ) for samples in sounds]
-        with self.torch.no_grad():
-            opinions = [float(self.model(self.torch.from_numpy(samples)[None])) for samples in heard]
-        return mean(opinions, "DistillMOS", "+-,_of_it")
+def opinions(sounds: list[np.ndarray]) -> dict[str, str]:
+    """Cells of DistillMOS."""
+    torch, model = import_module("torch"), import_module("distillmos").ConvTransformerSQAModel().eval()
+    heard = [torch.from_numpy(soxr.resample(samples, PROFILE.sample_rate, PESQ_HZ)) for samples in sounds]
+    with torch.no_grad():
+        return mean([float(model(samples[None])) for samples in heard], "DistillMOS", "+-,_of_it")
 
 
 def score(recording: np.ndarray, heard: np.ndarray) -> float:

@@ -19,8 +19,7 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.model.alignment import fit_durations, gaussian_scores, round_durations, search_durations
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import Block, Initialization, apply_mask, axis_size, length_mask
-from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder, solve
-from xtts.trainer.model.postfilter import postfilter
+from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder, postfilter, solve
 from xtts.trainer.model.random_numbers import fold_seed
 from xtts.trainer.model.reference_encoder import ReferenceEncoder, perturb_vocal_tracts, warping_matrices
 

@@ -1,4 +1,4 @@
-"""The decoder of several frame rates: what a frame sees."""
+"""The decoder of several frame rates: what a frame sees. The post-filter: what it makes stronger."""
 
 import itertools
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 from xtts.shared.config_files import load_config
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import Initialization
-from xtts.trainer.model.networks import FlowDecoder
+from xtts.trainer.model.networks import FlowDecoder, postfilter
 
 CHANNELS = 6
 QUARTER = "{rate: 4, width: 16, blocks: 1, heads: 2, expansion: 2}"
@@ -49,3 +49,20 @@ def test_with_attention_every_frame_sees_every_other(levels, sees_all):
     apart = np.abs(output(decoder, changed) - output(decoder, noise)).max(axis=-1)[0]
     assert apart[0] > 1e-3
     assert (apart[-1] > 1e-7) == sees_all
+
+
+def cosine(coefficient, channels):
+    """One coefficient of the cepstrum of M channels."""
+    return np.cos(np.pi * coefficient * (np.arange(channels) + 0.5) / channels)
+
+
+@pytest.mark.parametrize("channels", [80, 100])
+@pytest.mark.parametrize(("coefficient", "gain"), [(0, 1.0), (1, 1.0), (4, 1.0), (8, 1.05), (12, 1.1), (79, 1.1)])
+def test_only_the_higher_coefficients_become_larger(coefficient, gain, channels):
+    shape = cosine(coefficient, channels)
+    np.testing.assert_allclose(shape @ postfilter(channels), gain * shape, atol=1e-5)
+
+
+def test_silence_stays_silence():
+    silence = np.full([3, 80], -11.5, np.float32)
+    np.testing.assert_allclose(silence @ postfilter(80), silence, atol=1e-4)
