@@ -30,7 +30,7 @@ def test_a_run_ends_in_a_folder_that_speaks_by_itself(run_with_voice):
     voice = run_with_voice / "voice"
     assert {"model.safetensors", "model.onnx", "tokenizer.json", "README.md"} <= {file.name for file in voice.iterdir()}
     assert (voice / VOCODER_FILE).read_bytes() == OUR_VOCODER.read_bytes()
-    assert f"`{VOCODER_FILE}`: from log-mel to sound; Lockstep's own (CC0 1.0)" in (voice / "README.md").read_text()
+    assert f"`{VOCODER_FILE}`: from log-mel to sound; Lockstep's own (CC BY 4.0)" in (voice / "README.md").read_text()
     assert open_source(voice).run is None
     ids = open_source(voice).voice.tokenizer.encode("hello there").ids
     spoken = [
