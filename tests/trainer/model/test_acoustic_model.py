@@ -12,6 +12,7 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.trainer.loop.train_state import decays
 from xtts.trainer.model.acoustic_model import AcousticModel, duration_deviance
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.model.networks import postfilter
 
 
 def test_dropout_is_a_function_of_its_seed():
@@ -91,6 +92,19 @@ def test_generates_what_the_speaker_and_the_language_say():
     assert speak(0, 0, speed=0.05)[1][0] > 64, "a clip longer than its shape reports its full length"
     model.silence = float(np.median(mel[0, : mel_length[0]]))
     assert speak(0, 0)[0].min() == np.float32(model.silence), "nothing is more silent than silence"
+
+
+def test_what_is_spoken_has_passed_the_post_filter():
+    """A schedule that moves nothing speaks the noise."""
+    model = small_model()
+    ids, _, token_length, *_ = clips()
+    noise = np.random.default_rng(0).standard_normal([4, 64, CHANNELS]).astype(np.float32)
+    mel, mel_length, _ = model.generate(
+        ids, token_length, noise=noise, schedule=tf.zeros([1, 3]), temperature=1.0, speed=1.0
+    )
+    expected = np.maximum((noise * model.mel_deviation + model.mel_mean) @ postfilter(CHANNELS), model.silence)
+    for row, length in enumerate(mel_length.numpy()):
+        np.testing.assert_allclose(mel[row, :length], expected[row, :length], atol=1e-4)
 
 
 def test_a_mel_as_it_is_stored_is_widened_before_anything_else(voice_model):
