@@ -196,15 +196,16 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
         (bucket.frames, bucket.tokens) if spec.fixed_length else (record.mel_length, record.token_length)
     )
     most_frames, most_tokens = min(frames, bucket.frames), min(tokens, bucket.tokens)
+    length, least = record.token_length, 0 if spec.holds_crops else 1
     first_id, last_id, last_speaker = record.tokens.min(), record.tokens.max(), max(1, len(spec.speakers)) - 1
     silence, most_id = np.asarray(spec.mel_profile.silence, record.mel.dtype), spec.vocabulary - 1
     checks = (
         (frames == padded_frames, f"mel has {frames} frames", f"{padded_frames}"),
         (tokens == padded_tokens, f"{tokens} tokens", f"{padded_tokens}"),
         (0 < record.mel_length <= most_frames, f"mel_length {record.mel_length}", f"1 to {most_frames}"),
-        (0 < record.token_length <= most_tokens, f"token_length {record.token_length}", f"1 to {most_tokens}"),
+        (least <= length <= most_tokens, f"token_length {length}", f"{least} to {most_tokens}"),
         (0 <= first_id <= last_id <= most_id, f"token ids from {first_id} to {last_id}", f"0 to {most_id}"),
-        (not record.tokens[record.token_length :].any(), "tokens padded with other ids", "0"),
+        (not record.tokens[length:].any(), "tokens padded with other ids", "0"),
         ((record.mel[record.mel_length :] == silence).all(), "mel padded with other values", f"{float(silence)}"),
         (0 <= record.speaker <= last_speaker, f"speaker {record.speaker}", f"0 to {last_speaker}"),
     )

@@ -19,14 +19,15 @@ from xtts.shared.errors import LockstepError
 def cut_clips(clips: pa.Table, roots: Mapping[str, Path], config: Config) -> pa.Table:
     """Cut the clips into crops of `audio.crop_frames` frames, called ID/0, ID/1, ...
 
-    They lie side by side, but for the last, which ends with its clip. A clip whose audio cannot be read keeps its id:
-    the scan says why. A `LockstepError` where the settings allow no crops.
+    They lie side by side, but for the last, which ends with its clip, and have no text or language, which no vocoder
+    reads. A clip whose audio cannot be read keeps its id: the scan says why. A `LockstepError` where the settings allow
+    no crops.
     """
     profile, filters = mel_profile(config.audio.profile), config.data.filters
     if not config.shapes.pad_to_fixed_length:
         raise LockstepError("shapes.pad_to_fixed_length", found="false with audio.crop_frames", expected="true")
     if filters.min_letters_per_second or filters.max_letters_per_second:
-        found = "set with audio.crop_frames, where a crop has the text of its clip"
+        found = "set with audio.crop_frames, where no text is read"
         raise LockstepError("data.filters, letters per second", found=found, expected="null")
     if profile.centered:
         raise LockstepError(
@@ -39,8 +40,9 @@ def cut_clips(clips: pa.Table, roots: Mapping[str, Path], config: Config) -> pa.
 
 
 def _crops(clip: Clip, files: AudioFiles, profile: MelProfile, config: Config) -> list[Clip]:
-    frames, first = config.audio.crop_frames, replace(clip, id=f"{clip.id}/0")
+    frames, clip = config.audio.crop_frames, replace(clip, text="", normalised=True, language="")
     assert frames is not None
+    first = replace(clip, id=f"{clip.id}/0")
     rate = resampling_rate(first, config)
     try:
         header = audio_header(files.audio(clip), clip)

@@ -72,13 +72,13 @@ class Corpus:
 
 def read_corpus(
     data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None,
-    words_in: str | None = None,
+    words_in: str | None = None, check_texts: bool = True,
 ) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
     limit: count of clips to read. layout: one of `LAYOUTS`; None to detect it. columns: those of a CSV, TSV or Parquet
     file, as in `id=0,speaker=1,text=2`. words_in: ISO 639 code of clips that name no language: expand numbers and
-    abbreviations unless the corpus gives the text in words; None leaves them.
+    abbreviations unless the corpus gives the text in words; None leaves them. check_texts: refuse damaged texts.
 
     Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
@@ -89,7 +89,8 @@ def read_corpus(
         chosen = _choose(data, layout, columns)
         notes = chosen.left_out(data)
         by_folder = chosen.name in _SPEAKER_FOLDER_LAYOUTS  # needs all clips, to tell which folders are speakers
-        checked = (check_text(clip, data) for clip in islice(chosen.read(data), None if by_folder else limit))
+        read = islice(chosen.read(data), None if by_folder else limit)
+        checked = (check_text(clip, data) for clip in read) if check_texts else read
         clips = _table(checked if words_in is None else (_in_words(clip, words_in) for clip in checked))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None

@@ -63,7 +63,7 @@ def filter_by_lengths(row: IndexRow, config: Config) -> IndexRow:
         reason, detail = "too long audio", f"{frames} frames, at most {most_frames} are allowed"
     elif tokens > most_tokens:
         reason, detail = "too long text", f"{tokens} tokens, at most {most_tokens} are allowed"
-    elif frames < tokens and not config.audio.crop_frames:
+    elif frames < tokens:
         reason, detail = "too short audio", f"{frames} frames for {tokens} tokens: they cannot be aligned"
         detail += "; text.add_blank=false halves the tokens" if config.text.add_blank else ""
     else:

@@ -74,19 +74,20 @@ def make_request(
         lexicon = stored.lexicon if stored is not None else {}
     else:
         lexicon = read_lexicon(Path(config.text.lexicon), config.text.tokenizer) if config.text.lexicon else {}
-    language = config.text.language if config.text.expand_numbers else None
+    is_of_texts = not config.audio.crop_frames
+    language = config.text.language if config.text.expand_numbers and is_of_texts else None
     entries, corpus_urls = with_folders(parse_data(data))
     with disk_errors_explained(cache), ExitStack() as stack:
         for folder, corpus_url in corpus_urls.items():  # errors about the local folder of a remote corpus name its URL
             stack.enter_context(rename_in_errors(folder, str(corpus_url)))
-        corpora = read_corpora(entries, limit=limit, words_in=language)
+        corpora = read_corpora(entries, limit=limit, words_in=language, check_texts=is_of_texts)
     if index_only:
         refuse_unsuited(corpora.clips, config)
     if stored is not None and stored.lexicon != lexicon:
         changed = len(dict(stored.lexicon.items() ^ lexicon.items()))
         notes.append(f"text.lexicon: {changed} {'word' if changed == 1 else 'words'} changed: {TOKENISED_AGAIN}")
-    tokenizer = _tokenizer(corpora.clips, config, previous, stored, lexicon)
-    clips = cut_clips(corpora.clips, corpora.roots, config) if config.audio.crop_frames else corpora.clips
+    clips = corpora.clips if is_of_texts else cut_clips(corpora.clips, corpora.roots, config)
+    tokenizer = _tokenizer(clips, config, previous, stored, lexicon)
     corpora = replace(corpora, clips=clips, notes=(*corpora.notes, *notes))
     recipe = RecordRecipe(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only)
     return BuildRequest(corpora=corpora, cache=cache, recipe=recipe, fresh=fresh, previous=previous, url=url)

@@ -74,10 +74,12 @@ def plan_columns(table: pa.Table, seed: int) -> PlanColumns:
         return coded.indices.to_numpy(), strings(coded.dictionary)
 
     high, low = digest_columns(seed, _strings(table["id"]))
+    clips = pc.replace_substring_regex(table["id"], "/.*", "")  # crops have no text: those of a clip stay together
+    texts = pc.if_else(pc.equal(table["text"], ""), clips, table["text"])
     (speaker, speakers), (corpus, corpora) = positions_and_names("speaker"), positions_and_names("corpus")
     return PlanColumns(
         kept=pc.equal(table["reason"], "").to_numpy(), high=high, low=low,
-        text=text_digests(seed, _strings(table["text"])), tokens=table["token_length"].to_numpy(),
+        text=text_digests(seed, _strings(texts)), tokens=table["token_length"].to_numpy(),
         frames=table["mel_length"].to_numpy(), speaker=speaker, corpus=corpus, speakers=speakers, corpora=corpora,
     )  # fmt: skip
 
@@ -231,7 +233,7 @@ def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: Pr
     if not config.shapes.pad_to_fixed_length:
         return [BucketShape(tokens=round_up(int(tokens.max())), frames=round_up(int(frames.max())))]
     if config.audio.crop_frames:
-        return [BucketShape(tokens=round_up(int(tokens.max())), frames=round_up(config.audio.crop_frames))]
+        return [BucketShape(tokens=round_up(0), frames=round_up(config.audio.crop_frames))]
     best = choose_shapes(tokens, frames, config.shapes.buckets)
     if previous is None or (fitting_buckets(previous.shapes, tokens, frames) < 0).any():
         return best

@@ -90,7 +90,7 @@ def _scan_clip(clip: Clip, recipe: RecordRecipe, heard: IndexRow | None, read: I
     if clip.duplicate:
         return row.rejected(DUPLICATE)
     row = _with_audio(_with_tokens(row, read, recipe), heard, recipe)
-    if row.reason or row.token_length:
+    if row.reason or row.token_length or recipe.config.audio.crop_frames:
         return row
     return row.rejected(NO_LETTERS if clip.text else "empty text")
 

@@ -33,8 +33,6 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows, notes_of
 from xtts.shared.cache.quality_stats import (
-    CLIPPING,
-    MEASURES,
     OUTLIER_SCORE,
     SPEAKING_RATE,
     QualityStats,
@@ -117,7 +115,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=notes.most_common(),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
-        quality=quality, measures=[measure for measure in MEASURES if measure is not CLIPPING], far=OUTLIER_SCORE,
+        quality=quality, far=OUTLIER_SCORE,
         examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
         speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
@@ -158,7 +156,8 @@ def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) ->
         "seconds": [row.seconds for row in kept],
     }
     drawn = dict[str, dict[str, Any]]()
-    for name, values in columns.items():
+    for name in stats.percentiles:
+        values = columns[name]
         title, marks = f"{name} and percentiles", {"50%": stats.percentiles[name][0], "95%": stats.percentiles[name][2]}
         if name == "frames":
             title, marks = "frames and padded lengths", {str(b.frames): float(b.frames) for b in spec.buckets}

@@ -23,7 +23,7 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
     clips = CachedClips(cache)
     row = clips.row(clip_id)
     segment = "" if row.clip.start is None else f", {row.clip.duration:g} s from {row.clip.start:g} s on"
-    about = [f"text: {row.clip.text}", f"audio: {row.clip.source}{segment}"]
+    about = [*([f"text: {row.clip.text}"] if row.clip.text else []), f"audio: {row.clip.source}{segment}"]
     if not row.is_kept:
         reason = f"{row.clip.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")
         return "\n".join(map(plain, [reason, *about]))
@@ -43,9 +43,9 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
 
 def figures_text(row: IndexRow, record: Record, profile: MelProfile) -> str:
     """Return a line with the clip's lengths, stored lengths and bucket."""
-    tokens = f"{record.token_length} of {len(record.tokens)} tokens"
+    tokens = f"{record.token_length} of {len(record.tokens)} tokens, " if row.clip.text else ""
     frames = f"{record.mel_length} of {len(record.mel)} frames ({profile.seconds(record.mel_length):.2f} s)"
-    return f"{row.clip.id}: {tokens}, {frames}, {row.split} bucket {row.bucket:02d}"
+    return f"{row.clip.id}: {tokens}{frames}, {row.split} bucket {row.bucket:02d}"
 
 
 def draw_clip(row: IndexRow, record: Record, profile: MelProfile) -> bytes:

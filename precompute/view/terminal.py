@@ -13,7 +13,7 @@ from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
-from xtts.shared.cache.quality_stats import CLIPPING, MEASURES, QualityStats, SpeakerLine
+from xtts.shared.cache.quality_stats import Measure, QualityStats, SpeakerLine
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
 from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
@@ -139,9 +139,9 @@ def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Seq
 
 def quality_text(quality: QualityStats) -> str:
     """Return the table of speakers, and the outliers by each measure."""
-    heads = [f"{measure.name} {measure.unit}" for measure in MEASURES if measure is not CLIPPING]
+    heads = [f"{measure.name} {measure.unit}" for measure in quality.shown]
     rows = [["speaker", "clips", "hours", *heads, "clipped clips", f"below {quality.sample_rate:,} Hz", "outliers"]]
-    rows += [_speaker_cells(line) for line in quality.speakers[:_SPEAKERS]]
+    rows += [_speaker_cells(line, quality.shown) for line in quality.speakers[:_SPEAKERS]]
     lines = [*quality.doubts, "medians of each speaker's clips", _table(rows)]
     more = len(quality.speakers) - _SPEAKERS
     lines += [f"  and {more:,} more speakers"] if more > 0 else []
@@ -153,8 +153,8 @@ def quality_text(quality: QualityStats) -> str:
     return "\n".join(lines)
 
 
-def _speaker_cells(line: SpeakerLine) -> list[str]:
-    medians = [m.number(line.medians[m.name]) if m.name in line.medians else "-" for m in MEASURES if m is not CLIPPING]
+def _speaker_cells(line: SpeakerLine, measures: Sequence[Measure]) -> list[str]:
+    medians = [m.number(line.medians[m.name]) if m.name in line.medians else "-" for m in measures]
     clipped = "-" if line.clipped is None else f"{line.clipped:,}"
     counts = [clipped, f"{line.low_rate:,}", f"{line.outliers:,}"]
     return [plain(line.name) or "(no name)", f"{line.clips:,}", f"{line.hours:.2f}", *medians, *counts]

@@ -60,8 +60,9 @@ def _signal(name: str, scale: float = 1.0) -> Callable[[IndexRow], float | None]
 
 
 SPEAKING_RATE = Measure(
-    name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, bad="both", value=letters_per_second
-)
+    name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, bad="both",
+    value=lambda row: letters_per_second(row) if row.clip.text else None,
+)  # fmt: skip
 CLIPPING = Measure(name="clipping", unit="%", digits=3, least_spread=0.01, value=_signal("clipped_share", 100.0))
 _SILENCE = partial(Measure, unit="s", digits=2, least_spread=0.1)
 MEASURES = (
@@ -125,6 +126,12 @@ class QualityStats:
     unmeasured: int
     """Kept clips whose audio was not measured, as in a cache without mels."""
 
+    @property
+    def shown(self) -> list[Measure]:
+        """The measures in tables of speakers: those with any median, but for clipping, whose clips are counted."""
+        with_median = {name for line in self.speakers for name in line.medians}
+        return [measure for measure in MEASURES if measure.name in with_median and measure is not CLIPPING]
+
     def by_measure(self) -> list[tuple[Measure, list[Outlier]]]:
         """Return the outliers of each measure that has any, worst first."""
         by_measure = ((m, [outlier for outlier in self.outliers if outlier.measure is m]) for m in MEASURES)
@@ -166,12 +173,14 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
 
 
 def _doubts(rows: Sequence[IndexRow]) -> list[str]:
-    """Return warnings: few distinct texts; more or fewer letters per second than people speak."""
+    """Return warnings: few distinct texts; more or fewer letters per second than people speak; none for crops."""
+    if not any(row.clip.text for row in rows):
+        return []
     lines, distinct = list[str](), len({row.clip.text for row in rows})
     if len(rows) >= _ENOUGH_CLIPS and _SAME_TEXTS * distinct < len(rows):
         lines.append(f"{len(rows):,} clips share {distinct:,} distinct texts: is this the right column?")
     rate = sum(map(letters_in, rows)) / max(sum(row.seconds for row in rows), 1e-9)
-    if rows and not _SLOWEST < rate < _FASTEST:
+    if not _SLOWEST < rate < _FASTEST:
         lines.append(
             f"{rate:.1f} letters per second, expected {_SLOWEST:g} to {_FASTEST:g}: are these the transcripts?"
         )

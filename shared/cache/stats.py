@@ -29,7 +29,7 @@ class CorpusStats:
     hours: float
     rejected: dict[str, int]
     percentiles: dict[str, list[float]]
-    """`tokens`, `frames` and `seconds`, each at `PERCENTILES`."""
+    """`tokens`, unless all are crops, `frames` and `seconds`, each at `PERCENTILES`."""
     padding_efficiency: dict[int, float]
     """Useful frames / stored frames at the best padded lengths, by count of buckets."""
     padded_lengths: dict[int, list[int]]
@@ -58,11 +58,12 @@ def corpus_stats(lengths: "pa.Table") -> CorpusStats:
 
     kept = lengths.filter(pc.equal(lengths["status"], KEPT))
     tokens, frames, seconds = (kept[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
+    lengths_by_name = {"tokens": tokens, "frames": frames, "seconds": seconds}
     padded_lengths = {n: best_padded_lengths(frames, n) for n in BUCKET_COUNTS}
     return CorpusStats(
         clips=len(frames), hours=math.fsum(seconds) / 3600, padded_lengths=padded_lengths,
         rejected=dict(Counter(filter(None, lengths["reason"].to_pylist())).most_common()),
-        percentiles={"tokens": _percentiles(tokens), "frames": _percentiles(frames), "seconds": _percentiles(seconds)},
+        percentiles={name: _percentiles(values) for name, values in lengths_by_name.items() if values.any()},
         padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
     )  # fmt: skip
 

@@ -70,7 +70,9 @@ def parse_entry(line: str, location: str) -> dict[str, Any]:
 
 
 def clip_of_entry(entry: dict[str, Any], source: str, location: str) -> Clip:
-    """Return the clip of an entry, with its audio in `source`."""
+    """Return the clip of an entry, with its audio in `source`; without `text` it has an empty one."""
+    if entry.get("text") is None:
+        entry = {**entry, "text": ""}  # enough for a vocoder
     for key in ("audio_filepath", "text"):
         if not isinstance(entry.get(key), str):
             raise LockstepError(location, found=f"{key} is {entry.get(key)!r:.60}", expected="a string")
@@ -104,7 +106,7 @@ def _cut_entry(entry: dict[str, Any], location: str) -> dict[str, Any]:
     supervision = supervisions[0] if supervisions else {}
     start, duration = (_seconds_of(entry, key, location) for key in ("start", "duration"))
     excess = abs(duration - _seconds_of(recording, "duration", location))
-    converted = {"id": entry.get("id"), "audio_filepath": source, "text": supervision.get("text") or ""}
+    converted = {"id": entry.get("id"), "audio_filepath": source, "text": supervision.get("text")}
     converted |= {key: supervision.get(key) for key in ("speaker", "language")}
     if abs(start) > _TOLERANCE_SECONDS or excess > _TOLERANCE_SECONDS:
         converted |= {"offset": start, "duration": duration}
