@@ -45,8 +45,6 @@ _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".t
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT_A_LIST)}
 """Layouts by their names for `--layout`."""
-_SPEAKER_FOLDER_LAYOUTS = ("ljspeech", "piper", "table", "columns", "nemo", "folder")
-"""Layouts in which folders are the speakers unless a clip names one."""
 _NO_SPEAKER = re.compile(
     r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
     r"|eval(uation)?|chapters?|parts?|sessions?|days?|dis[ck]s?|cds?|books?|vol(ume)?s?|batch(es)?|splits?|sets?)"
@@ -88,17 +86,20 @@ def read_corpus(
     try:
         chosen = _choose(data, layout, columns)
         notes = chosen.left_out(data)
-        by_folder = chosen.name in _SPEAKER_FOLDER_LAYOUTS  # needs all clips, to tell which folders are speakers
-        read = islice(chosen.read(data), None if by_folder else limit)
+        end = None if chosen.speaker_folders else limit  # all clips tell which folders are speakers
+        read = islice(chosen.read(data), end)
         checked = (check_text(clip, data) for clip in read) if check_texts else read
         clips = _table(checked if words_in is None else (_in_words(clip, words_in) for clip in checked))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
         raise LockstepError(str(table_of(data) or data), found="no clips", expected=chosen.expected)
-    if by_folder:
+    if chosen.speaker_folders:
         clips, speaker_notes = _with_folders_as_speakers(clips, data)
-        clips, notes = clips.slice(0, limit), [*notes, *speaker_notes, *_unlisted_recordings(clips, folder_of(data))]
+        notes = [*notes, *speaker_notes]
+    if chosen.has_list and end is None:
+        notes = [*notes, *_unlisted_recordings(clips, folder_of(data))]
+    clips = clips.slice(0, limit)
     unnamed = clips.filter(pc.equal(clips["speaker"], ""))
     if 0 < len(unnamed) < len(clips):
         problem = f"no speaker for clip {unnamed['id'][0]}, but for others"

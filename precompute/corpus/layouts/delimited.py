@@ -39,13 +39,15 @@ def _read_piper(data: Path) -> Iterator[Clip]:
     return _clips(path, "|", columns, width=len(first))
 
 
-PIPER = Layout("piper", "lines of clips", lambda data: layout_of(data) == "piper", _read_piper)
+PIPER = Layout(
+    "piper", "lines of clips", lambda data: layout_of(data) == "piper", _read_piper, speaker_folders=True
+)  # fmt: skip
 
 
-def _with_header(name: str, list_name: str) -> Layout:
+def _with_header(name: str, list_name: str, *, speaker_folders: bool) -> Layout:
     """Return the layout of a table called `list_name` whose first line names its columns, by `HEADER_NAMES`."""
     matches, read = partial(_has_header, list_name), partial(_read_below_header, list_name)
-    return Layout(name, "lines below the header", matches, read)
+    return Layout(name, "lines below the header", matches, read, speaker_folders=speaker_folders)
 
 
 def _has_header(list_name: str, data: Path) -> bool:
@@ -77,7 +79,8 @@ def _header(path: Path) -> tuple[list[str], dict[str, int]]:
     return header, columns
 
 
-TABLE, COMMON_VOICE = _with_header("table", METADATA_FILE), _with_header("common-voice", "validated.tsv")
+TABLE = _with_header("table", METADATA_FILE, speaker_folders=True)
+COMMON_VOICE = _with_header("common-voice", "validated.tsv", speaker_folders=False)
 
 
 def named_columns(columns: Mapping[str, str]) -> Layout:
@@ -85,7 +88,7 @@ def named_columns(columns: Mapping[str, str]) -> Layout:
 
     columns: one of `COLUMNS` to the position of its column, from 0, or to its name in the first line.
     """
-    return Layout("columns", "lines of clips", lambda _: False, partial(_read_named, columns))
+    return Layout("columns", "lines of clips", lambda _: False, partial(_read_named, columns), speaker_folders=True)
 
 
 def _read_named(named: Mapping[str, str], data: Path) -> Iterator[Clip]:

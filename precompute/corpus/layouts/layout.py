@@ -30,6 +30,10 @@ class Layout:
     Raises a `LockstepError` if a line, a file or the corpus cannot be used."""
     left_out: Callable[[Path], list[str]] = lambda _: []
     """Returns lines to print about what is not read."""
+    speaker_folders: bool = False
+    """Whether folders are the speakers unless a clip names one."""
+    has_list: bool = True
+    """Whether recordings may be missing from what lists the clips."""
 
 
 def folder_of(data: Path) -> Path:

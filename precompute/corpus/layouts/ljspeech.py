@@ -50,7 +50,10 @@ def _read(data: Path) -> Iterator[Clip]:
         )  # fmt: skip
 
 
-LJSPEECH = Layout("ljspeech", "lines of id|text|normalised text", lambda data: layout_of(data) == "ljspeech", _read)
+LJSPEECH = Layout(
+    "ljspeech", "lines of id|text|normalised text", lambda data: layout_of(data) == "ljspeech", _read,
+    speaker_folders=True,
+)  # fmt: skip
 
 
 class _Audio:

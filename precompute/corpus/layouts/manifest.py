@@ -18,10 +18,10 @@ _TOLERANCE_SECONDS = 1e-3
 _SAVE = "write each cut to a file of its own: CutSet.save_audios"
 
 
-def _manifest(name: str, files: tuple[str, ...]) -> Layout:
+def _manifest(name: str, files: tuple[str, ...], *, speaker_folders: bool) -> Layout:
     """Return the layout of a manifest; files: its names in a folder, in the order of preference."""
     matches, read = partial(_holds_manifest, files), partial(_read, files)
-    return Layout(name, "JSON lines with audio_filepath and text", matches, read)
+    return Layout(name, "JSON lines with audio_filepath and text", matches, read, speaker_folders=speaker_folders)
 
 
 def _holds_manifest(files: tuple[str, ...], data: Path) -> bool:
@@ -55,7 +55,8 @@ def _read(files: tuple[str, ...], data: Path) -> Iterator[Clip]:
 
 
 NEMO_FILES = ("manifest.jsonl", "manifest.json", "metadata.jsonl")
-NEMO, LHOTSE = _manifest("nemo", NEMO_FILES), _manifest("lhotse", ("cuts.jsonl", "cuts.jsonl.gz"))
+NEMO = _manifest("nemo", NEMO_FILES, speaker_folders=True)
+LHOTSE = _manifest("lhotse", ("cuts.jsonl", "cuts.jsonl.gz"), speaker_folders=False)
 
 
 def parse_entry(line: str, location: str) -> dict[str, Any]:

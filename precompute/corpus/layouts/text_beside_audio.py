@@ -33,7 +33,8 @@ def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: 
     suffixes: of texts in the order of preference. by_speaker: the paths are SPEAKER/CHAPTER/ID.wav, and texts are
     normalised.
     """
-    return Layout(name, expected, partial(_has_pair, suffixes), partial(_read, suffixes, by_speaker=by_speaker))
+    matches, read = partial(_has_pair, suffixes), partial(_read, suffixes, by_speaker=by_speaker)
+    return Layout(name, expected, matches, read, speaker_folders=not by_speaker)
 
 
 def _has_pair(suffixes: tuple[str, ...], data: Path) -> bool:
@@ -90,7 +91,9 @@ def _read_vctk(data: Path) -> Iterator[Clip]:
     yield from _clips(data, audio, texts, missing, lambda _, name: PurePosixPath(name).parent.name)
 
 
-VCTK = Layout("vctk", "wav48/SPEAKER/ID_mic1.flac and txt/SPEAKER/ID.txt", _is_vctk, _read_vctk)
+VCTK = Layout(
+    "vctk", "wav48/SPEAKER/ID_mic1.flac and txt/SPEAKER/ID.txt", _is_vctk, _read_vctk, has_list=False
+)  # fmt: skip
 
 
 def _texts(paths: list[str], suffixes: tuple[str, ...]) -> dict[str, str]:

@@ -25,6 +25,7 @@ def test_every_layout_of_a_corpus_gives_the_same_clips(written, clips, name):
     assert all((root / (clip.archive[0] or clip.source)).is_file() for clip in corpus.clips)
     assert not any(Path(clip.source).is_absolute() for clip in corpus.clips)
     assert not any(clip.duplicate for clip in corpus.clips)
+    assert not [note for note in corpus.notes if "not in the list" in note]
     assert read_corpus(root, layout=name.partition("_")[0]) == corpus
     assert read_corpus(root, limit=3).clips == corpus.clips[:3]
     assert {clip.language for clip in corpus.clips} == {"en" if name == "common-voice" else ""}

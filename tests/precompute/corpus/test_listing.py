@@ -8,6 +8,7 @@ import pytest
 from builds import build, problems, read_corpus, records, rows_of, sound, write_files
 
 from xtts.precompute.corpus.clip_fields import name_problem
+from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of
@@ -110,12 +111,17 @@ def test_a_damaged_text_is_rejected(tmp_path, text, fault):
         read_corpus(tmp_path, columns="id=0,text=1")
 
 
-@pytest.mark.parametrize("layout", ["ljspeech", "piper", "table"])
-def test_unlisted_recordings_are_reported(tmp_path, layout):
-    rows = {"ljspeech": "a|x\nb|y", "piper": "a.wav|x\nb.wav|y", "table": "file,text\na.wav,x\nb.wav,y"}
+@pytest.mark.parametrize(("layout", "lists"), [
+    ("ljspeech", {"metadata.csv": "a|x\nb|y"}), ("piper", {"metadata.csv": "a.wav|x\nb.wav|y"}),
+    ("table", {"metadata.csv": "file,text\na.wav,x\nb.wav,y"}),
+    ("common-voice", {"validated.tsv": "path\tsentence\na.wav\tx\nb.wav\ty"}),
+    ("kaldi", {"wav.scp": "a wavs/a.wav\nb wavs/b.wav", "text": "a x\nb y"}),
+    ("nemo", {"manifest.json": "\n".join(f'{{"audio_filepath": "wavs/{name}.wav", "text": "x"}}' for name in "ab")}),
+])  # fmt: skip
+def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
     files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.wav", "notes.txt")}
-    write_files(tmp_path, files | {"metadata.csv": rows[layout]})
-    for limit in (None, 1):
+    write_files(tmp_path, files | lists)
+    for limit in (None, 1) if LAYOUTS[layout].speaker_folders else (None,):
         notes = read_corpus(tmp_path, layout=layout, limit=limit).notes
         assert notes == (f"{tmp_path}: 2 recordings are not in the list (wavs/c.wav, wavs/d.wav)",)
 
