@@ -26,7 +26,7 @@ from setup.amounts import parse, program_parser
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.library import build_cache
 from xtts.precompute.pipeline.plan import plan_cache, plan_columns
-from xtts.precompute.pipeline.previous import PreviousCache
+from xtts.precompute.pipeline.previous import PreviousCache, find_reusable
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
 from xtts.shared.config_files import load_config
 from xtts.shared.system.machine import peak_resident_bytes
@@ -115,11 +115,11 @@ def simulate_match(rows: int) -> Figures:
     tokenizer = build_tokenizer("characters", add_blank=False)
     recipe = RecordRecipe(roots={}, config=load_config("tiny"), tokenizer=tokenizer)
     began = time.process_time()
-    previous.find_reusable(table, recipe, ())
+    row_of_clip = find_reusable(previous, table, recipe, ()).row_of_clip
     seconds = time.process_time() - began
-    assert int((previous.row_of_clip < 0).sum()) == changed
+    assert int((row_of_clip < 0).sum()) == changed
     known = np.arange(changed, rows)
-    assert (order[previous.row_of_clip[known]] == known).all()
+    assert (order[row_of_clip[known]] == known).all()
     return {"shards": None, "changed": changed, "processor_seconds": seconds, "peak_gib": peak_gib()}
 
 

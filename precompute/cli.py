@@ -1,6 +1,7 @@
 """`xtts-precompute`: the commands of stage 1. Heavy imports happen inside the commands."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -82,22 +83,22 @@ def build(
         with open_pool(workers, engine) as pool:  # before the imports of numpy, see there
             if not dry_run and not Path(cache, "cache.json").exists():
                 pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
-            from xtts.precompute.corpus.corpus_entries import parse_data
             from xtts.precompute.pipeline.build_cache import explain_build, run_build
             from xtts.precompute.pipeline.build_request import make_request
+            from xtts.precompute.pipeline.remote_cache import request_at
             from xtts.precompute.view.terminal import Display, build_summary
 
             with stoppable(cache), Display() as display:
                 settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
-                corpora = parse_data(data, layout=layout, columns=columns)
-                request = make_request(
-                    corpora, path_or_url(cache), settings, limit=limit, fresh=fresh, index_only=index_only,
-                    spans_machines=pool.spans_machines,
+                request_of = partial(
+                    make_request, data, config=settings, limit=limit, fresh=fresh, index_only=index_only,
+                    layout=layout, columns=columns,
                 )  # fmt: skip
-                if dry_run:
-                    explain_build(request, pool, display)
-                    return
-                report = run_build(request, pool, display)
+                with request_at(path_or_url(cache), request_of, pool) as request:
+                    if dry_run:
+                        explain_build(request, pool, display)
+                        return
+                    report = run_build(request, pool, display)
         click.echo(build_summary(report, cache))
 
 

@@ -10,6 +10,7 @@ from xtts.precompute.check.verify import CacheFinding, check_cache
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
+from xtts.precompute.pipeline.remote_cache import request_at
 from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.config_flags import config_names, resolve
@@ -54,12 +55,12 @@ def build_cache(
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
     pool = open_pool(usable_cores() if workers is None else workers, engine)
-    request = make_request(
-        parse_data(data, layout=layout, columns=columns), path_or_url(cache),
-        resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh, index_only=index_only,
-        spans_machines=pool.spans_machines,
+    request_of = partial(
+        make_request, data, config=resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh,
+        index_only=index_only, layout=layout, columns=columns,
     )  # fmt: skip
-    return run_build(request, pool, progress or Progress())
+    with request_at(path_or_url(cache), request_of, pool) as request:
+        return run_build(request, pool, progress or Progress())
 
 
 def verify_cache(

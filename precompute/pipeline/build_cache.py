@@ -18,7 +18,7 @@ from xtts.precompute.pipeline.changes import change_lines
 from xtts.precompute.pipeline.commit import commit, make_spec, sweep
 from xtts.precompute.pipeline.index import measure_sample, write_index
 from xtts.precompute.pipeline.plan import ShardPlan, plan_cache, plan_columns
-from xtts.precompute.pipeline.remote_cache import RemoteCache
+from xtts.precompute.pipeline.previous import find_reusable
 from xtts.precompute.pipeline.scan import scan_clips
 from xtts.precompute.pipeline.staging import StagingArea
 from xtts.precompute.pipeline.write import ShardWork, find_missing, write_missing
@@ -26,7 +26,6 @@ from xtts.precompute.workers.disks import beside, disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
 from xtts.shared.cache.clip_index import REJECTED
-from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
 from xtts.shared.text.letter_counts import LetterCounts
@@ -58,21 +57,19 @@ class BuildReport:
 def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> BuildReport:
     """Build or update a cache; the processes of `pool` end with it."""
     started, cache = time.monotonic(), request.cache
-    with disk_errors_explained(cache), ExitStack() as stack:
+    with disk_errors_explained(cache):
         cache.mkdir(parents=True, exist_ok=True)
-        stack.enter_context(exclusive(cache))
-        remote = _fetch(request, stack)
-        with pool:
+        with exclusive(cache), pool:
             staging = StagingArea(cache)
             staging.open(fresh=request.fresh)
             work, letters = _scan_and_plan(request, staging, pool, progress)
-            plan, clips, recipe, previous = work.plan, work.clips, work.recipe, work.previous
+            plan, clips, recipe, reusable = work.plan, work.clips, work.recipe, work.reusable
             written = write_missing(work, staging, pool, progress)
             finished = {**work.staged, **work.reused, **written}
 
             def rows_of(shard: ShardPlan) -> pa.Table:
                 reused = shard.file in work.reused
-                return previous.rows_of(shard, clips.take(shard.clips)) if reused else staging.rows(shard.file)
+                return reusable.rows_of(shard, clips.take(shard.clips)) if reused else staging.rows(shard.file)
 
             rejected = with_status(REJECTED, chain([clips], map(rows_of, plan.shards)))
             check_rejects(rejected, request.corpora.name, recipe, of=len(clips))
@@ -80,11 +77,8 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             index = staging.scratch / INDEX_FILE
             statistics, padding_efficiency = write_index(index, plan, rows_of, rejected, recipe.config, sums)
             spec = make_spec(index, statistics, plan, finished, recipe, request.corpora.weights)
-            changed = commit(cache, staging, spec, index, recipe.tokenizer, remote)
-            left = sweep(cache, spec)
-            if remote is not None:
-                remote.sweep(previous.spec, spec)
-            if left:
+            changed = commit(cache, staging, spec, index, recipe.tokenizer, request.publish)
+            if left := sweep(cache, spec):
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
         spec=spec, rejected=counted(rejected["reason"]), letters=letters, clips=clips,
@@ -102,18 +96,7 @@ def explain_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -
             stack.enter_context(ReadLock(request.cache))
         stack.enter_context(pool)
         scratch = stack.enter_context(TemporaryDirectory(dir=beside(request.cache)))
-        _fetch(request, stack)
         _scan_and_plan(request, StagingArea(request.cache, Path(scratch)), pool, progress)
-
-
-def _fetch(request: BuildRequest, stack: ExitStack) -> RemoteCache | None:
-    """Copy a remote cache into the local folder; errors name its URL from here on. None for a local cache."""
-    if request.url is None:
-        return None
-    stack.enter_context(rename_in_errors(request.cache, str(request.url)))
-    remote = RemoteCache(request.url, request.cache)
-    remote.fetch(shards=True)
-    return remote
 
 
 def _scan_and_plan(
@@ -125,18 +108,18 @@ def _scan_and_plan(
     """
     recipe = replace(request.recipe, unpacked=staging.scratch)
     config = recipe.config
-    previous = request.previous
-    previous.find_reusable(request.corpora.clips, recipe, request.exclude)
-    staged = {} if request.fresh else staging.finished(request.exclude)
-    clips, letters = scan_clips(request.corpora.clips, recipe, previous, pool, progress)
+    previous, staged = request.previous, {} if request.fresh else staging.finished(request.exclude)
+    reusable = find_reusable(previous, request.corpora.clips, recipe, request.exclude)
+    clips, unchanged, letters = scan_clips(request.corpora.clips, recipe, reusable, pool, progress)
+    reusable = replace(reusable, unchanged=unchanged)
     check_rejects(with_status(REJECTED, [clips]), request.corpora.name, recipe, of=len(clips))
     plan = plan_cache(plan_columns(clips, config.split.seed), config, previous.plan(recipe.features))
-    if previous.spec and previous.same_audio:
+    if previous.spec and reusable.same_audio:
         mel_check = previous.spec.mel_check
     else:
         mel_check = next(iter(pool.run(compute_mel_check, [recipe])))
     recipe = replace(recipe, mel_check=mel_check)
-    work = find_missing(plan, clips, recipe, staged, previous)
+    work = find_missing(plan, clips, recipe, staged, reusable)
     for line in (*request.corpora.notes, *change_lines(work, staged.values())):
         progress.say(line)
     return work, letters

@@ -1,5 +1,6 @@
 """Build request: what to build from what, checked before anything is created."""
 
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,21 +15,22 @@ from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.features.index_only import refuse_unsuited
 from xtts.precompute.pipeline.previous import PreviousCache, languages_of, open_previous
-from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.staging import refuse_foreign_folder
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import strings
 from xtts.shared.config import Config
-from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.failures import rename_in_errors
-from xtts.shared.storage.urls import PathOrUrl, StoreUrl
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
 
 TOKENISED_AGAIN = "all texts are tokenised again, the mels are taken from the cache"
+
+Publish = Callable[[CacheSpec, Mapping[str, Path]], None]
+"""Gets a new cache and the paths of its files by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,26 +44,21 @@ class BuildRequest:
     """Keep nothing of the cache in the folder."""
     previous: PreviousCache
     """The cache in the folder; an empty one if `fresh`."""
-    url: StoreUrl | None = None
-    """The cache in an object store for which `cache` is the folder to work in."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be reused, by file."""
+    publish: Publish | None = None
+    """Is called before the folder has the new cache."""
 
 
 def make_request(
-    data: Data, given: PathOrUrl, config: Config, *, limit: int | None = None, fresh: bool = False,
-    index_only: bool = False, keep_lexicon: bool = False, spans_machines: bool = False,
+    data: Data, cache: Path, config: Config, *, limit: int | None = None, fresh: bool = False,
+    index_only: bool = False, keep_lexicon: bool = False, layout: str | None = None, columns: str | None = None,
 ) -> BuildRequest:  # fmt: skip
-    """Check what was asked for, before anything is created; of a remote cache the small files are fetched.
+    """Check what was asked for, before anything is created.
 
-    keep_lexicon: that of the cache, instead of the file that `config` names. spans_machines: as of the `WorkerPool`.
+    keep_lexicon: that of the cache, instead of the file that `config` names. layout, columns: see `parse_data`.
     """
-    url, cache = (None, given) if isinstance(given, Path) else (given, given.local_folder("builds"))
-    if url is not None and spans_machines:
-        fix = "build into a folder that all machines see, and copy it there"
-        raise LockstepError("--engine ray", found=f"--cache {url}", expected="a folder", fix=fix)
-    if url is not None:
-        RemoteCache(url, cache).fetch(shards=False)
+    entries = parse_data(data, layout=layout, columns=columns)
     refuse_foreign_folder(cache)
     mel_profile(config.audio.profile)  # an unknown name is refused before anything is read
     previous = PreviousCache() if fresh else open_previous(cache)
@@ -76,7 +73,7 @@ def make_request(
         lexicon = read_lexicon(Path(config.text.lexicon), config.text.tokenizer) if config.text.lexicon else {}
     is_of_texts = not config.audio.crop_frames
     language = config.text.language if config.text.expand_numbers and is_of_texts else None
-    entries, corpus_urls = with_folders(parse_data(data))
+    entries, corpus_urls = with_folders(entries)
     with disk_errors_explained(cache), ExitStack() as stack:
         for folder, corpus_url in corpus_urls.items():  # errors about the local folder of a remote corpus name its URL
             stack.enter_context(rename_in_errors(folder, str(corpus_url)))
@@ -90,7 +87,7 @@ def make_request(
     tokenizer = _tokenizer(clips, config, previous, stored, lexicon)
     corpora = replace(corpora, clips=clips, notes=(*corpora.notes, *notes))
     recipe = RecordRecipe(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only)
-    return BuildRequest(corpora=corpora, cache=cache, recipe=recipe, fresh=fresh, previous=previous, url=url)
+    return BuildRequest(corpora=corpora, cache=cache, recipe=recipe, fresh=fresh, previous=previous)
 
 
 def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, list[str]]:

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from xtts.precompute.pipeline.build_request import TOKENISED_AGAIN
 from xtts.precompute.pipeline.plan import Plan
-from xtts.precompute.pipeline.previous import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, PreviousCache
+from xtts.precompute.pipeline.previous import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, Reusable
 from xtts.precompute.pipeline.staging import Finished
 from xtts.precompute.pipeline.write import ShardWork
 from xtts.shared.audio.mel import FEATURE_VERSION
@@ -34,13 +34,13 @@ _QUANTILE, _MUCH_LONGER = 0.99, 3
 
 def change_lines(work: ShardWork, staged: Collection[Finished]) -> list[str]:
     """Lines about what changed since the previous build, and what is done for it."""
-    previous, clips = work.previous, work.clips
+    previous, clips = work.reusable.cache, work.clips
     lines = [previous.problem] if previous.problem else []
-    new = {finished.shard.file for finished in staged} - {shard.file for shard in previous.shards.values()}
+    new = {finished.shard.file for finished in staged} - {shard.file for shard in work.reusable.shards.values()}
     if new:
         lines.append(f"an interrupted build left {len(new)} finished shards")
     if previous.spec is not None and len(previous.rows):
-        lines += [*_setting_changes(previous.spec, work.recipe.features), *_corpus_changes(clips, previous)]
+        lines += [*_setting_changes(previous.spec, work.recipe.features), *_corpus_changes(clips, work.reusable)]
     return [*lines, *_longest_clip(clips, work.plan, work.recipe.profile), _work_ahead(work)]
 
 
@@ -55,13 +55,13 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
     ]
 
 
-def _corpus_changes(clips: pa.Table, previous: PreviousCache) -> list[str]:
+def _corpus_changes(clips: pa.Table, reusable: Reusable) -> list[str]:
     """Lines with the counts of clips that were added, removed or changed, with an example each."""
-    has_row, first = previous.row_of_clip >= 0, ~clips["duplicate"].to_numpy()
-    removed = np.ones(len(previous.rows), bool)
-    removed[previous.row_of_clip[has_row]] = False
-    groups = [("added", clips, ~has_row & first), ("removed", previous.rows, removed)]
-    groups += [(change, clips, has_row & (previous.unchanged & flag == 0)) for change, flag in _CLIP_CHANGES.items()]
+    has_row, first = reusable.row_of_clip >= 0, ~clips["duplicate"].to_numpy()
+    removed = np.ones(len(reusable.cache.rows), bool)
+    removed[reusable.row_of_clip[has_row]] = False
+    groups = [("added", clips, ~has_row & first), ("removed", reusable.cache.rows, removed)]
+    groups += [(change, clips, has_row & (reusable.unchanged & flag == 0)) for change, flag in _CLIP_CHANGES.items()]
     lines = list[str]()
     for change, table, chosen in groups:
         names = table["id"].filter(chosen).slice(0, 2).to_pylist()

@@ -11,8 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
+from xtts.precompute.pipeline.build_request import Publish
 from xtts.precompute.pipeline.plan import Plan
-from xtts.precompute.pipeline.remote_cache import RemoteCache
 from xtts.precompute.pipeline.staging import StagingArea
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.shared.audio.mel import FEATURE_VERSION
@@ -72,12 +72,12 @@ def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
 
 
 def commit(
-    cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer, remote: RemoteCache | None
+    cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer, publish: Publish | None
 ) -> bool:
     """Turn the complete staging area into the cache; return False if the cache is already the same.
 
-    index: the file of the scratch folder that becomes the index. remote: the store that gets the cache first. Readers
-    may be at work: nothing that they use is touched here, see `sweep`.
+    index: the file of the scratch folder that becomes the index. If `publish` fails, the next build goes on there.
+    Readers may be at work: nothing that they use is touched here, see `sweep`.
     """
     shards = [shard.file for shard in spec.shards()]
     new = [file for file in shards if staging.staged(file).exists()]
@@ -89,9 +89,9 @@ def commit(
         atomic_files.move((index, staging.staged(spec.index_file)))
         new.append(spec.index_file)
     changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
+    if publish is not None:
+        publish(spec, {file: staging.staged(file) if file in new else cache / file for file in spec.files})
     if changed:
-        if remote is not None:
-            remote.store(spec, {file: staging.staged(file) if file in new else cache / file for file in spec.files})
         atomic_files.move(*((staging.staged(file), cache / file) for file in new))
         atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))
     staging.remove()

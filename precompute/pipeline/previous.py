@@ -1,9 +1,9 @@
-"""The cache that the last build finished: its rows, tokenizer and shards, which a build reuses."""
+"""The cache that the last build finished, and what a build can take from it."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -45,9 +45,9 @@ _WRITTEN = [
 """Columns that writing a shard decides."""
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PreviousCache:
-    """A finished cache, and its rows of the N clips of this build; empty if nothing of it can be reused."""
+    """A finished cache; empty if there is none or nothing of it can be reused."""
 
     spec: CacheSpec | None = None
     tokenizer: Tokenizer | None = None
@@ -57,46 +57,12 @@ class PreviousCache:
     problem: str = ""
     """A line about a damaged file, for the user."""
     folder: Path = Path()
-    shards: Mapping[str, Shard] = field(default_factory=dict)
-    """Reusable shards in the folder, by file without digest; see `find_reusable`."""
-    mel_files: Mapping[ShardId, Path] = field(default_factory=dict)
-    """Those of `shards` whose mels decoding the audio again would give."""
-    row_of_clip: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    """int64[N]: row of each clip, -1 for none; see `find_reusable`."""
-    unchanged: np.ndarray = field(default_factory=lambda: np.zeros(0, np.uint8))
-    """uint8[N]: flags such as `SAME_AUDIO`."""
-    same_audio: bool = False
-    """Whether the audio settings are the same."""
-    same_text: bool = False
-    """Whether the text settings and the tokenizer are the same."""
 
     def has_settings(self, features: Features, *sections: str) -> bool:
         """Whether it was built with these settings in these sections, by this version of the feature extractor."""
         if self.spec is None or self.spec.feature_version != FEATURE_VERSION:
             return False
         return not feature_differences(self.spec.features, {name: features[name] for name in sections})
-
-    def find_reusable(self, clips: pa.Table, recipe: RecordRecipe, exclude: Collection[str]) -> None:
-        """Find what a build of these clips can take from the cache, and fill the fields from `shards` on.
-
-        A clip with the id of an earlier one has no row. exclude: files of shards that must not be reused.
-        """
-        ids = pc.if_else(clips["duplicate"], pa.scalar(None, clips["id"].type), clips["id"])
-        rows = pc.index_in(ids, value_set=self.rows["id"].combine_chunks(), skip_nulls=True)
-        self.row_of_clip = rows.fill_null(-1).to_numpy().astype(np.int64)
-        self.unchanged = np.zeros(len(self.row_of_clip), np.uint8)
-        if (spec := self.spec) is None:
-            return
-        self.same_audio = self.has_settings(recipe.features, "audio")
-        same_tokenizer = spec.tokenizer_sha256 == recipe.tokenizer.sha256
-        self.same_text = same_tokenizer and self.has_settings(recipe.features, "text")
-        if not self.problem:
-            sound = [shard for shard in spec.shards() if size_and_time(self.folder / shard.file)[0] == shard.bytes]
-            self.shards = {without_digest(shard.file): shard for shard in sound if shard.file not in exclude}
-        same_mels = self.same_audio and spec.mel_dtype == recipe.config.shards.mel_dtype
-        if same_mels and not (spec.names_audio or recipe.index_only):
-            paths = ((file, self.folder / shard.file) for file, shard in self.shards.items())
-            self.mel_files = {shard_id_of(file): path.absolute() for file, path in paths}
 
     def has_texts(self, clips: pa.Table, main_language: str) -> "pa.Array[Any]":
         """bool[N]: whether the cache has the text of each clip, in the same language."""
@@ -119,18 +85,38 @@ class PreviousCache:
         return PreviousPlan(shapes=shapes, speakers=spec.speakers, shard_counts=counts)
 
     @cached_property
-    def _clips_in_shard(self) -> Counter[ShardId]:
+    def clips_in_shard(self) -> Counter[ShardId]:
+        """Count of the rows of each shard."""
         counts = self.rows.select(_SHARD).group_by(_SHARD).aggregate([([], "count_all")])
         return Counter({ShardId(*row[:4]): row[4] for row in zip(*counts.to_pydict().values(), strict=True)})
 
-    def reusable(self, shard: ShardPlan, settings: str) -> Shard | None:
+
+@dataclass(frozen=True, kw_only=True)
+class Reusable:
+    """What a build of N clips can take from the previous cache."""
+
+    cache: PreviousCache
+    row_of_clip: np.ndarray
+    """int64[N]: the cache's row of each clip, -1 for none."""
+    unchanged: np.ndarray
+    """uint8[N]: flags such as `SAME_AUDIO`, which the scan finds; 0 before it."""
+    same_audio: bool
+    """Whether the audio settings are the same."""
+    same_text: bool
+    """Whether the text settings and the tokenizer are the same."""
+    shards: Mapping[str, Shard]
+    """Shards that are in the cache's folder, by file without digest."""
+    mel_files: Mapping[ShardId, Path]
+    """Those of `shards` whose mels decoding the audio again would give."""
+
+    def finished(self, shard: ShardPlan, settings: str) -> Shard | None:
         """The shard with just these clips, unchanged, in this order and with these settings; else None."""
         finished, rows = self.shards.get(shard.file), self.row_of_clip[shard.clips]
         if finished is None or finished.settings != settings:
             return None
-        if self._clips_in_shard[shard.id] != len(rows) or (rows < 0).any():
+        if self.cache.clips_in_shard[shard.id] != len(rows) or (rows < 0).any():
             return None
-        table = self.rows.select([*_SHARD, "position"]).take(rows)
+        table = self.cache.rows.select([*_SHARD, "position"]).take(rows)
         shards = set(zip(*table.select(_SHARD).to_pydict().values(), strict=True))
         positions = table["position"].to_numpy()
         in_order = (np.diff(positions[positions >= 0]) > 0).all()
@@ -139,7 +125,7 @@ class PreviousCache:
 
     def rows_of(self, shard: ShardPlan, clips: pa.Table) -> pa.Table:
         """The index rows of a reused shard: as written, with today's paths, times and notes."""
-        written = self.rows.select(_WRITTEN).take(self.row_of_clip[shard.clips])
+        written = self.cache.rows.select(_WRITTEN).take(self.row_of_clip[shard.clips])
         for name in _WRITTEN:
             clips = with_column(clips, name, written[name])
         return clips
@@ -148,11 +134,35 @@ class PreviousCache:
         """The clips of a shard whose mels the cache holds."""
         rows, files = self.row_of_clip[shard.clips], self.mel_files
         positions = np.flatnonzero((rows >= 0) & (self.unchanged[shard.clips] & SAME_FILE != 0))
-        table = self.rows.select(STORED_COLUMNS).take(rows[positions])
+        table = self.cache.rows.select(STORED_COLUMNS).take(rows[positions])
         shards = [ShardId(*row) for row in zip(*table.select(_SHARD).to_pydict().values(), strict=True)]
         stored = np.array([shard in files for shard in shards], bool)
         used = {shard: files[shard] for shard in {*shards} & files.keys()}
         return StoredClips(positions=positions[stored], rows=pack(table.filter(stored)), files=used)
+
+
+def find_reusable(cache: PreviousCache, clips: pa.Table, recipe: RecordRecipe, exclude: Collection[str]) -> Reusable:
+    """Find what a build of these clips can take from a cache; a clip with the id of an earlier one has no row.
+
+    exclude: files of shards that must not be reused.
+    """
+    ids = pc.if_else(clips["duplicate"], pa.scalar(None, clips["id"].type), clips["id"])
+    rows = pc.index_in(ids, value_set=cache.rows["id"].combine_chunks(), skip_nulls=True)
+    same_audio, same_text = (cache.has_settings(recipe.features, section) for section in ("audio", "text"))
+    spec, shards, mel_files = cache.spec, dict[str, Shard](), dict[ShardId, Path]()
+    if spec is not None and not cache.problem:
+        sound = [shard for shard in spec.shards() if size_and_time(cache.folder / shard.file)[0] == shard.bytes]
+        shards = {without_digest(shard.file): shard for shard in sound if shard.file not in exclude}
+        has_mels = same_audio and spec.mel_dtype == recipe.config.shards.mel_dtype
+        if has_mels and not (spec.names_audio or recipe.index_only):
+            paths = ((file, cache.folder / shard.file) for file, shard in shards.items())
+            mel_files = {shard_id_of(file): path.absolute() for file, path in paths}
+    return Reusable(
+        cache=cache, row_of_clip=rows.fill_null(-1).to_numpy().astype(np.int64),
+        unchanged=np.zeros(len(clips), np.uint8), same_audio=same_audio,
+        same_text=same_text and spec is not None and spec.tokenizer_sha256 == recipe.tokenizer.sha256,
+        shards=shards, mel_files=mel_files,
+    )  # fmt: skip
 
 
 def open_previous(cache: Path) -> PreviousCache:
@@ -161,20 +171,19 @@ def open_previous(cache: Path) -> PreviousCache:
     if not (cache / SPEC_FILE).exists():
         return previous
     try:
-        spec = previous.spec = load_spec(cache)
+        spec = load_spec(cache)
+        previous = replace(previous, spec=spec)
         with suppress(LockstepError):
             tokenizer = load_tokenizer(cache / spec.tokenizer_file)
-            previous.tokenizer = tokenizer if tokenizer.sha256 == spec.tokenizer_sha256 else None
+            previous = replace(previous, tokenizer=tokenizer if tokenizer.sha256 == spec.tokenizer_sha256 else None)
         index = cache / spec.index_file
         if file_sha256(index) != spec.index_sha256:
             raise LockstepError(str(index), found="other content than when it was written", exit_code=1)
         with readable_index(index) as file:
             rows = file.read()
     except LockstepError as error:
-        previous.problem = f"{error.where}: {error.found}: the whole cache is built again"
-        return previous
-    previous.rows = rows.filter(pc.invert(rows["duplicate"])).combine_chunks()
-    return previous
+        return replace(previous, problem=f"{error.where}: {error.found}: the whole cache is built again")
+    return replace(previous, rows=rows.filter(pc.invert(rows["duplicate"])).combine_chunks())
 
 
 def languages_of(table: pa.Table, main_language: str) -> "pa.ChunkedArray[Any]":

@@ -3,63 +3,78 @@
 Names contain digests: objects other than `cache.json` never change, and only new files are sent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import cached_property
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+from xtts.precompute.pipeline.build_request import BuildRequest
+from xtts.precompute.workers.worker_pool import WorkerPool
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPEC_FILE, CacheSpec, is_of_a_build, spec_bytes
 from xtts.shared.errors import LockstepError
+from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.storage.object_store import REQUESTS_AT_ONCE, ObjectInfo, ObjectStore
-from xtts.shared.storage.urls import StoreUrl
+from xtts.shared.storage.urls import PathOrUrl
 
 KEPT_SECONDS = 86_400.0
 """Time that replaced objects stay, for readers and builders that began earlier."""
 
 
-class RemoteCache:
-    """A cache during a build."""
+@contextmanager
+def request_at(at: PathOrUrl, request_of: Callable[[Path], BuildRequest], pool: WorkerPool) -> Iterator[BuildRequest]:
+    """Yield the request for a folder or, with a copy of the cache in a folder, for an object store.
 
-    def __init__(self, url: StoreUrl, folder: Path) -> None:
-        self.url, self.folder, self._store = url, folder, ObjectStore(url)
-
-    @cached_property
-    def _objects(self) -> dict[str, ObjectInfo]:
-        """The objects at the beginning of the build."""
-        return self._store.list()
-
-    def fetch(self, *, shards: bool) -> None:
-        """Make the folder a copy of the cache; what is damaged or missing there is built again."""
-        if SPEC_FILE not in self._objects:
-            (self.folder / SPEC_FILE).unlink(missing_ok=True)
-            return
-        copy = CacheCopy(self.url, folder=self.folder)
+    request_of: returns the request for a folder; only then are shards copied. Errors name the URL, also those inside.
+    """
+    if isinstance(at, Path):
+        yield request_of(at)
+        return
+    if pool.spans_machines:
+        fix = "build into a folder that all machines see, and copy it there"
+        raise LockstepError("--engine ray", found=f"--cache {at}", expected="a folder", fix=fix)
+    store, folder, previous = ObjectStore(at), at.local_folder("builds"), None
+    copy, objects = CacheCopy(at, folder=folder), store.list()
+    with rename_in_errors(folder, str(at)):
+        if SPEC_FILE not in objects:
+            (folder / SPEC_FILE).unlink(missing_ok=True)
+        else:
+            with suppress(LockstepError):  # what is damaged or missing is built again
+                previous = copy.open()
+        request = request_of(folder)
         with suppress(LockstepError):
-            spec = copy.open()
-            copy.fetch(spec.shards() if shards else [])
+            copy.fetch(previous.shards() if previous else [])
+        yield replace(request, publish=partial(_publish, store, objects, previous))
 
-    def store(self, spec: CacheSpec, files: Mapping[str, Path]) -> None:
-        """Send the files that the store does not hold, then replace `cache.json`."""
-        stored = self._objects
-        new = [name for name, path in files.items() if name not in stored or stored[name].bytes != path.stat().st_size]
-        with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
-            list(pool.map(lambda name: self._store.upload(files[name], name), new))
-        self._store.upload(spec_bytes(spec), SPEC_FILE)
 
-    def sweep(self, before: CacheSpec | None, now: CacheSpec) -> None:
-        """Remove the objects of builds that neither the `cache.json` before this build nor the new one lists.
+def _publish(
+    store: ObjectStore, objects: Mapping[str, ObjectInfo], previous: CacheSpec | None, spec: CacheSpec,
+    files: Mapping[str, Path],
+) -> None:  # fmt: skip
+    """Send the files that the store does not hold, then replace `cache.json`, and remove objects of earlier builds.
 
-        Only if the one before was there so long that readers and builders of its predecessor have ended, and only
-        objects as old: a builder at work may have sent younger ones. By the store's clock.
-        """
-        objects = self._store.list()
-        if SPEC_FILE not in self._objects or SPEC_FILE not in objects or before is None:
-            return
-        clock = objects[SPEC_FILE].modified
-        if clock - self._objects[SPEC_FILE].modified < KEPT_SECONDS:
-            return
-        needed = {SPEC_FILE, *before.files, *now.files}
-        old = [name for name, info in objects.items() if clock - info.modified >= KEPT_SECONDS]
-        self._store.remove([name for name in old if name not in needed and is_of_a_build(name)])
+    objects, previous: those before the build.
+    """
+    new = [name for name, path in files.items() if name not in objects or objects[name].bytes != path.stat().st_size]
+    with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:
+        list(pool.map(lambda name: store.upload(files[name], name), new))
+    if spec != previous:
+        store.upload(spec_bytes(spec), SPEC_FILE)
+    if previous is not None:
+        _sweep(store, objects[SPEC_FILE].modified, {SPEC_FILE, *previous.files, *spec.files})
+
+
+def _sweep(store: ObjectStore, replaced: float, needed: Collection[str]) -> None:
+    """Remove the objects of builds that neither the `cache.json` before this build nor the new one lists.
+
+    Only if the one before, of the time `replaced`, was there so long that readers and builders of its predecessor have
+    ended, and only objects as old: a builder at work may have sent younger ones. By the store's clock.
+    """
+    objects = store.list()
+    if SPEC_FILE not in objects or objects[SPEC_FILE].modified - replaced < KEPT_SECONDS:
+        return
+    clock = objects[SPEC_FILE].modified
+    old = [name for name, info in objects.items() if clock - info.modified >= KEPT_SECONDS]
+    store.remove([name for name in old if name not in needed and is_of_a_build(name)])

@@ -30,7 +30,7 @@ from xtts.precompute.pipeline.previous import (
     SAME_LANGUAGE,
     SAME_SPEAKER,
     SAME_TEXT,
-    PreviousCache,
+    Reusable,
 )
 from xtts.precompute.workers.disks import check_visible
 from xtts.precompute.workers.worker_pool import Progress, ThisProcess, WorkerPool
@@ -165,9 +165,9 @@ def _unchanged(row: IndexRow, previous: IndexRow) -> int:
 
 
 def scan_clips(
-    clips: pa.Table, recipe: RecordRecipe, previous: PreviousCache, pool: WorkerPool, progress: Progress
-) -> tuple[pa.Table, list[LetterCounts]]:
-    """All clips with the columns of an index, and the letters of each language in the order of their codes.
+    clips: pa.Table, recipe: RecordRecipe, reusable: Reusable, pool: WorkerPool, progress: Progress
+) -> tuple[pa.Table, np.ndarray, list[LetterCounts]]:
+    """All clips with the columns of an index, their flags such as `SAME_AUDIO`, and the letters of each language.
 
     A `LockstepError` if too many letters would be left out, or a machine does not see the audio.
     """
@@ -175,13 +175,14 @@ def scan_clips(
     progress.start("scan", len(clips))
     # A small rerun is over before workers have started. Decoding needs workers: they sum in one thread.
     decodes = config.audio.trim_silence_db is not None or needs_samples(config.data.filters)
-    is_small = 0 < len(previous.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
+    is_small = 0 < len(reusable.cache.rows) <= _FEW_ROWS and not decodes and not pool.spans_machines
     pool = ThisProcess() if is_small else pool
     columns, counts = dict[int, pa.Table](), dict[str, LetterCounts]()
-    check = partial(scan, recipe, previous.same_audio, previous.same_text)
-    for start, packed, rows, unchanged, own_counts in pool.run(check, _tasks(clips, previous)):
+    unchanged = np.zeros(len(clips), np.uint8)
+    check = partial(scan, recipe, reusable.same_audio, reusable.same_text)
+    for start, packed, rows, flags, own_counts in pool.run(check, _tasks(clips, reusable)):
         columns[start] = unpack(packed)
-        previous.unchanged[rows] = unchanged
+        unchanged[rows] = flags
         for letters in own_counts:
             counts.setdefault(letters.language, LetterCounts(letters.language)).merge(letters)
         progress.advance(len(columns[start]), 0.0)
@@ -192,16 +193,16 @@ def scan_clips(
     scanned = pa.table(names, index_schema())  # type: ignore[arg-type]
     if pool.spans_machines:
         _check_missing(scanned, recipe)
-    return scanned, [counts[code] for code in sorted(counts)]
+    return scanned, unchanged, [counts[code] for code in sorted(counts)]
 
 
-def _tasks(clips: pa.Table, previous: PreviousCache) -> Iterator[_Task]:
+def _tasks(clips: pa.Table, reusable: Reusable) -> Iterator[_Task]:
     size = min(_MOST_CLIPS, max(_LEAST_CLIPS, len(clips) // _ENOUGH_TASKS))
     for start in range(0, len(clips), size):
         chunk = clips.slice(start, size)
-        rows = previous.row_of_clip[start : start + len(chunk)]
+        rows = reusable.row_of_clip[start : start + len(chunk)]
         offsets = np.flatnonzero(rows >= 0)
-        yield start, pack(chunk), offsets, pack(previous.rows.take(rows[offsets]))
+        yield start, pack(chunk), offsets, pack(reusable.cache.rows.take(rows[offsets]))
 
 
 def _check_missing(clips: pa.Table, recipe: RecordRecipe) -> None:

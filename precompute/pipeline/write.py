@@ -17,7 +17,7 @@ from xtts.precompute.features.index_only import audio_name
 from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.pipeline.plan import Plan, ShardPlan, stored_bytes
-from xtts.precompute.pipeline.previous import PreviousCache
+from xtts.precompute.pipeline.previous import Reusable
 from xtts.precompute.pipeline.staging import Finished, StagingArea, rows_beside, write_rows
 from xtts.precompute.workers.disks import attempt_path, check_free_space
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
@@ -145,7 +145,7 @@ class ShardWork:
     clips: pa.Table
     """All clips after the scan, with the columns of an index."""
     recipe: RecordRecipe
-    previous: PreviousCache
+    reusable: Reusable
     staged: Mapping[str, Shard]
     """Shards that an interrupted build left."""
     reused: Mapping[str, Shard]
@@ -154,7 +154,7 @@ class ShardWork:
 
 
 def find_missing(
-    plan: Plan, clips: pa.Table, recipe: RecordRecipe, staged: Mapping[str, Finished], previous: PreviousCache
+    plan: Plan, clips: pa.Table, recipe: RecordRecipe, staged: Mapping[str, Finished], reusable: Reusable
 ) -> ShardWork:
     """Tell finished shards from missing ones; staged shards are newer than those of the previous cache."""
     left, reused, missing = dict[str, Shard](), dict[str, Shard](), list[MissingShard]()
@@ -164,14 +164,14 @@ def find_missing(
         if shard.file in staged:
             done, group = staged[shard.file].holding(clips.take(shard.clips), settings), left
         else:
-            done, group = previous.reusable(shard, settings), reused
+            done, group = reusable.finished(shard, settings), reused
         if done is not None:
             group[shard.file] = done
         else:
-            stored = previous.stored_mels(shard)
+            stored = reusable.stored_mels(shard)
             missing.append(MissingShard(plan=shard, shape=shape, speakers=speakers, settings=settings, stored=stored))
     return ShardWork(
-        plan=plan, clips=clips, recipe=recipe, previous=previous, staged=left, reused=reused, missing=missing
+        plan=plan, clips=clips, recipe=recipe, reusable=reusable, staged=left, reused=reused, missing=missing
     )
 
 
