@@ -44,8 +44,8 @@ def audio_name(row: IndexRow, recipe: RecordRecipe) -> AudioName:
             str(path), found=problem, expected=f"16-bit PCM wav of one channel at {rate} Hz, as --index-only needs",
             fix=f"convert it and all like it: {convert}; or {WITH_MELS}",
         )  # fmt: skip
-    if header.frames != samples:
-        raise AudioProblem("unreadable audio", f"the header says {header.frames} samples, the scan found {samples}")
+    if header.samples != samples:
+        raise AudioProblem("unreadable audio", f"the header says {header.samples} samples, the scan found {samples}")
     return AudioName(source=row.clip.source, samples=samples, corpus=row.clip.corpus)
 
 
@@ -68,7 +68,7 @@ def read_wav_header(path: Path) -> Header:
         file.seek(0)
         try:
             with wave.open(file) as wav:
-                header = Header(frames=wav.getnframes(), rate=wav.getframerate(), channels=wav.getnchannels())
+                header = Header(samples=wav.getnframes(), rate=wav.getframerate(), channels=wav.getnchannels())
                 bits = 8 * wav.getsampwidth()
         except (EOFError, wave.Error) as error:
             raise OtherFormat(f"wav of format {tag} ({error})") from None

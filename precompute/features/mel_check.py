@@ -27,7 +27,7 @@ def compute_mel_check(recipe: RecordRecipe) -> str:
     audio = recipe.config.audio
     settings = audio.profile, audio.trim_silence_db, audio.loudness_lufs
     if settings not in _COMPUTED:
-        recording = Recording(header=Header(frames=_SAMPLES, rate=_RATE, channels=1), samples=signal())
+        recording = Recording(header=Header(samples=_SAMPLES, rate=_RATE, channels=1), samples=signal())
         mel = log_mel(recipe.samples(recording, recipe.profile.sample_rate), recipe.profile)
         _COMPUTED[settings] = hashlib.sha256(mel.astype("<f4").tobytes()).hexdigest()
     return _COMPUTED[settings]

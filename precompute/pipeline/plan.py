@@ -141,7 +141,7 @@ def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | No
     """Give every kept clip its shard; but for the shapes, the shards of a corpus depend on that corpus alone."""
     kept = np.flatnonzero(columns.kept).astype(np.uint32)
     shapes = _shapes(columns.tokens[kept], columns.frames[kept], config, previous)
-    pinned = previous.shard_counts if previous and previous.shapes == shapes else {}
+    previous_counts = previous.shard_counts if previous and previous.shapes == shapes else {}
     names = sorted(columns.corpora)
     groups: list[_Group] = list(product(SPLITS, range(len(shapes)), names))
     held = _held_out(columns, kept, config.split.validation_fraction)
@@ -150,11 +150,11 @@ def plan_cache(columns: PlanColumns, config: Config, previous: PreviousPlan | No
     ranks = np.array([names.index(name) for name in columns.corpora], np.uint32)
     indices = (held.astype(np.int64), buckets, ranks[columns.corpus[kept]])  # SPLITS: train, validation
     of_clip = np.ravel_multi_index(indices, (len(SPLITS), len(shapes), len(names))).astype(np.uint32)
-    counts = _shard_counts(groups, of_clip, columns.frames[kept], shapes, config, pinned)
+    counts = _shard_counts(groups, of_clip, columns.frames[kept], shapes, config, previous_counts)
     shards = _divide(columns, groups, kept, of_clip, counts)
-    before = previous.speakers if previous else []  # they keep their ids
-    added = {columns.speakers[i] for i in np.unique(columns.speaker[kept])} - {"", *before}
-    speakers = {name: i for i, name in enumerate([*before, *sorted(added)])}
+    previous_speakers = previous.speakers if previous else []  # they keep their ids
+    added = {columns.speakers[i] for i in np.unique(columns.speaker[kept])} - {"", *previous_speakers}
+    speakers = {name: i for i, name in enumerate([*previous_speakers, *sorted(added)])}
     return Plan(shapes=shapes, speakers=speakers, shards=shards, columns=columns)
 
 
@@ -185,7 +185,7 @@ def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
 
 def _shard_counts(
     groups: list[_Group], of_clip: np.ndarray, lengths: np.ndarray, shapes: list[BucketShape], config: Config,
-    pinned: Mapping[_Group, int],
+    previous_counts: Mapping[_Group, int],
 ) -> np.ndarray:  # fmt: skip
     """int64[groups]: count of shards of each group; of_clip: uint32[kept], the group of each clip."""
     clips = np.bincount(of_clip, minlength=len(groups)).tolist()
@@ -203,8 +203,8 @@ def _shard_counts(
     }
     counts = list[int]()
     for group, size in zip(groups, sizes, strict=True):
-        count, before = max(1, round(size / targets[group[2]])), pinned.get(group)
-        counts.append(before if before and before <= 2 * count and count <= 2 * before else count)
+        count, previous = max(1, round(size / targets[group[2]])), previous_counts.get(group)
+        counts.append(previous if previous and previous <= 2 * count and count <= 2 * previous else count)
     return np.array(counts, np.int64)
 
 

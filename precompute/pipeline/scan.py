@@ -72,24 +72,24 @@ def scan(recipe: RecordRecipe, same_audio: bool, same_text: bool, task: _Task) -
     same_audio, same_text: whether that cache has the same audio settings, and text settings and tokenizer.
     """
     start, packed, offsets, packed_rows = task
-    table, before = unpack(packed), dict(zip(offsets.tolist(), rows_of(unpack(packed_rows)), strict=True))
+    table, previous_rows = unpack(packed), dict(zip(offsets.tolist(), rows_of(unpack(packed_rows)), strict=True))
     clips = list(clips_of(table))
     for corpus in sorted({clip.corpus for clip in clips}):
         check_visible(recipe.roots[corpus])
-    heard, read = before if same_audio else {}, before if same_text else {}
-    rows = [_scan_clip(clip, recipe, heard.get(offset), read.get(offset)) for offset, clip in enumerate(clips)]
+    audio_rows, text_rows = previous_rows if same_audio else {}, previous_rows if same_text else {}
+    rows = [_scan_clip(clip, recipe, audio_rows.get(i), text_rows.get(i)) for i, clip in enumerate(clips)]
     letters = letters_of(rows, recipe.config.text.language)
-    rows = [_filtered(row, heard.get(offset), recipe) for offset, row in enumerate(rows)]
-    unchanged = np.array([_unchanged(rows[offset], row) for offset, row in before.items()], np.uint8)
+    rows = [_filtered(row, audio_rows.get(offset), recipe) for offset, row in enumerate(rows)]
+    unchanged = np.array([_unchanged(rows[offset], row) for offset, row in previous_rows.items()], np.uint8)
     return start, pack(table_of(rows).drop_columns(table.column_names)), start + offsets, unchanged, letters
 
 
-def _scan_clip(clip: Clip, recipe: RecordRecipe, heard: IndexRow | None, read: IndexRow | None) -> IndexRow:
-    """heard, read: the clip's row in the previous cache, if it tells of the audio and of the text."""
+def _scan_clip(clip: Clip, recipe: RecordRecipe, audio_row: IndexRow | None, text_row: IndexRow | None) -> IndexRow:
+    """audio_row, text_row: the clip's row in the previous cache, if it tells of the audio and of the text."""
     row = with_file(clip, recipe)
     if clip.duplicate:
         return row.rejected(DUPLICATE)
-    row = _with_audio(_with_tokens(row, read, recipe), heard, recipe)
+    row = _with_audio(_with_tokens(row, text_row, recipe), audio_row, recipe)
     if row.reason or row.token_length or recipe.config.audio.crop_frames:
         return row
     return row.rejected(NO_LETTERS if clip.text else "empty text")
@@ -155,10 +155,10 @@ def _filtered(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) ->
 
 
 def _unchanged(row: IndexRow, previous: IndexRow) -> int:
-    clip, before = row.clip, previous.clip
+    clip, previous_clip = row.clip, previous.clip
     flags = (
-        (SAME_AUDIO, may_be_same_file(row, previous)), (SAME_TEXT, clip.text == before.text),
-        (SAME_LANGUAGE, clip.language == before.language), (SAME_SPEAKER, clip.speaker == before.speaker),
+        (SAME_AUDIO, may_be_same_file(row, previous)), (SAME_TEXT, clip.text == previous_clip.text),
+        (SAME_LANGUAGE, clip.language == previous_clip.language), (SAME_SPEAKER, clip.speaker == previous_clip.speaker),
         (SAME_FILE, previous.is_kept and same_file(row, previous)), (SAME_CLIP, same_clip(row, previous)),
     )  # fmt: skip
     return sum(flag for flag, holds in flags if holds)

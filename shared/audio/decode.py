@@ -60,8 +60,8 @@ class Segment:
 class Header:
     """Length, rate and channels of a file or a segment, known before decoding."""
 
-    frames: int
-    """Samples per channel, in the segment if there is one."""
+    samples: int
+    """S, in the segment if there is one."""
     rate: int
     channels: int
     first: int = 0
@@ -69,7 +69,7 @@ class Header:
 
     def samples_at(self, rate: int) -> int:
         """Return S after resampling to `rate` Hz, rounded to the nearest."""
-        return (2 * self.frames * rate + self.rate) // (2 * self.rate)
+        return (2 * self.samples * rate + self.rate) // (2 * self.rate)
 
     def notes(self, rate: int) -> str:
         """Describe how decoding changes the samples, for the index."""
@@ -135,9 +135,9 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
         if start:
             file.seek(start)
         dtype = "int16" if file.subtype == "PCM_16" else "float32"
-        samples = file.read(header.first - start + header.frames, dtype=dtype, always_2d=True)[header.first - start :]
-    if len(samples) != header.frames:
-        raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says {header.frames}")
+        samples = file.read(header.first - start + header.samples, dtype=dtype, always_2d=True)[header.first - start :]
+    if len(samples) != header.samples:
+        raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says {header.samples}")
     return Recording(header=header, samples=samples)
 
 
@@ -166,17 +166,17 @@ def _opened(source: AudioSource) -> Iterator[Any]:
 
 
 def _checked_header(file: soundfile.SoundFile, segment: Segment | None) -> Header:
-    header = Header(frames=file.frames, rate=file.samplerate, channels=file.channels)
+    header = Header(samples=file.frames, rate=file.samplerate, channels=file.channels)
     if not _LOWEST_RATE <= header.rate <= _HIGHEST_RATE:
         raise AudioProblem("unreadable audio", f"a rate of {header.rate} Hz")
     if segment is not None:
         header = _segment_header(header, segment)
     else:
         _refuse_truncated(file.extra_info)
-    if header.frames <= 0:
+    if header.samples <= 0:
         raise AudioProblem("empty audio", "no samples")
-    if header.frames * header.channels * 4 > LARGEST_DECODED_BYTES:
-        raise AudioProblem("too long audio", f"{header.frames / header.rate:.0f} s of {header.channels} channels")
+    if header.samples * header.channels * 4 > LARGEST_DECODED_BYTES:
+        raise AudioProblem("too long audio", f"{header.samples / header.rate:.0f} s of {header.channels} channels")
     return header
 
 
@@ -205,13 +205,13 @@ def _mixed_down(channels: np.ndarray) -> np.ndarray:
 def _segment_header(header: Header, segment: Segment) -> Header:
     """Return the header of a segment, its ends rounded to the nearest samples."""
     first, end = round(segment.start * header.rate), round((segment.start + segment.duration) * header.rate)
-    beyond = (end - header.frames) / header.rate
+    beyond = (end - header.samples) / header.rate
     if first == 0 and abs(beyond) <= _ROUNDING_SECONDS:
         return header
     if first < 0 or beyond > _ROUNDING_SECONDS:
-        interval = f"{segment.duration:g} s from {segment.start:g} s on, of {header.frames / header.rate:g} s"
+        interval = f"{segment.duration:g} s from {segment.start:g} s on, of {header.samples / header.rate:g} s"
         raise AudioProblem("unreadable audio", f"a segment of {interval}")
-    return replace(header, first=first, frames=min(end, header.frames) - first)
+    return replace(header, first=first, samples=min(end, header.samples) - first)
 
 
 def _resample(mono: np.ndarray, header: Header, rate: int) -> np.ndarray:

@@ -108,7 +108,7 @@ def test_segments_equal_the_recording(tmp_path, kind, fuzz):
         count = int(random.integers(1, 10_000))
         segment = read_recording(path, Segment(first / 22_050, count / 22_050))
         np.testing.assert_array_equal(segment.samples, samples[first : first + count])
-        assert read_header(path, Segment(first / 22_050, count / 22_050)).frames == count
+        assert read_header(path, Segment(first / 22_050, count / 22_050)).samples == count
 
 
 @pytest.mark.parametrize("suffix", ["mp3", "ogg"])
@@ -127,8 +127,8 @@ def test_the_ends_of_a_segment_are_checked_with_a_tolerance(tmp_path):
     path = wav(tmp_path / "a.wav", tone(22_050, 2.0), 22_050)
     assert read_header(path, Segment(0.0, 1.995)) == read_header(path)  # rounded
     assert read_header(path, Segment(0.0, 2.005)) == read_header(path)
-    assert read_header(path, Segment(1.0, 1.005)).frames == 22_050
-    assert read_header(path, Segment(0.0, 1.9)).frames == 41_895
+    assert read_header(path, Segment(1.0, 1.005)).samples == 22_050
+    assert read_header(path, Segment(0.0, 1.9)).samples == 41_895
     for segment in (Segment(1.0, 1.1), Segment(2.5, 1.0)):
         with pytest.raises(AudioProblem, match=r"unreadable audio: a segment of .* of 2 s"):
             read_header(path, segment)
