@@ -29,7 +29,7 @@ with tensorflow_import(compile_cache=False):
 
     from xtts.trainer.data.batch import Batch, make_signature
     from xtts.trainer.loop.objectives import AcousticObjective
-    from xtts.trainer.loop.train_state import dtype_policy, make_optimizer
+    from xtts.trainer.loop.train_state import make_optimizer
     from xtts.trainer.loop.train_step import StepFunctions
     from xtts.trainer.model.acoustic_model import AcousticModel
     from xtts.trainer.model.conditioning import Vocabularies
@@ -93,9 +93,10 @@ def locked_step(
 ) -> tuple[tf.types.experimental.PolymorphicFunction, int]:
     """(gradients and update as one compiled function, *batch -> float32[len(ACOUSTIC.step)]; its parameters)."""
     training = config.training
+    policy = "float32" if training.mixed_precision == "float32" else "mixed_bfloat16"
     model = AcousticModel(
         config.model, Vocabularies(len(CHARACTERS)), replace(mel_profile("hifigan"), mel_channels=batch.mel.shape[2]),
-        mean=-5.0, deviation=2.0, dtype_policy=dtype_policy(training), seed=training.seed,
+        mean=-5.0, deviation=2.0, dtype_policy=policy, seed=training.seed,
     )  # fmt: skip
     optimizer = make_optimizer(model.trainable_variables, training)
     typical = float(batch.mel_length.sum()), float(batch.token_length.sum())

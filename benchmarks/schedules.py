@@ -18,6 +18,7 @@ from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, shard_file, w
 from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
+from xtts.trainer.kinds.all_kinds import kind_of
 from xtts.trainer.loop.schedule import peak_learning_rate, warmup_steps
 
 SIZES = ("tiny", "small", "normal", "big")
@@ -42,7 +43,7 @@ def row(size: str, gpu: str, hours: float) -> dict[str, str]:
     config = load_config(size, overlays=[OVERLAYS + gpu] if gpu != NO_GPU else [])
     clips = corpus(hours)
     spec = spec_of(clips, config.shapes.buckets)
-    training = for_corpus(config, spec).training
+    training = for_corpus(config, spec, kind_of(config).automatic_steps(config)[0]).training
     mean = mean_batch(spec, batch_sizes(spec, training))
     return {
         "size": size, "GPU": gpu, "hours": f"{hours:g}", "batch_size": f"{training.batch_size}",

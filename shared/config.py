@@ -46,8 +46,6 @@ class DataConfig(ConfigSection):
 
     verify: Literal["quick", "full", "off"] = "quick"
     """Check of the cache before training: `quick` compares file sizes, `full` every checksum."""
-    shuffle_memory_mb: PositiveInt = 512
-    """Memory for the shuffle blocks of all buckets together, MiB."""
     max_unreadable_fraction: Fraction = 0.05
     """Largest share of training clips whose audio cannot be read, in a cache without mels; beyond it the run stops."""
     stage: str | None = None
@@ -143,8 +141,11 @@ class SplitConfig(ConfigSection):
 
 
 class TrainingConfig(ConfigSection):
-    """Optimisation, schedule and bookkeeping."""
+    """What is trained, optimisation, schedule and bookkeeping."""
 
+    kind: str = "acoustic"
+    """Kind of model: `acoustic`, with the section `model`, or `vocoder`, on a cache of crops, with the section
+    `vocoder`."""
     batch_size: PositiveInt = 16
     """B: clips per step in the bucket of the longest clips."""
     max_batch_share: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
@@ -188,14 +189,10 @@ class TrainingConfig(ConfigSection):
     """Decay of the first moment."""
     adam_beta2: Decay = 0.99
     """Decay of the second moment."""
-    adam_epsilon: PositiveFloat = 1e-8
-    """Added to the root of the second moment."""
     clip_norm: PositiveFloat = 1.0
     """Largest norm of the gradient: that of the duration predictor, and that of all other weights together."""
     ema_decay: Decay = 0.995
     """Decay of the averaged weights that validation and export use."""
-    duration_loss_weight: NonNegativeFloat = 1.0
-    """Weight of the duration loss (gamma deviance) beside the prior and flow losses."""
     max_bad_steps: PositiveInt = 20
     """Consecutive non-finite updates (each one skipped) after which the run stops."""
     steps_per_call: PositiveInt = 50
@@ -240,11 +237,5 @@ class Config(ConfigSection):
     shards: ShardsConfig = ShardsConfig()
     split: SplitConfig = SplitConfig()
     model: ModelConfig
-    vocoder: VocoderConfig | None = None
-    """Set: the run trains a vocoder on a cache of crops, instead of the acoustic model."""
+    vocoder: VocoderConfig = VocoderConfig()
     training: TrainingConfig = TrainingConfig()
-
-    @property
-    def model_name(self) -> str:
-        """Name of what a run trains: the size of the acoustic model, or `vocoder`."""
-        return self.model.size if self.vocoder is None else "vocoder"

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeGuard
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -85,13 +85,16 @@ def _assignment(text: str) -> Layer:
     return f"--set {text}", {section: {field: parse_yaml(value, f"--set {text}")}}
 
 
+def _is_section(annotation: object) -> TypeGuard[type[BaseModel]]:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
 def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
     """Every `section.key` of the configuration."""
     keys = []
     for name, field in model.model_fields.items():
-        kinds = get_args(field.annotation) or (field.annotation,)  # a section may be null
-        section = next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, BaseModel)), None)
-        keys += known_keys(section, f"{prefix}{name}.") if section else [prefix + name]
+        of = field.annotation
+        keys += known_keys(of, f"{prefix}{name}.") if _is_section(of) else [prefix + name]
     return keys
 
 
@@ -176,6 +179,5 @@ def validate_config(layers: list[Layer]) -> Config:
 
 
 def dump_config(config: Config) -> str:
-    """Dump the resolved configuration as YAML, without sections that are null."""
-    sections = {name: fields for name, fields in config.model_dump(mode="json").items() if fields is not None}
-    return yaml.safe_dump(sections, sort_keys=False, allow_unicode=True)
+    """Dump the resolved configuration as YAML."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

@@ -1,6 +1,6 @@
 """What the sections of the configuration are made of, and the section `model`."""
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -16,6 +16,14 @@ class ConfigSection(BaseModel):
     """A frozen, strict group of settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class NetworkConfig(ConfigSection):
+    """The sizes of a network, which its weights must fit."""
+
+    def weight_settings(self) -> dict[str, Any]:
+        """The settings that have an effect, as JSON-ready values."""
+        return self.model_dump(mode="json")
 
 
 class DecoderLevel(ConfigSection):
@@ -39,7 +47,7 @@ class DecoderLevel(ConfigSection):
         return self
 
 
-class ModelConfig(ConfigSection):
+class ModelConfig(NetworkConfig):
     """Acoustic model. `size` alone takes the other fields from configs/<size>.yaml."""
 
     size: str
@@ -100,6 +108,12 @@ class ModelConfig(ConfigSection):
     voice_expansion: PositiveInt
     """Hidden width of a resampler block's perceptron as a multiple of voice_width."""
 
+    def weight_settings(self) -> dict[str, Any]:
+        """All settings; without those of a reference encoder that is off."""
+        settings = super().weight_settings()
+        idle = () if self.voice_latents else [key for key in settings if key.startswith("voice_")]
+        return {key: value for key, value in settings.items() if key not in idle or key == "voice_latents"}
+
     @property
     def has_speaker_table(self) -> bool:
         """Whether several speakers of a corpus have a table."""
@@ -119,7 +133,7 @@ class ModelConfig(ConfigSection):
         return self
 
 
-class VocoderConfig(ConfigSection):
+class VocoderConfig(NetworkConfig):
     """Vocoder: the network from mel to samples, and the discriminators that train it."""
 
     width: PositiveInt = 192

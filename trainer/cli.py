@@ -27,7 +27,7 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
     if run is None:
         return
     with report_errors():
-        from xtts.trainer.synth.finished_run import finish_run
+        from xtts.trainer.run.finish import finish_run
 
         finish_run(run, _console())
     context.exit()
@@ -116,7 +116,7 @@ def run(plan: "RunPlan") -> None:
     with plan.held():
         if not train(plan, console) or not plan.is_rank_0:
             return
-        from xtts.trainer.synth.finished_run import finish_run
+        from xtts.trainer.run.finish import finish_run
 
         finish_run(folder, console)
     from xtts.trainer.voice.checkpoint import find_checkpoint, read_meta
@@ -126,16 +126,13 @@ def run(plan: "RunPlan") -> None:
     spoken = f"spoken now:  step {last}, exported to {plan.folder.voice_folder}"
     if best not in (None, last):
         spoken += f"; the best validation was at step {best} (xtts-synth --best)"
-    kind = "voice" if plan.config.vocoder is None else "vocoder"
-    more = "" if plan.init_from else f", a {kind} to start from (--init-from)"
-    hear = f"use it:      xtts-synth --vocoder onnx:{plan.folder.voice_folder}/vocoder.onnx"
-    if plan.config.vocoder is None:
-        hear = f'hear it:     xtts-synth --ckpt {folder} "A sentence of your own." -o out.wav'
+    more = "" if plan.init_from else f", a {plan.kind.product} to start from (--init-from)"
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n{spoken}\n"
         f"would help:  more than {plan.spec.statistics.seconds / 60:,.0f} minutes of recordings{more}\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
-        f"continue:    xtts-train --resume {folder} --steps N\n{hear}",
+        f"continue:    xtts-train --resume {folder} --steps N\n"
+        f"{plan.kind.usage(folder, plan.folder.voice_folder)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 

@@ -83,7 +83,7 @@ def train(
     with plan.held():
         complete = train_plan(plan, console, hooks=hooks)
         if complete and plan.is_rank_0:
-            from xtts.trainer.synth.finished_run import finish_run
+            from xtts.trainer.run.finish import finish_run
 
             finish_run(plan.folder.path, console)
     return _result(plan, complete=complete)

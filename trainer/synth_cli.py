@@ -1,7 +1,193 @@
-"""`xtts-synth`: the commands of `trainer/synth`, and `serve`. Heavy imports happen inside the commands."""
+"""`xtts-synth`: speech from a checkpoint. Heavy imports happen inside the commands."""
 
+from pathlib import Path
+from typing import Any
+
+import click
+
+from xtts.shared.errors import LockstepError, report_errors
 from xtts.trainer.serve.cli import serve
-from xtts.trainer.synth.cli import main
+from xtts.trainer.synth.command_options import checkpoint_option, engine_option, synthesis_options, vocoder_option
+from xtts.trainer.voice.synthesis_options import SynthesisOptions
+
+_PATH = click.Path(path_type=Path)
+
+
+class _Synth(click.Group):
+    """Runs `speak` if no command is named; the group's help shows its options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Prepend `speak` if the arguments do not begin with a command or an option of the group."""
+        if not args or args[0] not in (*self.commands, "--help", "--version"):
+            args = ["speak", *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show every way to call it."""
+        for usage in ("[--ckpt DIR] [OPTIONS] [TEXT]", "COMMAND [--ckpt DIR] ..."):
+            formatter.write_usage(ctx.command_path, usage)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Show the options of `speak`, then the list of commands."""
+        speak = self.commands["speak"]
+        speak.format_options(click.Context(speak, info_name="speak", parent=ctx, show_default=True), formatter)
+        self.format_commands(ctx, formatter)
+
+
+@click.group(cls=_Synth)
+@click.version_option(package_name="lockstep-tts")
+def main() -> None:
+    """Speak TEXT with a trained voice: the argument, each line of --file, or standard input."""
+
+
+@main.command(context_settings={"show_default": True})
+@checkpoint_option
+@click.argument("text", required=False)
+@click.option(
+    "--file", type=_PATH, metavar="LINES.txt", help="Text file, a line for each sound file; -o is then a folder."
+)
+@click.option(
+    "-o",
+    "--out",
+    type=_PATH,
+    help="Sound file (.wav, .flac, .mp3, .ogg, .opus), or with --file a folder.  [default: out.wav]",
+)
+@synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
+@click.option(
+    "--mel-out",
+    type=_PATH,
+    metavar="FILE.npy",
+    help="File for the natural-log mel, float32[frames, channels], for a vocoder of your own.",
+)
+@click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
+              help="File for the times of the words (.json), or for subtitles by sentence (.srt).")  # fmt: skip
+@vocoder_option
+@click.option(
+    "--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first of the language]"
+)
+@click.option("--language", metavar="CODE", help="Language, if the voice has several.  [default: the speaker's]")
+@click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
+              help="Reference recording to imitate, for models with voice latents; several are averaged.")  # fmt: skip
+@click.option("--lexicon", type=_PATH, metavar="FILE",
+              help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")  # fmt: skip
+@engine_option
+def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
+    """Speak TEXT. The word `speak` may be left out."""
+    with report_errors():
+        options = _taken(given)
+        from xtts.trainer.synth.speak import speak as run
+
+        run(checkpoint, options, **given)
+
+
+def _taken(given: dict[str, Any]) -> SynthesisOptions:
+    """The options of synthesis, taken out of those of a command; `LockstepError` for a value that cannot be used."""
+    return SynthesisOptions(**{name: given.pop(name) for name in SynthesisOptions.model_fields if name in given})
+
+
+@main.command(context_settings={"show_default": True})
+@checkpoint_option
+@click.option(
+    "--cache", metavar="DIR|URL", help="Cache that has the sentences: a folder or a URL.  [default: the run's own]"
+)
+@click.option(
+    "--split",
+    type=click.Choice(["validation", "train"]),
+    default="validation",
+    help="Sentences to speak: held out, or trained on.",
+)
+@click.option("--limit", type=click.IntRange(1), default=100, metavar="N", help="Largest number of sentences to speak.")
+@click.option(
+    "--judge",
+    is_flag=True,
+    help="Add character errors, predicted opinions and similarity to the speaker (extra judge).",
+)
+@click.option("--asr", default="base", metavar="SIZE|DIR",
+              help="Whisper for the character errors: a size to download, or a folder.")  # fmt: skip
+@click.option("--data", type=_PATH, metavar="DIR", help="Corpus of the cache, to judge its recordings, too.")
+@click.option("--second-reading", is_flag=True,
+              help="Compare the second reading of sentences that were recorded twice with the first, too.")  # fmt: skip
+@vocoder_option
+@click.option(
+    "--json", "json_file", type=_PATH, metavar="FILE.json", help="File for the figures, also of every sentence."
+)
+@synthesis_options("nfe", "solver", "temperature", "seed")
+def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
+    """Print how good a voice is: held-out sentences, spoken, against their recordings."""
+    with report_errors():
+        options = _taken(given)
+        from xtts.shared.storage.urls import path_or_url
+        from xtts.trainer.synth.evaluate import evaluate as run
+
+        run(checkpoint, options, cache=path_or_url(cache) if cache else None, **given)
+
+
+@main.command()
+@checkpoint_option
+def info(checkpoint: Path) -> None:
+    """Describe a voice: speakers, languages, mel profile, size, steps, corpus."""
+    with report_errors():
+        from xtts.trainer.synth.info import info as run
+
+        run(checkpoint)
+
+
+_FORMAT_OPTIONS = {
+    "saved-model": ("nfe", "solver"),
+    "safetensors": ("license", "evaluation", "about", "float16"),
+    "onnx": ("nfe", "solver", "language", "speaker_wav", "float16"),
+    "piper": ("nfe", "solver", "language", "speaker_wav", "float16"),
+}
+"""The options of `export` that belong to each format."""
+
+
+@main.command(context_settings={"show_default": True})
+@checkpoint_option
+@click.argument("out", type=_PATH)
+@click.option(
+    "--format", "formats", type=click.Choice(list(_FORMAT_OPTIONS)), multiple=True, default=["saved-model"],
+    help="Format: saved-model for TensorFlow, safetensors to speak and train on with Lockstep, onnx for onnxruntime "
+    "and sherpa-onnx, piper for Piper and Home Assistant. Repeat it for several in one folder, all but piper.",
+)  # fmt: skip
+@synthesis_options("nfe", "solver")
+@click.option("--license", metavar="ID", help="Licence of voice and recordings, for the card.  [default: not stated]")
+@click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
+@click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")
+@click.option("--float16", is_flag=True, help="Weights of 16 bits, half of the size; not for a SavedModel.")
+@click.option(
+    "--language",
+    metavar="CODE",
+    help="Language that a graph of several speaks.  [default: an input of an onnx graph; piper needs one]",
+)
+@click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
+              help="Recording that a graph imitates, for models with voice latents.")  # fmt: skip
+@click.option(
+    "--vocoder",
+    type=_PATH,
+    metavar="FILE.onnx",
+    help="Vocoder of the voice.  [default: that of an exported folder; without one, ours for mel profile hifigan]",
+)
+def export(checkpoint: Path, out: Path, formats: tuple[str, ...], vocoder: Path | None, **given: Any) -> None:  # noqa: ANN401 - of `ExportOptions`, and of synthesis
+    """Export a voice, or a vocoder, into the folder OUT, for other programs or to pass it on."""
+    with report_errors():
+        _refuse_options_of_other_formats(formats)
+        synthesis = _taken(given)
+        from xtts.trainer.run.finish import export as run
+        from xtts.trainer.synth.export.export_formats import ExportOptions, ExportRequest
+
+        options = ExportOptions(**given)
+        run(checkpoint, ExportRequest(out=out, formats=formats, synthesis=synthesis, options=options, vocoder=vocoder))
+
+
+def _refuse_options_of_other_formats(chosen: tuple[str, ...]) -> None:
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        fitting = [name for name, options in _FORMAT_OPTIONS.items() if parameter.name in options]
+        given = context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+        if given and fitting and not set(chosen) & set(fitting):
+            found, expected = f"together with --format {' and '.join(chosen)}", f"--format {' or '.join(fitting)}"
+            raise LockstepError(parameter.opts[0], found=found, expected=expected)
+
 
 main.add_command(serve)
 

@@ -16,6 +16,7 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.kinds.all_kinds import kind_of
 from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.loop.train_state import TrainState
@@ -34,7 +35,7 @@ class Runner:
     def __init__(self, cache: Path, config: Config) -> None:
         self.spec = load_spec(cache)
         buckets = training_buckets(cache, self.spec, config)
-        state = TrainState(config, self.spec)
+        state = TrainState(kind_of(config).network(config, self.spec), config.training, self.spec)
         typical = typical_update(self.spec, batch_sizes(self.spec, config.training))
         objective = AcousticObjective(state.model)
         self.step_functions = StepFunctions(objective, state.optimizer, config.training, state.step, typical=typical)

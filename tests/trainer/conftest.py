@@ -19,12 +19,11 @@ from xtts.shared.cache.records import Record, frame, parse_example, unframe
 from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.system.machine import usable_cores
-from xtts.trainer import cli
+from xtts.trainer import cli, synth_cli
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.train_state import TrainState
+from xtts.trainer.run import finish as finish_module
 from xtts.trainer.run.run_plan import RunPlan
-from xtts.trainer.synth import cli as synth_cli
-from xtts.trainer.synth import finished_run as finished_run_module
 from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -123,7 +122,7 @@ def compile_steps():
 
     def compile_and_keep(plan):
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
-        traced = trace_replicas(buckets, plan.config)
+        traced = trace_replicas(buckets, plan.kind, plan.config)
         traced[0].step_functions.compile()
         KEPT_STEPS.keep(traced, buckets, plan.config)
 
@@ -152,9 +151,9 @@ def training_run(compiled_run):
 
 @pytest.fixture(scope="session", autouse=True)
 def no_voice_at_the_end():
-    """Let runs end without their voice, whose export takes seconds; test_finished_run.py exports one."""
+    """Let runs end without their voice, whose export takes seconds; test_finish.py exports one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finished_run_module, "finish_run", lambda path, console: None)
+        patch.setattr(finish_module, "finish_run", lambda path, console: None)
         yield
 
 
@@ -327,7 +326,7 @@ def imitator(make_plan, one_shape_cache, tmp_path_factory):
     plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
     plan.folder.path.mkdir()
     plan.folder.write_run_files(plan.config, plan.cache, plan.spec)
-    state = TrainState(plan.config, plan.spec)
+    state = TrainState(plan.kind.network(plan.config, plan.spec), plan.config.training, plan.spec)
     averages = state.optimizer.averages
     averages.assign_add(0.1 * tf.random.stateless_normal(averages.shape, [3, 0]))
     identity = identity_of(plan.config, plan.spec)

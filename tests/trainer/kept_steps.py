@@ -36,13 +36,14 @@ class KeptSteps:
         if len(replicas) == 1 and all(is_locked(bucket.signature) for bucket in buckets):
             self._replicas[self._key(buckets, config)] = replicas
 
-    def take_or_trace(self, buckets, config, group=replicas_module.ALONE, submit=lambda name, call: None):
+    def take_or_trace(self, buckets, kind, config, group=replicas_module.ALONE, submit=lambda name, call: None):
         """As `trace_replicas`: kept steps with every variable as at the beginning of a new run."""
         kept = self.take(buckets, config) if group.size == 1 else None
         if kept is None:
-            return trace_replicas(buckets, config, group, submit)
+            return trace_replicas(buckets, kind, config, group, submit)
         state, steps = kept[0].state, kept[0].step_functions
-        state.restore(TrainState(config, buckets[0].spec).arrays())
+        spec = buckets[0].spec
+        state.restore(TrainState(kind.network(config, spec), config.training, spec).arrays())
         sizes = {bucket.number: bucket.batch_size for bucket in buckets}
         steps.typical.assign(steps.objective.counts_of(*typical_update(buckets[0].spec, sizes)))
         steps.seed.assign(config.training.seed)

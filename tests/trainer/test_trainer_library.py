@@ -5,8 +5,8 @@ import pytest
 import xtts.trainer
 from xtts.shared.errors import LockstepError
 from xtts.trainer import train
+from xtts.trainer.run import finish as finish_module
 from xtts.trainer.run import trainer as trainer_module
-from xtts.trainer.synth import finished_run as finished_run_module
 
 STEPS = {"training.steps": 20}
 
@@ -39,7 +39,7 @@ def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finishe
 
 def test_a_complete_run_ends_in_a_voice_and_a_stopped_one_does_not(finished_run, monkeypatch):
     finished = []
-    monkeypatch.setattr(finished_run_module, "finish_run", lambda path, console: finished.append((path, console.quiet)))
+    monkeypatch.setattr(finish_module, "finish_run", lambda path, console: finished.append((path, console.quiet)))
     for complete in (False, True):
         monkeypatch.setattr(trainer_module, "train", lambda *_, complete=complete, **__: complete)
         assert train(resume=finished_run[0], settings=STEPS, quiet=True).complete is complete

@@ -1,17 +1,19 @@
 """B of every bucket, and the clips that validation reads; computed before TensorFlow is imported."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 
-_AUTO = {
-    "vocoder": ((1, 25_000, 25_000), (8, 750, 3_000)),
-    "tiny": ((40, 1_500, 20_000), (12, 600, 20_000)),
-    "larger": ((500, 20_000, 500_000), (500, 20_000, 500_000)),
-}
-"""`training.epochs: auto` as epochs, fewest and most steps, from nothing and from a model."""
+
+class AutomaticSteps(NamedTuple):
+    """The steps of `training.epochs: auto`."""
+
+    epochs: int
+    fewest: int
+    most: int
 
 
 def trained_buckets(spec: CacheSpec) -> list[int]:
@@ -59,22 +61,20 @@ def typical_update(spec: CacheSpec, sizes: Mapping[int, int]) -> tuple[float, fl
     return share * statistics.frames, share * statistics.tokens
 
 
-def for_corpus(config: Config, spec: CacheSpec, *, from_a_model: bool = False) -> Config:
+def for_corpus(config: Config, spec: CacheSpec, automatic: AutomaticSteps) -> Config:
     """The configuration with the `training.batch_size` and the `training.steps` that suit the corpus.
 
     The batch is limited to the corpus' training clips and to `training.max_batch_share`; `training.epochs`, if set,
-    decides the steps; with `from_a_model` they are those of a run that `--init-from` began.
+    decides the steps, with `auto` by `automatic`.
     """
     training = config.training
     training = training.model_copy(update={"batch_size": _largest_batch(spec, training)})
     if training.epochs is not None:
-        kind = "vocoder" if config.vocoder else "tiny" if config.model.size == "tiny" else "larger"
-        auto, fewest, most = _AUTO[kind][from_a_model]
-        epochs = auto if training.epochs == "auto" else training.epochs
+        epochs = automatic.epochs if training.epochs == "auto" else training.epochs
         sizes = batch_sizes(spec, training)
         steps = sum(epochs * spec.epoch_clips(spec.buckets[number]) // size for number, size in sizes.items())
         if training.epochs == "auto":
-            steps = min(max(steps, fewest), most)
+            steps = min(max(steps, automatic.fewest), automatic.most)
         training = training.model_copy(update={"steps": steps})
     return config.model_copy(update={"training": training})
 

@@ -16,6 +16,8 @@ from xtts.trainer.data.batch import AnyBatch, crop_signature, make_signature
 from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
 from xtts.trainer.data.clip_order import BucketCorpus, BucketOrder, CorpusMixture
 
+SHUFFLE_MB = 512
+"""Memory for the shuffle blocks of all buckets together, MiB: the order of the clips depends on it."""
 _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""
 _MOST_OPEN_FILES = 512
@@ -122,18 +124,16 @@ def _seconds_to_read(file: int, offset: int) -> float:
 def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[TrainingBucket]:
     """Every bucket with a batch size, by number: the closed set of shapes, if clips are stored padded."""
     sizes, validated = batch_sizes(spec, config.training), validation_records(spec, config.training.validation_clips)
-    seed, memory_mb = config.training.seed, config.data.shuffle_memory_mb
     return [
         TrainingBucket(
             cache=cache, spec=spec, number=number, batch_size=size,
-            order=bucket_order(spec, number, seed=seed, memory_mb=memory_mb),
-            validation_records=validated[number],
+            order=bucket_order(spec, number, seed=config.training.seed), validation_records=validated[number],
         )
         for number, size in sizes.items()
     ]  # fmt: skip
 
 
-def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int) -> CorpusMixture:
+def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int = SHUFFLE_MB) -> CorpusMixture:
     """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
     bucket, buckets = spec.buckets[number], len(spec.buckets)
     stored, records = sum(shard.bytes_with_mels for shard in bucket.train), bucket.clips("train")

@@ -9,7 +9,7 @@ from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor.environment import environment
 from xtts.trainer.doctor.memory import available_bytes, memory
 from xtts.trainer.doctor.results import Fact, Findings, Problem, Report
-from xtts.trainer.doctor.settings import Setup, check_settings
+from xtts.trainer.doctor.settings import check_settings
 from xtts.trainer.doctor.speed import (
     PROFILED,
     StepTimes,
@@ -24,6 +24,7 @@ from xtts.trainer.doctor.speed import (
 from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.replicas import TrainingLoops, build_loops
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
+from xtts.trainer.run.setup import Setup
 from xtts.trainer.system.device import suited_to, weakest_card
 from xtts.trainer.voice.run_folder import RunFolder
 
@@ -40,7 +41,7 @@ def run_checks(
     history = [*overfitting(run)] if run else []
     steps_wanted = count > 0
     progress("tracing the steps")
-    loops = build_loops(training_buckets(setup.cache, setup.spec, setup.config), setup.config)
+    loops = build_loops(training_buckets(setup.cache, setup.spec, setup.config), setup.kind, setup.config)
     progress("looking at the machine")
     machine = [*environment()]
     if any(finding.name == "xla-fails" for finding in machine):

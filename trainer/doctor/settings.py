@@ -1,22 +1,21 @@
 """The cache and the configuration, loaded before TensorFlow is imported and checked against each other."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
-from xtts.shared.cache.quick_check import quick_check
+import click
+
+from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config import Config
-from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError, build_command
-from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
+from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.urls import path_or_url
-from xtts.shared.system.folder_lock import ReadLock
-from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
+from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.results import Fact, Findings, Problem, as_yaml
-from xtts.trainer.run.run_plan import open_cache
+from xtts.trainer.run.setup import Setup, prepare
 from xtts.trainer.voice.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -29,43 +28,27 @@ _WORTHWHILE_FILL = 1.2
 _NEAR_BEST_FILL = 0.97
 
 
-@dataclass(frozen=True, kw_only=True)
-class Setup:
-    """The cache and configuration from the command line."""
-
-    cache: Path
-    spec: CacheSpec
-    config: Config
-    lock: ReadLock
-    """Keeps the files of the cache while it is checked, even if a build changes it."""
-
-
 def load_setup(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: str | Path | None,
     run: Path | None = None,
 ) -> Setup:  # fmt: skip
-    """Resolve and check everything that must be valid before measuring; a remote cache is copied completely first.
+    """Prepare what is measured, as training does; a remote cache is copied completely first.
 
     run: a run folder, whose settings and cache are the defaults.
+
+    Raises:
+        LockstepError: As in `prepare`, or for a cache of unpadded clips.
     """
     folder = RunFolder(run) if run else None
-    if folder and not config and folder.config_file.is_file():
-        config = (str(folder.config_file),)
-    resolved = resolve(config, assignments, flags)
-    recorded = folder.cache_now() if folder and not cache else None
-    given = path_or_url(cache) if cache else recorded or Path(DEFAULT_CACHE)
-    copy, local, lock, spec = open_cache(given, resolved.data)
-    if copy:
-        copy.fetch(spec.shards(*SPLITS))
-    resolved = for_corpus(follow_text(resolved, spec.features), spec)
-    if not spec.fixed_length:
+    setup = prepare(config, assignments, flags, cache=path_or_url(cache) if cache else None, run=folder)
+    if not setup.spec.fixed_length:
         raise LockstepError(
-            str(local), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
-            expected="shapes.pad_to_fixed_length: true", fix=build_command(local),
+            str(setup.cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
+            expected="shapes.pad_to_fixed_length: true", fix=build_command(setup.cache),
         )  # fmt: skip
-    quick_check(local, spec)
-    batch_sizes(spec, resolved.training)  # raises an error if no batch can be made
-    return Setup(cache=local, spec=spec, config=resolved, lock=lock)
+    say = partial(click.echo, err=True)
+    setup.fetch(say)
+    return setup.suited(from_a_model=folder is not None and folder.init_from() is not None, say=say)
 
 
 def check_settings(setup: Setup) -> Findings:

@@ -1,18 +1,15 @@
 """Names of the numbers that the steps of a model return, in order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-
-from xtts.shared.config import Config
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
     """The losses of a model, and what one training step returns."""
 
-    losses: tuple[str, ...]
-    weights: tuple[float, ...]
-    """Weights of the losses in their sum."""
+    weights: Mapping[str, float]
+    """Weights of the losses in their sum, by name; in the order of their values."""
     held_out: tuple[str, ...]
     """Names of the losses that validation computes."""
     compared: tuple[str, ...]
@@ -20,6 +17,11 @@ class Metrics:
     the duration loss rises after a thousand steps, while listeners' figures still improve."""
     second_norm: str
     """Norm of the gradient of the weights that are clipped by themselves."""
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """Names of the losses."""
+        return tuple(self.weights)
 
     @property
     def step(self) -> tuple[str, ...]:
@@ -30,8 +32,7 @@ class Metrics:
 
     def total(self, losses: Mapping[str, float]) -> float:
         """The weighted sum of losses."""
-        weights = dict(zip(self.losses, self.weights, strict=True))
-        return sum(weights[name] * loss for name, loss in losses.items())
+        return sum(self.weights[name] * loss for name, loss in losses.items())
 
     def score(self, losses: Mapping[str, float]) -> float:
         """The weighted sum of the compared losses of a validation: the lower, the better."""
@@ -39,18 +40,11 @@ class Metrics:
 
 
 ACOUSTIC = Metrics(
-    losses=("prior", "flow", "duration"), weights=(1.0, 1.0, 1.0), held_out=("prior", "flow", "duration"),
-    compared=("flow",), second_norm="duration_gradient_norm",
+    weights={"prior": 1.0, "flow": 1.0, "duration": 1.0}, held_out=("prior", "flow", "duration"), compared=("flow",),
+    second_norm="duration_gradient_norm",
 )  # fmt: skip
 VOCODER = Metrics(
-    losses=("spectrum", "mel", "pitch", "adversary", "features", "discriminators"),
-    weights=(3.0, 3.0, 1.0, 1.0, 2.0, 1.0), held_out=("spectrum", "mel", "pitch"),
-    compared=("spectrum", "mel", "pitch"), second_norm="discriminator_gradient_norm",
+    weights={"spectrum": 3.0, "mel": 3.0, "pitch": 1.0, "adversary": 1.0, "features": 2.0, "discriminators": 1.0},
+    held_out=("spectrum", "mel", "pitch"), compared=("spectrum", "mel", "pitch"),
+    second_norm="discriminator_gradient_norm",
 )  # fmt: skip
-
-
-def metrics_of(config: Config) -> Metrics:
-    """The metrics of the model that a configuration trains."""
-    if config.vocoder is not None:
-        return VOCODER
-    return replace(ACOUSTIC, weights=(1.0, 1.0, config.training.duration_loss_weight))

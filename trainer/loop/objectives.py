@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from xtts.trainer.data.batch import AnyBatch, Batch, CropBatch
 from xtts.trainer.data.clip_order import fold_key
-from xtts.trainer.loop.metrics import ACOUSTIC, Metrics
+from xtts.trainer.loop.metrics import ACOUSTIC, VOCODER, Metrics
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.random_numbers import (
     RandomInputs,
@@ -25,6 +25,18 @@ _STEP, _VALIDATION = 10, 11
 """Constants folded into the keys of training steps and validation; they follow those of clip_order.py."""
 _NOISE, _TIME, _DROPOUT = 0, 1, 2
 """Uses of a training step's key."""
+
+
+class Network(Protocol):
+    """A model as the optimizer sees it."""
+
+    @property
+    def trainable_variables(self) -> list[tf.Variable]:
+        """Its weights."""
+
+    @property
+    def parameter_count(self) -> int:
+        """Count of their numbers."""
 
 
 class Objective(Protocol):
@@ -70,8 +82,10 @@ def _key(seed: tf.Tensor | int, use: int, index: tf.Tensor | int) -> tf.Tensor:
 class AcousticObjective:
     """The acoustic model: prior, flow and durations."""
 
-    def __init__(self, model: AcousticModel, metrics: Metrics = ACOUSTIC) -> None:
-        self.model, self.metrics = model, metrics
+    metrics = ACOUSTIC
+
+    def __init__(self, model: AcousticModel) -> None:
+        self.model = model
 
     @staticmethod
     def random_inputs(
@@ -137,8 +151,10 @@ class CropInputs(NamedTuple):
 class VocoderObjective:
     """The vocoder and its discriminators; crops are weighted by their useful frames."""
 
-    def __init__(self, model: Vocoder, metrics: Metrics) -> None:
-        self.model, self.metrics = model, metrics
+    metrics = VOCODER
+
+    def __init__(self, model: Vocoder) -> None:
+        self.model = model
 
     @staticmethod
     def random_inputs(
@@ -171,10 +187,3 @@ class VocoderObjective:
         losses = self.model.losses(cast(CropBatch, batch), numbers, seed, with_noise=with_noise)
         frames = tf.cast(batch.mel_length, tf.float32)
         return {name: loss * frames for name, loss in losses.items()}
-
-
-def objective_of(model: AcousticModel | Vocoder, metrics: Metrics) -> Objective:
-    """The objective of a model."""
-    if isinstance(model, Vocoder):
-        return VocoderObjective(model, metrics)
-    return AcousticObjective(model, metrics)

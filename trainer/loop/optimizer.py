@@ -20,6 +20,8 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 MOMENTUM = 0.95
 """Decay of the sum of gradients that is orthogonalised."""
 ROUNDS = 5
+_EPSILON = 1e-8
+"""Added to the root of AdamW's second moment."""
 UPDATE_RMS = 0.2
 """Root mean square of an update at learning rate 1, about that of AdamW."""
 
@@ -137,7 +139,7 @@ class AdamW:
         correction2 = 1.0 - tf.pow(training.adam_beta2, tf.maximum(count, 1.0))
         first = training.adam_beta1 * self.first + (1.0 - training.adam_beta1) * gradient
         second = training.adam_beta2 * self.second + (1.0 - training.adam_beta2) * tf.square(gradient)
-        direction = (first / correction1) / (tf.sqrt(second / correction2) + training.adam_epsilon)
+        direction = (first / correction1) / (tf.sqrt(second / correction2) + _EPSILON)
         return direction, first, second
 
     def exchange_averages(self) -> None:

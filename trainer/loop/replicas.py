@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import cast
+from typing import Any, Protocol, cast
 
 import tensorflow as tf
 
+from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
 from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.loop.compiler import Compiler
-from xtts.trainer.loop.metrics import metrics_of
-from xtts.trainer.loop.objectives import objective_of
+from xtts.trainer.loop.objectives import Network, Objective
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.loop.train_step import UPDATE, StepFunctions
@@ -24,6 +24,18 @@ from xtts.trainer.loop.validation_loop import ValidationLoop
 
 Submit = Callable[[str, Callable[[], object]], None]
 """Takes the name of a step and a call that compiles it."""
+
+
+class Trained(Protocol):
+    """What the loops need to know of a kind of model."""
+
+    @property
+    def network(self) -> Callable[[Config, CacheSpec], Network]:
+        """Makes the network with its initial weights."""
+
+    @property
+    def objective(self) -> Callable[[Any], Objective]:
+        """The losses of a network."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +80,9 @@ def _ignore(name: str, call: Callable[[], object]) -> None:
 
 
 def trace_replicas(
-    buckets: Sequence[TrainingBucket], config: Config, group: ProcessGroup = ALONE, submit: Submit = _ignore
-) -> list[Replica]:
+    buckets: Sequence[TrainingBucket], kind: Trained, config: Config, group: ProcessGroup = ALONE,
+    submit: Submit = _ignore,
+) -> list[Replica]:  # fmt: skip
     """Trace the steps of all replicas of this process; each is submitted once the last replica has it."""
     calls: dict[str, list[Callable[[], object]]] = defaultdict(list)
 
@@ -85,19 +98,20 @@ def trace_replicas(
     replicas = []
     for replica, device in enumerate(group.devices, group.first):
         with tf.device(device):
-            replicas.append(_replica(buckets, config, group, replica, device, partial(traced, device)))
+            replicas.append(_replica(buckets, kind, config, group, replica, device, partial(traced, device)))
     return replicas
 
 
 def _replica(
-    buckets: Sequence[TrainingBucket], config: Config, group: ProcessGroup, replica: int, device: str,
+    buckets: Sequence[TrainingBucket], kind: Trained, config: Config, group: ProcessGroup, replica: int, device: str,
     traced: Submit,
 ) -> Replica:  # fmt: skip
     """The model and the traced steps of one device; replica: its index among all."""
     spec = buckets[0].spec
-    state = TrainState(config, spec)
+    network = kind.network(config, spec)
+    state = TrainState(network, config.training, spec)
     step_functions = StepFunctions(
-        objective_of(state.model, metrics_of(config)), state.optimizer, config.training, state.step,
+        kind.objective(network), state.optimizer, config.training, state.step,
         typical=typical_update(spec, {bucket.number: bucket.batch_size for bucket in buckets}), replica=replica,
         replicas=group.size, with_mel=partial(mel_in_step, spec=spec),
     )  # fmt: skip
@@ -117,7 +131,7 @@ def _replica(
 
 
 def build_loops(
-    buckets: Sequence[TrainingBucket], config: Config, *,
+    buckets: Sequence[TrainingBucket], kind: Trained, config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
     group: ProcessGroup = ALONE,
 ) -> TrainingLoops:  # fmt: skip
@@ -128,7 +142,7 @@ def build_loops(
     a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
     a new and a resumed run, comes after the traces, and after the update's call on blank inputs, which writes weights.
     """
-    replicas = trace_replicas(buckets, config, group, compiler.submit if compiler else _ignore)
+    replicas = trace_replicas(buckets, kind, config, group, compiler.submit if compiler else _ignore)
     state, step_functions = replicas[0].state, [replica.step_functions for replica in replicas]
     if compiler and UPDATE in step_functions[0].compile_calls:
         wait([compiler.step(UPDATE)])

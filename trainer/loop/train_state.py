@@ -1,36 +1,18 @@
 """The whole state of a run as named arrays: weights, optimizer, averages, step and position."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import trained_buckets
+from xtts.trainer.loop.objectives import Network
 from xtts.trainer.loop.optimizer import AdamW, Muon
 from xtts.trainer.loop.training_loop import Position
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Vocabularies
-from xtts.trainer.model.vocoder import Vocoder
-
-
-def build_model(config: Config, spec: CacheSpec) -> AcousticModel | Vocoder:
-    """The model of a configuration, sized by the cache."""
-    profile, seed = spec.mel_profile, config.training.seed
-    if config.vocoder is not None:
-        return Vocoder(config.vocoder, profile, seed=seed)
-    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
-    rows = Vocabularies(spec.vocabulary, speakers=max(len(spec.speakers), 1), languages=len(spec.languages))
-    policy = dtype_policy(config.training)
-    return AcousticModel(config.model, rows, profile, mean=mean, deviation=deviation, dtype_policy=policy, seed=seed)
-
-
-def dtype_policy(training: TrainingConfig) -> str:
-    """Keras' name for a training precision: weights stay float32."""
-    return "float32" if training.mixed_precision == "float32" else "mixed_bfloat16"
 
 
 def decays(variable: tf.Variable) -> bool:
@@ -72,9 +54,9 @@ def make_optimizer(weights: Sequence[tf.Variable], training: TrainingConfig) -> 
 class TrainState:
     """Model, optimizer, step counter and position of one run."""
 
-    def __init__(self, config: Config, spec: CacheSpec) -> None:
-        self.model = build_model(config, spec)
-        self.optimizer = make_optimizer(self.model.trainable_variables, config.training)
+    def __init__(self, model: Network, training: TrainingConfig, spec: CacheSpec) -> None:
+        self.model = model
+        self.optimizer = make_optimizer(model.trainable_variables, training)
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
         with tf.device("CPU:0"):  # the host computes the order of the clips, on a GPU machine too
             self.position = Position(
@@ -119,18 +101,18 @@ class TrainState:
         for group, vector in self._vectors().items():
             self._restore_vector(vector, arrays, f"{group}/")
 
-    def restore_weights(self, averages: dict[str, np.ndarray]) -> None:
+    def restore_weights(self, averages: Mapping[str, np.ndarray]) -> None:
         """Start from the averaged weights of another run, by weight path."""
         for weight in self.optimizer.weights:
             weight.assign(_checked(averages, weight.path, weight))
         self._restore_vector(self.optimizer.averages, averages, "")
 
-    def _restore_vector(self, vector: tf.Variable, arrays: dict[str, np.ndarray], prefix: str) -> None:
+    def _restore_vector(self, vector: tf.Variable, arrays: Mapping[str, np.ndarray], prefix: str) -> None:
         checked = [_checked(arrays, prefix + weight.path, weight) for weight in self.optimizer.weights]
         vector.assign(self.optimizer.flat.flatten(checked))
 
 
-def _checked(arrays: dict[str, np.ndarray], name: str, variable: tf.Variable) -> np.ndarray:
+def _checked(arrays: Mapping[str, np.ndarray], name: str, variable: tf.Variable) -> np.ndarray:
     """The array of a name; `LockstepError` unless it has the shape of the variable."""
     shape = tuple(arrays[name].shape) if name in arrays else None
     if shape != tuple(variable.shape):

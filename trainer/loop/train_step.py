@@ -200,9 +200,13 @@ class StepFunctions:
         with tf.GradientTape() as tape:
             sums = self.objective.loss_sums(batch, random)
             summed = tf.stack([tf.reduce_sum(sums[name]) for name in self.metrics.losses])
-            total = tf.reduce_sum(summed / self.typical * self.metrics.weights)
-        gradients = tape.gradient(total, self.optimizer.weights, unconnected_gradients=tf.UnconnectedGradients.ZERO)
-        return summed / counts, self.optimizer.flat.flatten([tf.convert_to_tensor(gradient) for gradient in gradients])
+            total = tf.reduce_sum(summed / self.typical * list(self.metrics.weights.values()))
+        weights = self.optimizer.weights
+        gradients = [
+            tf.zeros(weight.shape) if gradient is None else tf.convert_to_tensor(gradient)  # None: in no loss
+            for weight, gradient in zip(weights, tape.gradient(total, weights), strict=True)
+        ]
+        return summed / counts, self.optimizer.flat.flatten(gradients)
 
     def accumulate(
         self, batch: AnyBatch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
@@ -235,7 +239,7 @@ class StepFunctions:
     def _update(self, losses: tf.Tensor, frames: tf.Tensor, rate: tf.Tensor, gradient: tf.Tensor) -> tf.Tensor:
         """Clip, then update; a batch of padding rows or a non-finite loss or norm changes no weight."""
         clipped, norms = self.optimizer.clip(gradient, self.training.clip_norm)
-        total = tf.reduce_sum(losses * self.metrics.weights)
+        total = tf.reduce_sum(losses * list(self.metrics.weights.values()))
         finite = tf.reduce_all(tf.math.is_finite(norms)) & tf.math.is_finite(total)
         self.optimizer.apply(clipped, rate, accept=finite & (frames > 0))
         self.step.assign_add(tf.cast(frames > 0, tf.int64))

@@ -72,7 +72,7 @@ class Overfitting:
         for row in rows:
             if row["split"] not in ("train", "validation"):
                 continue
-            losses = [math.nan if row[name] is None else row[name] for name in self._losses]
+            losses = [math.nan if row.get(name) is None else row[name] for name in self._losses]  # or added since
             if row["split"] == "train":
                 trained.append(losses)
             elif trained:

@@ -3,23 +3,19 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
-from xtts.shared.cache.quick_check import full_check, quick_check
-from xtts.shared.config import Config, DataConfig, TrainingConfig
-from xtts.shared.config_flags import DEFAULT_CACHE, resolve
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError, build_command
-from xtts.shared.feature_settings import feature_config, feature_differences, follow_text
+from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.urls import PathOrUrl
-from xtts.shared.system.folder_lock import ReadLock
-from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.loop.rendezvous import Cluster, find_cluster
+from xtts.trainer.run.setup import Setup, prepare
 from xtts.trainer.voice.checkpoint import (
     RUNS,
     before_decay,
@@ -36,24 +32,14 @@ from xtts.trainer.voice.stored_model import open_model
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunPlan:
+class RunPlan(Setup):
     """A checked request to train."""
 
-    config: Config
-    cache: Path
-    """Its folder; for a cache in an object store, that of `copy`."""
-    copy: CacheCopy | None = None
-    """The local copy of a remote cache."""
-    named_cache: PathOrUrl
-    """The cache, as messages name it."""
-    spec: CacheSpec
     folder: RunFolder
     resume: Path | None
     """Checkpoint to continue."""
     init_from: Path | None
     """Checkpoint or exported folder whose averaged weights began the run, also if the run is resumed."""
-    lock: ReadLock
-    """Keeps the files of the cache until the run ends, even if another build replaces it."""
     asked_steps: int | None = None
     """Steps that were asked for; patience may end the run earlier."""
 
@@ -100,15 +86,10 @@ def make_plan(
 ) -> RunPlan:  # fmt: skip
     """Resolve and check everything that does not need TensorFlow."""
     checkpoint, source = find_run(out, resume)
-    if source and not config:
-        config = (str(source.config_file),)
-    resolved = resolve(config, assignments, flags)
-    given = cache or (source.cache_now() if source else None) or Path(DEFAULT_CACHE)
-    copy, cache, lock, spec = open_cache(given, resolved.data)
-    resolved = follow_text(resolved, spec.features)
-    _check_model(resolved, spec, given)
-    _check_cache_settings(resolved, spec, given)
-    folder = RunFolder(out) if out else source or RunFolder(RUNS / f"{resolved.model_name}-{spec.identity[:8]}")
+    setup = prepare(config, assignments, flags, cache=cache, run=source)
+    _check_cache_settings(setup.config, setup.spec, setup.named_cache)
+    name = f"{setup.kind.model_name(setup.config)}-{setup.spec.identity[:8]}"
+    folder = RunFolder(out) if out else source or RunFolder(RUNS / name)
     named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
     if resume == "":
         checkpoint = newest(folder)
@@ -116,31 +97,22 @@ def make_plan(
         raise LockstepError(
             str(folder.path), found="already holds a run", fix="continue it with --resume, or give another --out"
         )
-    find_cluster(resolved.training.strategy)  # a malformed one is refused here
+    find_cluster(setup.config.training.strategy)  # a malformed one is refused here
     init_from = RunFolder.of_checkpoint(checkpoint).init_from() if checkpoint else init_from
-    resolved = _suited(resolved, spec, from_a_model=init_from is not None)
-    asked = resolved.training.steps
+    setup = setup.suited(from_a_model=init_from is not None)
+    identity, asked = identity_of(setup.config, setup.spec), setup.config.training.steps
     if checkpoint:
-        check_resumable(checkpoint, identity_of(resolved, spec))
-        resolved, asked = _as_it_ends(checkpoint, resolved)
+        check_resumable(checkpoint, identity)
+        resolved, asked = _as_it_ends(checkpoint, setup.config)
+        setup = replace(setup, config=resolved)
+        checkpoint = checkpoint if named else longer_run(checkpoint, resolved.training)
     elif init_from:
-        weights = open_model(init_from)
-        kind, wanted = ("a vocoder" if config.vocoder else "a voice" for config in (weights.config(), resolved))
-        if kind != wanted:
-            raise LockstepError(f"--init-from {init_from}", found=kind, expected=wanted)
-        init_from = weights.checkpoint
-        check_weights(weights.checkpoint, weights.settings(), identity_of(resolved, spec))
-    if checkpoint and not named:
-        checkpoint = longer_run(checkpoint, resolved.training)
-    if copy:
-        click.echo(f"{copy.url}: copying the shards that are not yet in {copy.folder}")
-        copy.fetch(spec.shards(*SPLITS))
-    if resolved.data.verify != "off":
-        (full_check if resolved.data.verify == "full" else quick_check)(cache, spec)
-    return RunPlan(
-        config=resolved, cache=cache, copy=copy, named_cache=given, spec=spec, folder=folder, resume=checkpoint,
-        init_from=init_from, lock=lock, asked_steps=asked,
-    )  # fmt: skip
+        start = open_model(init_from)
+        init_from = start.checkpoint
+        start.check_kind(setup.kind.name, fix="give --init-from another model")
+        check_weights(init_from, start.settings(), identity)
+    setup.fetch()
+    return RunPlan(**vars(setup), folder=folder, resume=checkpoint, init_from=init_from, asked_steps=asked)
 
 
 def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
@@ -153,26 +125,6 @@ def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
         return config, steps
     training = config.training.model_copy(update={"steps": progress["schedule"]["steps"], "epochs": None})
     return config.model_copy(update={"training": training}), progress["asked_steps"]
-
-
-def _suited(config: Config, spec: CacheSpec, *, from_a_model: bool) -> Config:
-    """Apply `for_corpus`, and say what it changed."""
-    suited = for_corpus(config, spec, from_a_model=from_a_model)
-    batch_sizes(spec, suited.training)  # raises an error if no batch can be made
-    if suited.training.batch_size < config.training.batch_size:
-        share, few = config.training.max_batch_share, "the cache has no more training clips"
-        reason = f"a step takes about {share:.1%} of an epoch (training.max_batch_share)" if share < 1.0 else few
-        click.echo(f"{suited.training.batch_size} clips a step instead of {config.training.batch_size}: {reason}")
-    return suited
-
-
-def open_cache(given: PathOrUrl, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
-    """(copy of a remote cache, to be fetched, local folder, lock taken before the first read, spec)."""
-    if isinstance(given, Path):
-        return None, given, ReadLock(given), load_spec(given)
-    copy = CacheCopy(given, stage=data.stage)
-    spec = copy.open()
-    return copy, copy.folder, ReadLock(copy.folder), spec
 
 
 def longer_run(checkpoint: Path, training: TrainingConfig) -> Path:
@@ -206,18 +158,6 @@ def find_run(out: Path | None, resume: str | None) -> tuple[Path | None, RunFold
 def newest(folder: RunFolder) -> Path | None:
     """The newest checkpoint of a run folder, or None."""
     return next(reversed(list_checkpoints(folder.checkpoints)), None)
-
-
-def _check_model(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
-    """Raise `LockstepError` where a vocoder would be trained on whole clips, or an acoustic model on crops."""
-    if config.vocoder is None and spec.holds_crops:
-        raise LockstepError(str(cache), found="crops, which train a vocoder", fix="train with --config vocoder")
-    if config.vocoder is not None and not spec.holds_crops:
-        fix = build_command(cache, config="vocoder")
-        raise LockstepError(str(cache), found="whole clips", expected="crops, which train a vocoder", fix=fix)
-    if config.vocoder is not None and config.training.mixed_precision != "float32":
-        problem = f"{config.training.mixed_precision}, in which no vocoder was tried"
-        raise LockstepError("training.mixed_precision", found=problem, expected="float32")
 
 
 def _check_cache_settings(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:

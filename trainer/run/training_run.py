@@ -16,17 +16,13 @@ from xtts.shared.errors import LockstepError, build_command
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.compiler import Compiler
 from xtts.trainer.loop.failures import RunEnded, compile_fix, explained
-from xtts.trainer.loop.metrics import metrics_of
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.replicas import build_loops
 from xtts.trainer.loop.schedule import decay_start, decaying_from, next_mark
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.loop.train_step import training_step
-from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.reporting.reporter import Chunk, Reporter, SilentReporter
 from xtts.trainer.reporting.samples import SAMPLES, Samples
-from xtts.trainer.reporting.spoken_samples import SpokenSamples
-from xtts.trainer.reporting.vocoder_samples import VocoderSamples
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import GraphThread, stop_requests
@@ -42,8 +38,7 @@ from xtts.trainer.voice.checkpoint import (
 )
 from xtts.trainer.voice.run_folder import RunFolder
 from xtts.trainer.voice.speech_sources import sources_of
-from xtts.trainer.voice.stored_model import open_model, shared_names, take_rows
-from xtts.trainer.voice.voice_description import voice_of
+from xtts.trainer.voice.stored_model import open_model
 
 _UNPADDED_WARNING = (
     "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "
@@ -61,15 +56,20 @@ class TrainingRun:
     def __init__(self, plan: RunPlan, console: Console, compiler: Compiler, group: ProcessGroup = ALONE) -> None:
         """Raise `LockstepError` in every process if one was started with other settings or another cache."""
         self.plan, self.compiler, self.group = plan, compiler, group
-        self.training, self.metrics = self.plan.config.training, metrics_of(self.plan.config)
+        self.training = self.plan.config.training
         self.stop_reason = ""
         """Why the run ends before its last step, known to all processes; empty while it goes on."""
         self.requests: list[str] = []
         """Reasons to stop that this process has received, such as the name of a signal."""
         self._check_group()
         self._buckets = training_buckets(self.plan.cache, self.plan.spec, self.plan.config)
-        self.loops = build_loops(self._buckets, self.plan.config, restore=self._restore, compiler=compiler, group=group)
+        self._reused = ""
+        """What a start took of tables that have other rows."""
+        self.loops = build_loops(
+            self._buckets, plan.kind, plan.config, restore=self._restore, compiler=compiler, group=group
+        )  # fmt: skip
         self.state, self.step_functions = self.loops.state, self.loops.step_functions
+        self.metrics = self.step_functions.metrics
         self.loop, self.validation = self.loops.loop, self.loops.validation
         fix = "give every worker the same checkpoint: a run folder that all of them see, or a copy of it"
         if group.cluster:
@@ -100,11 +100,9 @@ class TrainingRun:
             state.restore(load_arrays(self.plan.resume))
         elif self.plan.init_from:
             stored = open_model(self.plan.init_from)
-            if isinstance(state.model, Vocoder):
-                return state.restore_weights(stored.averages())
-            before, now = stored.voice, voice_of(self.plan.cache, self.plan.spec)
-            initial = {weight.path: weight.numpy() for weight in state.model.trainable_variables}
-            state.restore_weights(take_rows(stored.averages(), initial, before, now))
+            initial = self.plan.kind.initial_weights(stored, state.model, self.plan.cache, self.plan.spec)
+            state.restore_weights(initial.averages)
+            self._reused = initial.reused
 
     def _best_so_far(self) -> Best:
         if not self.plan.resume:
@@ -117,11 +115,9 @@ class TrainingRun:
 
     def _make_samples(self) -> Samples:
         """The samples of rank 0, submitted to the compiler; empty in other processes."""
-        model, every = self.state.model, self.training.samples_every if self.plan.is_rank_0 else None
-        inputs = self.plan.cache, self.plan.spec, self.training.model_copy(update={"samples_every": every})
-        samples: Samples = (
-            VocoderSamples(model, *inputs) if isinstance(model, Vocoder) else SpokenSamples(model, *inputs)
-        )
+        plan, every = self.plan, self.training.samples_every if self.plan.is_rank_0 else None
+        training = self.training.model_copy(update={"samples_every": every})
+        samples = plan.kind.samples(self.state.model, plan.cache, plan.spec, training)
         if not samples.empty:
             self.compiler.submit(SAMPLES, samples.speak)
         return samples
@@ -142,10 +138,8 @@ class TrainingRun:
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
             buckets=len(self.loop.closed_set),
         )  # fmt: skip
-        if plan.init_from and not plan.resume and plan.config.vocoder is None:
-            shared = shared_names(open_model(plan.init_from).voice, voice_of(plan.cache, plan.spec))
-            if shared:
-                reporter.say(f"{plan.init_from}: reused embeddings of {shared}")
+        if self._reused:
+            reporter.say(f"{plan.init_from}: reused embeddings of {self._reused}")
         for path in set_aside_newer(plan.folder.checkpoints, self.step) if plan.resume else []:
             reporter.say(f"set aside {path.name}: the run continues from step {self.step}")
         return reporter
@@ -200,9 +194,10 @@ class TrainingRun:
         Each has then run once on blank inputs, the largest first: a device that has too little memory for the longest
         clips fails here, not hours later.
         """
+        plan, name = self.plan, self.plan.kind.model_name(self.plan.config)
         self.reporter.say(
-            f"{self.plan.folder.path}: model {self.plan.config.model_name}, {self.state.model.parameter_count:,} "
-            f"parameters, {self.plan.spec.statistics.clips} clips in {len(self._buckets)} shapes; step {self.step} of "
+            f"{plan.folder.path}: model {name}, {self.state.model.parameter_count:,} parameters, "
+            f"{plan.spec.statistics.clips} clips in {len(self._buckets)} shapes; step {self.step} of "
             f"{self.training.steps}\ndevice: {device_name()}{self.group.described}"
         )
         shapes = {training_step(bucket.number): bucket for bucket in self.loop.closed_set}

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
-from xtts.trainer.synth.cli import checkpoint_option, engine_option, synthesis_options, vocoder_option
+from xtts.trainer.synth.command_options import checkpoint_option, engine_option, synthesis_options, vocoder_option
 
 _PATH = click.Path(path_type=Path)
 

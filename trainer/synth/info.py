@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from xtts.trainer.synth.export.export_formats import ExportOptions
 from xtts.trainer.synth.export.model_card import collect_facts
-from xtts.trainer.synth.export.onnx_model import ExportOptions
 from xtts.trainer.synth.voice_source import Source, open_source
 from xtts.trainer.voice.model_folder import read_facts
 from xtts.trainer.voice.speech_sources import parse_sources

@@ -13,6 +13,7 @@ from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.errors import LockstepError
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.system.onnx_file import read_file
+from xtts.trainer.voice.checkpoint import ACOUSTIC
 from xtts.trainer.voice.stored_model import StoredModel, open_model
 
 _OPTION = "--speaker-wav"
@@ -84,11 +85,9 @@ class Source(StoredModel):
 def open_source(path: Path) -> Source:
     """Open the voice of an exported folder, a run folder or a checkpoint; `LockstepError` if something is missing."""
     stored = open_model(path)
-    config = stored.config()
-    if config.vocoder is not None:
-        fix = f"xtts-synth export --ckpt {path} OUT, then speak with --vocoder onnx:OUT/vocoder.onnx"
-        raise LockstepError(str(path), found="a vocoder, which speaks mels", expected="a voice", fix=fix)
-    return Source(**vars(stored), model=config.model)
+    fix = f"give a voice to speak a text with; of a vocoder, xtts-synth export --ckpt {path} OUT gives what follows "
+    stored.check_kind(ACOUSTIC, fix=f"{fix}--vocoder onnx:")
+    return Source(**vars(stored), model=stored.config().model)
 
 
 def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:

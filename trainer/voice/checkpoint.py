@@ -13,21 +13,24 @@ import numpy as np
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
+from xtts.shared.model_config import NetworkConfig
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.loop.schedule import decay_start
 from xtts.trainer.voice.stored_json import read_json
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 RUNS = Path("runs")
 """Folder of all runs, unless --out names another."""
+ACOUSTIC = "acoustic"
+"""The kind of model that speaks texts."""
 _MOST_NAMED = 5
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
 _TRAINING_ONLY = ("model.dropout", "model.duration_dropout", "model.voice_vtlp")
 """Model settings that may differ from those that the weights were trained with."""
 PROFILE_SETTING = "cache.profile"
-_RESUME_KEYS = ("training.seed", "data.shuffle_memory_mb", "training.optimizer")
-"""Settings besides the model's that a resumed run must share: the first two decide the order of the clips, and another
+_RESUME_KEYS = ("training.kind", "training.seed", "training.optimizer")
+"""Settings besides the model's that a resumed run must share: the seed decides the order of the clips, and another
 optimizer has other moments."""
 
 
@@ -40,19 +43,17 @@ def identity_of(config: Config, spec: CacheSpec) -> dict[str, Any]:
     settings["cache.tokenizer_sha256"] = spec.tokenizer_sha256
     settings[PROFILE_SETTING] = spec.profile["name"]
     settings["cache.speakers"] = spec.speakers
-    return {"settings": settings, "cache": spec.identity, "cache_fingerprint": spec.fingerprint}
+    return {
+        "kind": config.training.kind, "settings": settings, "cache": spec.identity,
+        "cache_fingerprint": spec.fingerprint,
+    }  # fmt: skip
 
 
 def model_settings(config: Config) -> dict[str, Any]:
-    """The settings of the model that a configuration trains, `model.KEY` or `vocoder.KEY` to value."""
-    if config.vocoder is not None:
-        return {f"vocoder.{key}": value for key, value in config.vocoder.model_dump(mode="json").items()}
-    model = config.model
-    tree = model.model_dump(mode="json")
-    # The sizes of a reference encoder that is off have no effect.
-    idle = () if model.voice_latents else [key for key in tree if key.startswith("voice_")]
-    settings = {f"model.{key}": value for key, value in tree.items() if key not in idle}
-    return {**settings, "model.voice_latents": model.voice_latents}
+    """The settings of the networks that a configuration describes, `model.KEY` and `vocoder.KEY` to value."""
+    networks = {name: section for name, section in config if isinstance(section, NetworkConfig)}
+    return {f"{name}.{key}": value
+            for name, section in networks.items() for key, value in section.weight_settings().items()}  # fmt: skip
 
 
 def save_checkpoint(
@@ -166,18 +167,13 @@ def list_runs() -> list[Path]:
 
 def newest_run() -> Path:
     """The last trained run of a voice; `LockstepError` if there is none."""
-    if not (runs := [run for run in list_runs() if not _is_vocoder(run)]):
+    newest = next((run for run in list_runs() if read_meta(find_checkpoint(run))["kind"] == ACOUSTIC), None)
+    if newest is None:
         raise LockstepError(
             "--ckpt", found=f"missing, and no run in {RUNS}/ has a checkpoint",
             expected="a run folder, one checkpoint or an exported folder", fix="train one: make train, or xtts-train",
         )  # fmt: skip
-    return runs[0]
-
-
-def _is_vocoder(run: Path) -> bool:
-    """Whether the configuration of a run has the section `vocoder`."""
-    config = run / "config.yaml"
-    return config.is_file() and "\nvocoder:\n" in config.read_text(encoding="utf-8")
+    return newest
 
 
 def best_checkpoint(path: Path) -> Path:

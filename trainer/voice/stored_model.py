@@ -83,6 +83,11 @@ class StoredModel:
         """The configuration, read from its file at each call."""
         return load_config(str(self.run.config_file)) if self.run else read_config(self.checkpoint)
 
+    def check_kind(self, kind: str, *, fix: str = "") -> None:
+        """Raise `LockstepError` unless it is of this kind (`training.kind`)."""
+        if (stored := self.config().training.kind) != kind:
+            raise LockstepError(str(self.checkpoint), found=f"a model of the kind {stored}", expected=kind, fix=fix)
+
     def settings(self) -> dict[str, Any]:
         """The settings of `identity_of` that decide whether weights fit."""
         if self.run:

@@ -62,6 +62,11 @@ class SynthesisOptions(BaseModel):
         return sampling_schedule(self.nfe, self.solver)
 
 
+def option_name(field: str) -> str:
+    """The option of the command for a field."""
+    return f"--{field.replace('_', '-')}"
+
+
 def accepted(name: str) -> str:
     """Describe the values that an option accepts: for messages, help and documents."""
     schema = SynthesisOptions.model_json_schema()["properties"][name]
@@ -77,6 +82,6 @@ def _refusal(error: ValidationError) -> LockstepError:
     first = error.errors(include_url=False)[0]
     name = ".".join(map(str, first["loc"]))
     if name in SynthesisOptions.model_fields:
-        return LockstepError(f"--{name}", found=f"{first['input']!r:.40}", expected=accepted(name))
+        return LockstepError(option_name(name), found=f"{first['input']!r:.40}", expected=accepted(name))
     unknown = first["type"] == "extra_forbidden"
-    return LockstepError(f"--{name}", found="unknown field" if unknown else str(first["msg"]))
+    return LockstepError(option_name(name), found="unknown field" if unknown else str(first["msg"]))

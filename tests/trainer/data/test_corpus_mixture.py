@@ -7,6 +7,7 @@ import pytest
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus, typical_update
 from xtts.trainer.data.training_bucket import bucket_order
+from xtts.trainer.kinds.all_kinds import kind_of
 
 
 def order_of(spec, **options):
@@ -79,6 +80,10 @@ def test_the_order_of_a_corpus_does_not_depend_on_the_others(made):
     assert own != order_of(alone, seed=6).records_from(0, 21)
 
 
+def suited(config, spec, *, from_a_model=False):
+    return for_corpus(config, spec, kind_of(config).automatic_steps(config)[from_a_model])
+
+
 def test_max_batch_share_limits_the_batch_size(made):
     spec = made({"a": (100,), "b": (60,)})
     for share, micro, expected in ((1.0, 1, 64), (0.1, 1, 16), (0.1, 3, 15), (0.001, 2, 2), (1.0, 7, 154)):
@@ -88,7 +93,7 @@ def test_max_batch_share_limits_the_batch_size(made):
             "gradient_accumulation_steps": micro,
         }
         config = load_config("tiny", flags={f"training.{name}": value for name, value in flags.items()})
-        assert for_corpus(config, spec).training.batch_size == expected
+        assert suited(config, spec).training.batch_size == expected
 
 
 def test_a_typical_update_has_the_mean_frames_and_tokens(made):
@@ -105,20 +110,20 @@ def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
         assert spec.epoch_clips(spec.buckets[0]) == clips
         sizes = batch_sizes(spec, config.training)
         assert sizes == {0: 8}
-        assert for_corpus(config, spec).training.steps == 4 * clips // 8
+        assert suited(config, spec).training.steps == 4 * clips // 8
 
 
 def test_a_run_from_a_model_is_shorter_than_one_from_nothing(made):
     spec, config = made({"a": (400,), "b": (400,)}), load_config("tiny", flags={"training.batch_size": 8})
-    assert for_corpus(config, spec).training.steps == 40 * 800 // 8
-    assert for_corpus(config, spec, from_a_model=True).training.steps == 12 * 800 // 8
+    assert suited(config, spec).training.steps == 40 * 800 // 8
+    assert suited(config, spec, from_a_model=True).training.steps == 12 * 800 // 8
     small = made({"a": (16,), "b": (16,)})
-    assert for_corpus(config, small).training.steps == 1500
-    assert for_corpus(config, small, from_a_model=True).training.steps == 600
+    assert suited(config, small).training.steps == 1500
+    assert suited(config, small, from_a_model=True).training.steps == 600
 
 
 def test_a_vocoder_from_another_one_hears_its_crops_eight_times(made):
     spec, config = made({"a": (1000,), "b": (1000,)}), load_config("vocoder")
-    assert for_corpus(config, spec).training.steps == 25_000
-    assert for_corpus(config, spec, from_a_model=True).training.steps == 8 * 2000 // 16
-    assert for_corpus(config, made({"a": (16,), "b": (16,)}), from_a_model=True).training.steps == 750
+    assert suited(config, spec).training.steps == 25_000
+    assert suited(config, spec, from_a_model=True).training.steps == 8 * 2000 // 16
+    assert suited(config, made({"a": (16,), "b": (16,)}), from_a_model=True).training.steps == 750

@@ -24,7 +24,9 @@ def workload(one_shape_cache, micro, run_steps):
     from xtts.trainer.loop.replicas import build_loops
 
     examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
-    loops = build_loops(training_buckets(examined.cache, examined.spec, examined.config), examined.config)
+    loops = build_loops(
+        training_buckets(examined.cache, examined.spec, examined.config), examined.kind, examined.config
+    )  # fmt: skip
     prepare(loops)
     return SimpleNamespace(setup=examined, loops=loops)
 

@@ -14,7 +14,6 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.dataset import training_batches, validation_batches
 from xtts.trainer.loop.objectives import AcousticObjective
-from xtts.trainer.loop.train_state import build_model
 from xtts.trainer.loop.validation_loop import ValidationLoop
 from xtts.trainer.model.random_numbers import RandomInputs
 
@@ -50,7 +49,8 @@ def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(cach
     held_out = list(validation_batches(one_bucket(caches[0], batch_size=2)))
     assert sum(len(batch.mel_length) for batch in held_out) == specs[0].buckets[0].clips("validation")
     assert all(batch.mel.shape[1] == max(batch.mel_length.numpy()) for batch in held_out)
-    model = build_model(make_plan(tmp_path, *UNPADDED, cache=caches[0]).config, specs[0])
+    plan = make_plan(tmp_path, *UNPADDED, cache=caches[0])
+    model = plan.kind.network(plan.config, specs[0])
     noise, time, *_ = AcousticObjective.random_inputs(theirs[0], 0, tf.constant(0, tf.int64))
     losses = [
         AcousticObjective(model).loss_sums(batch, RandomInputs(noise[:, : batch.mel.shape[1]], time, None))

@@ -48,7 +48,7 @@ def test_no_setting_of_the_schedule_is_in_a_compiled_step(ended):
     assert OTHER.keys() == SCHEDULE
     training = plan.config.training.model_copy(update=OTHER)
     config = plan.config.model_copy(update={"training": training})
-    other = trace_replicas(training_buckets(plan.cache, plan.spec, config), config)
+    other = trace_replicas(training_buckets(plan.cache, plan.spec, config), plan.kind, config)
     assert operations(other) == operations(replicas)
 
 

@@ -159,7 +159,7 @@ def test_a_dull_third_of_the_corpus_does_not_dull_the_vocoder(vocoder, crops, mo
 
 
 def test_a_crop_counts_by_its_useful_frames_and_a_padding_row_not_at_all(vocoder, crops):
-    objective = VocoderObjective(vocoder, VOCODER)
+    objective = VocoderObjective(vocoder)
     whole, half, padding = (
         objective.loss_sums(
             crops._replace(mel_length=tf.constant(lengths)), CropInputs(tf.range(2), tf.constant([5, 0]))

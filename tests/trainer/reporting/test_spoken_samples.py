@@ -13,7 +13,6 @@ from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.evaluation.figures import Figures
-from xtts.trainer.loop.train_state import build_model
 from xtts.trainer.reporting.spoken_samples import Sample, SpokenSamples, fixed_sentences
 from xtts.trainer.run.hooks import speak
 
@@ -90,7 +89,9 @@ def make_samples(make_plan, tmp_path):
 
     def make(*assignments, spec=None):
         plan = make_plan(tmp_path / "run", "training.samples_every=4", *assignments)
-        return SpokenSamples(build_model(plan.config, plan.spec), plan.cache, spec or plan.spec, plan.config.training)
+        return SpokenSamples(
+            plan.kind.network(plan.config, plan.spec), plan.cache, spec or plan.spec, plan.config.training
+        )
 
     return make
 

@@ -29,7 +29,7 @@ from xtts.trainer.loop.train_step import UPDATE
 from xtts.trainer.loop.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.run_plan import make_plan as make_run_plan
-from xtts.trainer.synth.cli import main as synth_main
+from xtts.trainer.synth_cli import main as synth_main
 from xtts.trainer.system.device import Card
 from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
 from xtts.trainer.voice.run_folder import RunFolder
@@ -80,7 +80,7 @@ def test_a_run_on_several_shapes_goes_on_at_the_same_clips(training_run):
     middle, expected, end = training_run.state.arrays(), loop.run(6), training_run.state.arrays()
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
     KEPT_STEPS.keep(training_run.loops.replicas, buckets, plan.config)
-    resumed = build_loops(buckets, plan.config, restore=lambda state: state.restore(middle))
+    resumed = build_loops(buckets, plan.kind, plan.config, restore=lambda state: state.restore(middle))
     result = resumed.loop.run(6)
     assert set(result.buckets) == {0, 1}
     for ours, theirs in zip((*result[:1], *result[2:4]), (*expected[:1], *expected[2:4]), strict=True):
@@ -229,7 +229,7 @@ def test_weights_are_restored_once_the_update_has_written_its_own(training_run):
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
     KEPT_STEPS.keep(training_run.loops.replicas, buckets, plan.config)
     build_loops(
-        buckets, plan.config,
+        buckets, plan.kind, plan.config,
         compiler=SimpleNamespace(submit=lambda *_: None, step=asked_for), restore=lambda _: order.append("restored"),
     )  # fmt: skip
     assert order == ["compiled", "restored"]

@@ -5,8 +5,9 @@ import pytest
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
+from xtts.trainer import synth_cli
+from xtts.trainer.doctor.settings import load_setup
 from xtts.trainer.run.run_plan import make_plan
-from xtts.trainer.synth import cli as synth_cli
 from xtts.trainer.vocoders.vocoder import make_vocoder
 from xtts.trainer.voice.checkpoint import load_arrays
 
@@ -76,7 +77,7 @@ def test_its_export_is_a_vocoder_and_no_voice(vocoder_run, vocoder_file, call):
     assert (samples.shape, bool(np.isfinite(samples).all())) == ((40 * 256,), True)
     code, _, error = call(synth_cli.main, "--ckpt", vocoder_run[0], "Hello.")
     assert code == 2
-    assert "a vocoder, which speaks mels" in error
+    assert "a model of the kind vocoder, expected acoustic" in error
 
 
 def test_a_run_starts_from_an_exported_vocoder_as_from_its_run(
@@ -92,7 +93,7 @@ def test_a_run_starts_from_an_exported_vocoder_as_from_its_run(
     assert read_steps(tmp_path / "one") == read_steps(tmp_path / "other")
     assert read_steps(tmp_path / "one")[0]["spectrum"] != read_steps(vocoder_run[0])[0]["spectrum"]
     code, _, error = call(synth_cli.main, "--ckpt", weights, "Hello.")
-    assert (code, "a vocoder, which speaks mels" in error) == (2, True)
+    assert (code, "a model of the kind vocoder, expected acoustic" in error) == (2, True)
 
 
 def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_file, call, tmp_path):
@@ -108,25 +109,24 @@ def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_f
     assert (code, "no such file" in error) == (2, True)
 
 
-@pytest.mark.parametrize(("config", "message"), [
-    ("tiny", "crops, which train a vocoder; train with --config vocoder"),
-    ("vocoder", "whole clips, expected crops"),
-])  # fmt: skip
-def test_each_model_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, config, message):
-    cache = crop_cache if config == "tiny" else tiny_cache
-    with pytest.raises(LockstepError, match=message):
-        make_plan([config], [], {}, cache=cache, out=tmp_path / "run", resume=None, init_from=None)
+@pytest.mark.parametrize("prepare", [
+    lambda config, cache, out: make_plan(config, [], {}, cache=cache, out=out, resume=None, init_from=None),
+    lambda config, cache, out: load_setup(config, [], {}, cache),
+], ids=["training", "doctor"])  # fmt: skip
+def test_each_kind_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, prepare):
+    with pytest.raises(LockstepError, match="crops, which train a vocoder; train with --config vocoder"):
+        prepare(["tiny"], crop_cache, tmp_path / "run")
+    with pytest.raises(LockstepError, match="whole clips, expected crops"):
+        prepare(["vocoder"], tiny_cache, tmp_path / "run")
+    (tmp_path / "half.yaml").write_text("training: {mixed_precision: bfloat16}")
+    with pytest.raises(LockstepError, match="bfloat16, in which no vocoder was tried, expected float32"):
+        prepare(["vocoder", str(tmp_path / "half.yaml")], crop_cache, tmp_path / "run")
+    (tmp_path / "other.yaml").write_text("training: {kind: vocodr}")
+    with pytest.raises(LockstepError, match=r"training.kind: 'vocodr', expected acoustic or vocoder"):
+        prepare([str(tmp_path / "other.yaml")], tiny_cache, tmp_path / "run")
 
 
 def test_a_voice_is_no_start_for_a_vocoder(finished_run, run_train, crop_cache, tmp_path):
     more = ["--config", "vocoder", "--init-from", finished_run[0]]
     code, _, error = run_train(tmp_path / "run", *SMALL, cache=crop_cache, more=more)
-    assert (code, f"--init-from {finished_run[0]}: a voice, expected a vocoder" in error) == (2, True)
-
-
-def test_a_precision_without_a_vocoder_is_refused(crop_cache, tmp_path):
-    with pytest.raises(LockstepError, match="bfloat16, in which no vocoder was tried, expected float32"):
-        make_plan(
-            ["vocoder"], ["training.mixed_precision=bfloat16"], {}, cache=crop_cache, out=tmp_path / "run",
-            resume=None, init_from=None,
-        )  # fmt: skip
+    assert (code, "a model of the kind acoustic, expected vocoder" in error) == (2, True)

@@ -13,9 +13,9 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.synth import systems
-from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.systems import read_twice, speak_clips
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.synth_cli import main
 
 
 def test_the_noise_of_a_sentence_depends_on_its_position_alone(tensorflow_synthesizer):

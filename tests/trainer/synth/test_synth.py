@@ -261,25 +261,6 @@ def test_a_run_whose_description_is_damaged(refused, tmp_path, finished_run):
     assert "run.json synthesis.shapes.0.frames: input should be greater than 0" in refused("hello", ckpt=run)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "meant"),
-    [
-        (("exprot", "voice"), "export"), (("--speed", "2", "evaluate"), "evaluate"), (("Serve",), "serve"),
-        (("evalute", "--json", "x.json"), "evaluate"),
-    ],
-)  # fmt: skip
-def test_a_misspelled_command_is_not_spoken_over_a_wav(refused, arguments, meant):
-    said = refused(*arguments)
-    assert f"did you mean xtts-synth {meant}? To speak it: xtts-synth speak " in said
-    assert len(said.splitlines()) == 1
-
-
-@pytest.mark.parametrize("arguments", [("speak", "Serve"), ("--", "export"), ("seven",), ("Export it.",)])
-def test_other_words_and_those_after_speak_are_spoken(call, tmp_path, monkeypatch, arguments):
-    monkeypatch.chdir(tmp_path)
-    assert "no run in runs/ has a checkpoint" in call(main, *arguments)[2]
-
-
 def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name, time in (("young", 2), ("old", 1)):

@@ -14,7 +14,8 @@ import yaml
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError, read_text
-from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, ExportOptions
+from xtts.trainer.synth.export.export_formats import ExportOptions
+from xtts.trainer.synth.export.onnx_model import TOKENS_FILE
 from xtts.trainer.synth.systems import ROWS
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.vocoders.vocoder import OUR_VOCODER, OUR_WEIGHTS, VOCODER_FILE

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from xtts.shared.languages import find_language
 from xtts.shared.system import atomic_files
 from xtts.shared.system.machine import user_cache
 from xtts.shared.text.tokenizer import BLANK, END, PAD, SPECIAL, START, Tokenizer
+from xtts.trainer.synth.export.export_formats import ExportOptions
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.synth.voice_source import Source, read_recordings
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -27,24 +27,6 @@ _DIGEST_BYTES = 32
 _MOST_KEPT = 9
 """Number of graphs to keep, those used last."""
 _PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExportOptions:
-    """What an export writes in addition to the model."""
-
-    float16: bool = False
-    """Store weights as float16; a runtime converts them to float32 when it loads a graph."""
-    language: str | None = None
-    """Language to fix in the graph of a model of several."""
-    speaker_wav: tuple[Path, ...] = ()
-    """References of a model with voice latents, whose mean is fixed in the graph."""
-    license: str | None = None
-    """For the model card, as what follows."""
-    evaluation: Path | None = None
-    """JSON of `xtts-synth evaluate`."""
-    about: Path | None = None
-    """Markdown after the first lines of the card: the speaker, the source of the recordings, the making."""
 
 
 def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: ExportOptions) -> str:

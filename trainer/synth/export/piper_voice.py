@@ -13,7 +13,8 @@ from xtts.shared.errors import LockstepError, warn
 from xtts.shared.languages import find_language
 from xtts.shared.text.phonemes import TONAL
 from xtts.shared.text.tokenizer import END, PAD, SPECIAL, START, Tokenizer
-from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, ExportOptions, make_graph
+from xtts.trainer.synth.export.export_formats import ExportOptions
+from xtts.trainer.synth.export.onnx_model import TOKENS_FILE, make_graph
 from xtts.trainer.synth.voice_source import Source
 from xtts.trainer.system.onnx_file import open_session, refusals, short_message
 from xtts.trainer.vocoders.onnx_vocoder import OnnxVocoder

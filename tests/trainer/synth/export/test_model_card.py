@@ -11,9 +11,9 @@ from safetensors.numpy import load_file, save_file
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.cli import main
 from xtts.trainer.synth.tensorflow_synthesizer import load_model
 from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.synth_cli import main
 from xtts.trainer.voice.checkpoint import load_arrays
 
 

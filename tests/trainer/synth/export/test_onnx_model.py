@@ -16,8 +16,9 @@ from onnx_graphs import hifigan
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.model.acoustic_model import NO_CONDITIONING
-from xtts.trainer.synth.export.export_command import ONNX, export
-from xtts.trainer.synth.export.onnx_model import ExportOptions, tokens_file
+from xtts.trainer.run.finish import export
+from xtts.trainer.synth.export.export_formats import ONNX, ExportOptions, ExportRequest
+from xtts.trainer.synth.export.onnx_model import tokens_file
 from xtts.trainer.synth.onnx_synthesizer import with_optional_inputs
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
@@ -192,7 +193,7 @@ def test_tokens_of_each_kind_of_tokenizer():
 
 def refused(run, folder, **options):
     with pytest.raises(LockstepError) as caught:
-        export(run, folder / "out", OPTIONS, formats=[ONNX], options=ExportOptions(**options))
+        export(run, ExportRequest(out=folder / "out", formats=[ONNX], options=ExportOptions(**options)))
     assert not list(folder.glob("*out*"))
     return str(caught.value)
 

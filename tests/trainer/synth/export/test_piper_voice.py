@@ -17,10 +17,10 @@ from onnx_graphs import hifigan, vocos
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import PHONEMES, Tokenizer, build_tokenizer
-from xtts.trainer.synth import cli
+from xtts.trainer import synth_cli as cli
+from xtts.trainer.run.finish import export
 from xtts.trainer.synth.export import piper_voice
-from xtts.trainer.synth.export.export_command import export
-from xtts.trainer.synth.export.onnx_model import ExportOptions
+from xtts.trainer.synth.export.export_formats import ExportOptions, ExportRequest
 from xtts.trainer.synth.export.piper_graph import join_graphs, token_graph
 from xtts.trainer.synth.export.piper_voice import piper_phonemes, piper_speakers, read_vocoder, save_piper
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
@@ -270,8 +270,7 @@ def test_vocoders_that_cannot_be_inside_are_refused(tmp_path):
 
 def test_it_has_a_folder_of_its_own(tmp_path):
     with pytest.raises(LockstepError, match="--format piper: together with onnx, expected alone"):
-        export(BASE, tmp_path / "out", SynthesisOptions(), formats=["piper", "onnx"],
-               options=ExportOptions())  # fmt: skip
+        export(BASE, ExportRequest(out=tmp_path / "out", formats=["piper", "onnx"]))
 
 
 def test_sherpa_onnx_speaks_with_it(folder, session, ids, tmp_path):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.export.export_command import SAVED_MODEL, export
-from xtts.trainer.synth.export.onnx_model import ExportOptions
+from xtts.trainer.run.finish import export
+from xtts.trainer.synth.export.export_formats import SAVED_MODEL, ExportRequest
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
 
 PROGRAM = """
@@ -62,7 +62,4 @@ def test_stock_tensorflow_speaks_as_the_command_does(
 
 def test_nothing_is_overwritten(saved_model_folder, finished_run):
     with pytest.raises(LockstepError, match="already exists, expected a new folder"):
-        export(
-            finished_run[0], saved_model_folder, SynthesisOptions(), formats=[SAVED_MODEL], 
-            options=ExportOptions(),
-        )  # fmt: skip
+        export(finished_run[0], ExportRequest(out=saved_model_folder, formats=[SAVED_MODEL]))

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.cli import main
+from xtts.trainer.run.finish import finish_run
 from xtts.trainer.synth.engines import make_synthesizer
-from xtts.trainer.synth.finished_run import finish_run
 from xtts.trainer.synth.voice_source import open_source
 from xtts.trainer.vocoders.vocoder import OUR_VOCODER, VOCODER_FILE
 from xtts.trainer.voice.synthesis_options import SynthesisOptions
@@ -54,7 +54,7 @@ def test_another_checkpoint_does_not_speak_with_that_graph(run_with_voice):
 
 def test_finish_replaces_an_earlier_voice_and_refuses_what_is_no_run(run_with_voice, call, tmp_path, monkeypatch):
     finished = []
-    monkeypatch.setattr("xtts.trainer.synth.finished_run.finish_run", lambda path, console: finished.append(path))
+    monkeypatch.setattr("xtts.trainer.run.finish.finish_run", lambda path, console: finished.append(path))
     assert call(main, "--finish", run_with_voice)[0] == 0
     assert finished == [run_with_voice]
     with pytest.raises(LockstepError, match="voice: an exported folder, expected a run folder"):

@@ -1,0 +1,76 @@
+"""A third kind of model needs one file like the first lines here, and its place in `KINDS`: durations alone."""
+
+from dataclasses import replace
+
+import pytest
+
+from xtts.shared.cache.cache_spec import TOKENIZER_FILE
+from xtts.trainer import synth_cli
+from xtts.trainer.kinds import acoustic
+from xtts.trainer.kinds.all_kinds import KINDS
+from xtts.trainer.loop.metrics import Metrics
+from xtts.trainer.loop.objectives import AcousticObjective
+from xtts.trainer.model.random_numbers import RandomInputs
+from xtts.trainer.synth.export.export_formats import SAFETENSORS
+from xtts.trainer.synth.export.model_card import save_weights
+from xtts.trainer.voice.checkpoint import read_meta
+
+
+class DurationObjective(AcousticObjective):
+    """An acoustic model without its flow."""
+
+    metrics = Metrics(
+        weights={"prior": 1.0, "duration": 2.0}, held_out=("prior", "duration"), compared=("duration",),
+        second_norm="duration_gradient_norm",
+    )  # fmt: skip
+
+    def loss_sums(self, batch, random):
+        aligned = self.model.align_clips(batch, RandomInputs(*random).dropout)
+        return {"prior": aligned.prior, "duration": aligned.duration}
+
+    def counts_of(self, frames, tokens):
+        return [frames * self.model.mel_channels, tokens]
+
+    def held_out_sums(self, batch, clips, seed, bucket):
+        aligned = self.model.align_clips(batch, None)
+        return {"prior": aligned.prior, "duration": aligned.duration}
+
+
+def export(stored, folder, request):
+    save_weights(stored, folder, options=request.options)
+    (folder / TOKENIZER_FILE).write_bytes(stored.voice.tokenizer.to_bytes())
+    return ["safetensors"]
+
+
+DURATIONS = replace(
+    acoustic.KIND, name="durations", product="predictor of durations", model_name=lambda _: "durations",
+    objective=DurationObjective, final_formats=lambda _: [SAFETENSORS], export=export, measure=lambda *_: None,
+)  # fmt: skip
+
+
+@pytest.fixture
+def durations(monkeypatch):
+    monkeypatch.setitem(KINDS, "durations", DURATIONS)
+
+
+def test_it_trains_validates_resumes_exports_and_starts_another_run(durations, run_train, call, tmp_path, read_steps):
+    settings = ["training.kind=durations", "training.validate_every=2", "training.checkpoint_every=2"]
+    code, screen, error = run_train(tmp_path / "run", *settings, "training.steps=4")
+    assert code == 0, error
+    assert "model durations" in screen
+    (step, *_), (validation, _) = read_steps(tmp_path / "run"), read_steps(tmp_path / "run", "validation")
+    for row in (step, validation):
+        assert row["loss"] == pytest.approx(row["prior"] + 2 * row["duration"], rel=1e-5)
+        assert "flow" not in row
+    checkpoint = tmp_path / "run" / "checkpoints" / "step-2"
+    assert read_meta(checkpoint)["kind"] == "durations"
+    code, _, error = run_train(tmp_path / "part", *settings, "training.steps=4", more=["--resume", checkpoint])
+    assert (code, read_steps(tmp_path / "part")) == (0, read_steps(tmp_path / "run")[2:]), error
+    code, _, error = call(synth_cli.main, "export", "--ckpt", tmp_path / "run", tmp_path / "out")
+    assert code == 0, error
+    more = ["--init-from", tmp_path / "out"]
+    assert run_train(tmp_path / "next", *settings, "training.steps=2", more=more)[0] == 0
+    code, _, error = run_train(tmp_path / "voice", "training.steps=2", more=more)
+    assert (code, "a model of the kind durations, expected acoustic" in error) == (2, True)
+    code, _, error = call(synth_cli.main, "--ckpt", tmp_path / "run", "Hello.")
+    assert (code, "a model of the kind durations, expected acoustic" in error) == (2, True)

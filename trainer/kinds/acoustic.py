@@ -1,0 +1,115 @@
+"""The acoustic model, from text to mel: the voice of `xtts-synth`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import PathOrUrl
+from xtts.trainer.data.batch_sizes import AutomaticSteps
+from xtts.trainer.kinds.kind import InitialWeights, Kind
+from xtts.trainer.synth.export.export_formats import ONNX, SAFETENSORS
+from xtts.trainer.voice.checkpoint import ACOUSTIC
+from xtts.trainer.voice.stored_model import StoredModel, shared_names, take_rows
+from xtts.trainer.voice.voice_description import voice_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from xtts.trainer.loop.objectives import AcousticObjective
+    from xtts.trainer.model.acoustic_model import AcousticModel
+    from xtts.trainer.reporting.spoken_samples import SpokenSamples
+    from xtts.trainer.synth.export.export_formats import ExportRequest
+
+_SENTENCES = 24
+"""Held-out sentences to measure: half a minute on two cores."""
+
+
+def _automatic_steps(config: Config) -> tuple[AutomaticSteps, AutomaticSteps]:
+    if config.model.size == "tiny":
+        return AutomaticSteps(40, 1_500, 20_000), AutomaticSteps(12, 600, 20_000)
+    return AutomaticSteps(500, 20_000, 500_000), AutomaticSteps(500, 20_000, 500_000)
+
+
+def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
+    if spec.holds_crops:
+        raise LockstepError(str(cache), found="crops, which train a vocoder", fix="train with --config vocoder")
+
+
+def _network(config: Config, spec: CacheSpec) -> "AcousticModel":
+    from xtts.trainer.model.acoustic_model import AcousticModel
+    from xtts.trainer.model.conditioning import Vocabularies
+
+    mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation
+    rows = Vocabularies(spec.vocabulary, speakers=max(len(spec.speakers), 1), languages=len(spec.languages))
+    policy = "float32" if config.training.mixed_precision == "float32" else "mixed_bfloat16"
+    return AcousticModel(
+        config.model, rows, spec.mel_profile, mean=mean, deviation=deviation, dtype_policy=policy,
+        seed=config.training.seed,
+    )  # fmt: skip
+
+
+def _objective(network: "AcousticModel") -> "AcousticObjective":
+    from xtts.trainer.loop.objectives import AcousticObjective
+
+    return AcousticObjective(network)
+
+
+def _samples(network: "AcousticModel", cache: Path, spec: CacheSpec, training: TrainingConfig) -> "SpokenSamples":
+    from xtts.trainer.reporting.spoken_samples import SpokenSamples
+
+    return SpokenSamples(network, cache, spec, training)
+
+
+def _initial_weights(stored: StoredModel, network: "AcousticModel", cache: Path, spec: CacheSpec) -> InitialWeights:
+    """The averages, with the rows of the tables for this corpus' symbols, speakers and languages."""
+    before, now = stored.voice, voice_of(cache, spec)
+    initial = {weight.path: weight.numpy() for weight in network.trainable_variables}
+    averages = take_rows(stored.averages(), initial, before, now)
+    return InitialWeights(averages=averages, reused=shared_names(before, now))
+
+
+def _export(stored: StoredModel, folder: Path, request: "ExportRequest") -> list[str]:
+    from xtts.trainer.synth.export.exported_files import export_voice
+
+    return export_voice(stored, folder, request)
+
+
+def _measure(stored: StoredModel, folder: Path, console: "Console") -> None:
+    """Measure the voice on held-out sentences, for its card and for RUN/evaluation.json."""
+    from xtts.trainer.synth.evaluate import evaluate
+    from xtts.trainer.synth.export.export_formats import ExportOptions
+    from xtts.trainer.synth.export.model_card import write_card
+    from xtts.trainer.synth.voice_source import open_source
+    from xtts.trainer.voice.synthesis_options import SynthesisOptions
+
+    assert stored.run is not None
+    figures = stored.run.evaluation_file
+    try:
+        evaluate(
+            stored.checkpoint, SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES,
+            json_file=figures, console=console,
+        )  # fmt: skip
+    except LockstepError as error:
+        console.print(f"no figures: {error}", highlight=False, soft_wrap=True)
+    else:
+        write_card(open_source(stored.checkpoint), folder, folder.name, options=ExportOptions(evaluation=figures))
+
+
+KIND = Kind(
+    name=ACOUSTIC,
+    product="voice",
+    model_name=lambda config: str(config.model.size),
+    automatic_steps=_automatic_steps,
+    check=_check,
+    network=_network,
+    objective=_objective,
+    samples=_samples,
+    initial_weights=_initial_weights,
+    # a model that imitates recordings has no graph
+    final_formats=lambda config: [SAFETENSORS] if config.model.voice_latents else [SAFETENSORS, ONNX],
+    export=_export,
+    measure=_measure,
+    usage=lambda run, _: f'hear it:     xtts-synth --ckpt {run} "A sentence of your own." -o out.wav',
+)

@@ -1,0 +1,63 @@
+"""What a kind of model provides, for the trainer, the doctor and the end of a run."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.storage.urls import PathOrUrl
+from xtts.trainer.data.batch_sizes import AutomaticSteps
+from xtts.trainer.voice.stored_model import StoredModel
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from xtts.trainer.loop.objectives import Objective
+    from xtts.trainer.reporting.samples import Samples
+    from xtts.trainer.synth.export.export_formats import ExportRequest
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitialWeights:
+    """The weights with which a run begins that `--init-from` started."""
+
+    averages: Mapping[str, np.ndarray]
+    """By weight path."""
+    reused: str = ""
+    """What was reused of tables whose rows have other names; empty if all names are the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of model. Its module imports no TensorFlow; its functions do where they need it."""
+
+    name: str
+    """Its `training.kind`, which a checkpoint stores."""
+    product: str
+    """What a run ends in, for messages."""
+    model_name: Callable[[Config], str]
+    """Name of the model, for the folder of a run and for messages."""
+    automatic_steps: Callable[[Config], tuple[AutomaticSteps, AutomaticSteps]]
+    """The steps of `training.epochs: auto`, from nothing and from a model (`--init-from`)."""
+    check: Callable[[Config, CacheSpec, PathOrUrl], None]
+    """Raises `LockstepError` if it cannot train with a configuration on a cache."""
+    network: Callable[[Config, CacheSpec], Any]
+    """Makes the network, sized by the cache, with initial weights from `training.seed`."""
+    objective: "Callable[[Any], Objective]"
+    """The losses of a network."""
+    samples: "Callable[[Any, Path, CacheSpec, TrainingConfig], Samples]"
+    """What a run lets its listener hear; empty if `training.samples_every` is null."""
+    initial_weights: Callable[[StoredModel, Any, Path, CacheSpec], InitialWeights]
+    """What a network takes from a stored model of this kind for a run on a cache."""
+    final_formats: Callable[[Config], Sequence[str]]
+    """Formats of `xtts-synth export` in which a run leaves its product in RUN/voice/."""
+    export: "Callable[[StoredModel, Path, ExportRequest], list[str]]"
+    """Writes the files of an export into a folder; returns what each format is."""
+    measure: "Callable[[StoredModel, Path, Console], None]"
+    """Measures the product of a run, exported into a folder, and adds the figures to its card."""
+    usage: Callable[[Path, Path], str]
+    """The line that says how to use what a run left, from its folder and that of its product."""

@@ -1,0 +1,47 @@
+"""What a run ends in, RUN/voice/, and every other export of a model."""
+
+import shutil
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.kinds.all_kinds import kind_of
+from xtts.trainer.synth.export.export_formats import PIPER, ExportRequest
+from xtts.trainer.synth.output_files import new_folder
+from xtts.trainer.voice.stored_model import open_model
+
+
+def export(checkpoint: Path, request: ExportRequest) -> None:
+    """Write the folder `request.out` atomically, and print what is in it.
+
+    Raises:
+        LockstepError: It is already there or cannot be written, or the model cannot be exported so.
+    """
+    if PIPER in request.formats and len(set(request.formats)) > 1:
+        found = f"together with {' and '.join(sorted({*request.formats} - {PIPER}))}"
+        raise LockstepError(
+            "--format piper", found=found, expected="alone: Home Assistant takes each graph for a voice"
+        )
+    with new_folder(request.out) as partial:
+        stored = open_model(checkpoint)
+        described = kind_of(stored.config()).export(stored, partial, request)
+    for each in described:
+        click.echo(f"{request.out}: {stored.checkpoint} as {each}")
+
+
+def finish_run(path: Path, console: Console) -> None:
+    """Export the newest checkpoint of a run into RUN/voice/, in place of an earlier one, and measure it.
+
+    Raises:
+        LockstepError: The folder is no run, or cannot be written.
+    """
+    stored = open_model(path)
+    if stored.run is None:
+        raise LockstepError(str(path), found="an exported folder", expected="a run folder")
+    config, out = stored.config(), stored.run.voice_folder
+    kind = kind_of(config)
+    shutil.rmtree(out, ignore_errors=True)
+    export(stored.checkpoint, ExportRequest(out=out, formats=kind.final_formats(config)))
+    kind.measure(stored, out, console)

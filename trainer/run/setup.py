@@ -1,0 +1,97 @@
+"""A configuration and a cache, opened and checked against each other before TensorFlow is imported."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import click
+
+from xtts.shared.cache.cache_copy import CacheCopy
+from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
+from xtts.shared.cache.quick_check import full_check, quick_check
+from xtts.shared.config import Config, DataConfig
+from xtts.shared.config_flags import DEFAULT_CACHE, resolve
+from xtts.shared.feature_settings import follow_text
+from xtts.shared.storage.urls import PathOrUrl
+from xtts.shared.system.folder_lock import ReadLock
+from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
+from xtts.trainer.kinds.all_kinds import kind_of
+from xtts.trainer.kinds.kind import Kind
+from xtts.trainer.voice.run_folder import RunFolder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """What trains on what."""
+
+    config: Config
+    cache: Path
+    """Its folder; for a cache in an object store, that of `copy`."""
+    copy: CacheCopy | None = None
+    """The local copy of a remote cache."""
+    named_cache: PathOrUrl
+    """The cache, as messages name it."""
+    spec: CacheSpec
+    lock: ReadLock
+    """Keeps the files of the cache, even if another build replaces it."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of model."""
+        return kind_of(self.config)
+
+    def suited(self, *, from_a_model: bool, say: Callable[[str], object] = click.echo) -> Self:
+        """Return it with the batch and the steps that suit the corpus; say so if the batch is smaller than asked for.
+
+        from_a_model: whether `--init-from` began the run.
+
+        Raises:
+            LockstepError: No batch can be made.
+        """
+        asked, spec = self.config, self.spec
+        config = for_corpus(asked, spec, self.kind.automatic_steps(asked)[from_a_model])
+        batch_sizes(spec, config.training)
+        if config.training.batch_size < asked.training.batch_size:
+            share, few = asked.training.max_batch_share, "the cache has no more training clips"
+            reason = f"a step takes about {share:.1%} of an epoch (training.max_batch_share)" if share < 1.0 else few
+            say(f"{config.training.batch_size} clips a step instead of {asked.training.batch_size}: {reason}")
+        return replace(self, config=config)
+
+    def fetch(self, say: Callable[[str], object] = click.echo) -> None:
+        """Copy a remote cache completely, and check the files as `data.verify` says."""
+        if self.copy:
+            say(f"{self.copy.url}: copying the shards that are not yet in {self.copy.folder}")
+            self.copy.fetch(self.spec.shards(*SPLITS))
+        if self.config.data.verify != "off":
+            (full_check if self.config.data.verify == "full" else quick_check)(self.cache, self.spec)
+
+
+def prepare(
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *, cache: PathOrUrl | None,
+    run: RunFolder | None,
+) -> Setup:  # fmt: skip
+    """Resolve the configuration, open the cache and check that the kind of model can train on it.
+
+    run: its settings and its cache are the defaults.
+
+    Raises:
+        LockstepError: The cache cannot be read, or is not what the model trains on.
+    """
+    if run and not config and run.config_file.is_file():
+        config = (str(run.config_file),)
+    resolved = resolve(config, assignments, flags)
+    given = cache or (run.cache_now() if run else None) or Path(DEFAULT_CACHE)
+    copy, folder, lock, spec = _open_cache(given, resolved.data)
+    resolved = follow_text(resolved, spec.features)
+    kind_of(resolved).check(resolved, spec, given)
+    return Setup(config=resolved, cache=folder, copy=copy, named_cache=given, spec=spec, lock=lock)
+
+
+def _open_cache(given: PathOrUrl, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
+    """(copy of a remote cache, to be fetched, local folder, lock taken before the first read, spec)."""
+    if isinstance(given, Path):
+        return None, given, ReadLock(given), load_spec(given)
+    copy = CacheCopy(given, stage=data.stage)
+    spec = copy.open()
+    return copy, copy.folder, ReadLock(copy.folder), spec
