@@ -12,14 +12,14 @@ from xtts.trainer.voice.synthesis_options import SynthesisOptions
 def make_synthesizer(
     source: Source, options: SynthesisOptions, engine: Engine | None, tell: Callable[[str], None]
 ) -> Synthesizer:
-    """Make a synthesizer, by default of ONNX; TensorFlow speaks where a recording is imitated, or on request.
+    """Make a synthesizer, by default of ONNX; TensorFlow speaks without a graph, to imitate a recording, or on request.
 
     tell: gets a line before work that takes long.
 
     Raises:
         LockstepError: The source cannot speak with this engine.
     """
-    if engine == "tensorflow" or (engine is None and source.takes_recording):
+    if engine == "tensorflow" or (engine is None and (source.takes_recording or source.graph is None)):
         if not source.has_weights:
             found = f"{source.checkpoint} has an ONNX graph and no weights"
             raise LockstepError("--engine tensorflow", found=found, expected="--engine onnx")
@@ -30,13 +30,10 @@ def make_synthesizer(
     if source.takes_recording:
         found = "an ONNX graph takes no reference recording"
         raise LockstepError("--engine onnx", found=found, expected="--engine tensorflow")
+    if source.graph is None:
+        fix = f"export one: xtts-synth export --ckpt {source.checkpoint} --format onnx OUT"
+        raise LockstepError("--engine onnx", found=f"{source.checkpoint} has no ONNX graph", fix=fix)
     from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
     from xtts.trainer.system.onnx_file import read_file
 
-    if source.graph is not None:
-        location, graph = str(source.graph), read_file(source.graph)
-    else:
-        from xtts.trainer.synth.export.onnx_model import kept_graph
-
-        location, graph = f"the ONNX graph of {source.checkpoint}", kept_graph(source, tell)
-    return OnnxSynthesizer(source, options, graph=graph, location=location)
+    return OnnxSynthesizer(source, options, graph=read_file(source.graph), location=str(source.graph))

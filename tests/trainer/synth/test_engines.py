@@ -1,7 +1,6 @@
-"""The two engines of speech: which one speaks, the graph that is kept, and speech without TensorFlow."""
+"""The two engines of speech: which one speaks, and speech without TensorFlow."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.synth.engines import make_synthesizer
-from xtts.trainer.synth.export import onnx_model as kept
 from xtts.trainer.synth.voice_source import open_source, read_recordings
 from xtts.trainer.synth_cli import main
 from xtts.trainer.voice.run_folder import RunFolder
@@ -37,24 +35,6 @@ def source(finished_run):
     return open_source(finished_run[0])
 
 
-@pytest.fixture
-def exports(monkeypatch, tmp_path):
-    """The number of evaluations of every export; the graphs are no graphs, in a cache of their own."""
-    done = []
-
-    def make_graph(source, *, synthesis, options):
-        done.append(synthesis.nfe)
-        return f"graph {len(done)}".encode(), ""
-
-    monkeypatch.setattr(kept, "make_graph", make_graph)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return done
-
-
-def files(folder):
-    return sorted(folder.rglob("*.graph"))
-
-
 # Speech without TensorFlow
 
 
@@ -68,19 +48,6 @@ def test_a_folder_speaks_without_tensorflow(onnx_folder, tmp_path):
     speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=4.0), None, print)
     ids = speaker.voice.tokenizer.encode("hello there").ids
     np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, noise_key=0)[0])
-
-
-def test_a_run_speaks_with_the_graph_that_is_kept_of_it(onnx_folder, moved_run, call, exports, tmp_path, monkeypatch):
-    monkeypatch.setattr(kept, "make_graph", lambda *_, **__: ((onnx_folder / "model.onnx").read_bytes(), ""))
-    monkeypatch.chdir(tmp_path)
-    for folder, name in ((onnx_folder, "folder.npy"), (moved_run, "run.npy")):
-        code, _, err = call(main, "--ckpt", folder, "--nfe", 2, "--speed", 4, "--mel-out", name, "hello")
-        assert code == 0, err
-    np.testing.assert_array_equal(np.load("run.npy"), np.load("folder.npy"))
-    assert len(files(tmp_path)) == 1
-    code, said, err = call(main, "--ckpt", moved_run, "--nfe", 2, "--speed", 4, "--mel-out", "again.npy", "hello")
-    assert (code, "exporting" in said) == (0, False), err
-    np.testing.assert_array_equal(np.load("again.npy"), np.load("run.npy"), err_msg="the kept graph was not used")
 
 
 def test_speech_depends_on_noise_key_and_options_alone(onnx_folder):
@@ -146,50 +113,20 @@ def test_the_card_has_the_users_words_and_names_the_graph(folder_of_both):
     assert "`model.safetensors`: averaged weights, float16\n- `model.onnx`, `tokens.txt`: the same model" in text
 
 
-def test_the_graph_is_exported_once_unless_it_is_damaged(source, exports, tmp_path):
-    told = []
-    assert kept.kept_graph(source, told.append) == kept.kept_graph(source, told.append) == b"graph 1"
-    assert len(told) == len(exports) == 1
-    (file,) = files(tmp_path)
-    for damage in (b"", b"short", file.read_bytes()[:-1] + b"?"):
-        file.write_bytes(damage)
-        before = len(exports)
-        assert kept.kept_graph(source, told.append) == kept.kept_graph(source, told.append)
-        assert len(exports) == before + 1
-    assert files(tmp_path) == [file]
-
-
-def test_every_checkpoint_has_its_own_graph_and_few_are_kept(finished_run, exports, tmp_path):
-    checkpoints = sorted((finished_run[0] / "checkpoints").glob("step-*"))
-    assert len(checkpoints) > 1
-    graphs = {kept.kept_graph(open_source(checkpoint), print) for checkpoint in checkpoints}
-    assert len(graphs) == len(exports) == len(files(tmp_path)) == len(checkpoints)
-    exported = files(tmp_path)
-    for number in range(20):
-        path = exported[0].with_name(f"{number}.graph")
-        path.write_bytes(b"")
-        os.utime(path, (0, 0))
-    exported[-1].write_bytes(b"")  # it is made again, and the old ones go
-    for checkpoint in checkpoints:
-        kept.kept_graph(open_source(checkpoint), print)
-    assert len(files(tmp_path)) == 9
-
-
-def test_a_cache_that_cannot_be_written_costs_no_speech(source, exports, tmp_path, monkeypatch):
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert kept.kept_graph(source, print) == b"graph 1"
-
-
-def test_tensorflow_speaks_where_a_recording_is_imitated_or_on_request(source, exports, monkeypatch):
+def test_onnx_speaks_where_there_is_a_graph_and_no_recording_is_imitated(source, onnx_folder, monkeypatch):
     monkeypatch.setattr(
         "xtts.trainer.synth.tensorflow_synthesizer.TensorFlowSynthesizer", lambda *_, tell: "tensorflow"
     )
     monkeypatch.setattr("xtts.trainer.synth.onnx_synthesizer.OnnxSynthesizer", lambda *_, graph, location: "onnx")
-    told = []
-    assert make_synthesizer(source, OPTIONS, None, told.append) == "onnx"
-    assert "exporting an ONNX graph, once" in told[0]
-    assert make_synthesizer(source, OPTIONS, "tensorflow", print) == "tensorflow"
+    exported = open_source(onnx_folder)
+    assert make_synthesizer(exported, OPTIONS, None, print) == "onnx"
+    with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --engine onnx"):
+        make_synthesizer(exported, OPTIONS, "tensorflow", print)
+    assert make_synthesizer(source, OPTIONS, None, print) == "tensorflow"
+    with pytest.raises(
+        LockstepError, match=r"has no ONNX graph; export one: xtts-synth export --ckpt .* --format onnx OUT"
+    ):
+        make_synthesizer(source, OPTIONS, "onnx", print)
     imitator = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
     assert make_synthesizer(imitator, OPTIONS, None, print) == "tensorflow"
     with pytest.raises(LockstepError, match="no reference recording, expected --engine tensorflow"):

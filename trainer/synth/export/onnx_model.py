@@ -1,15 +1,10 @@
 """`xtts-synth export --format onnx`: a folder that onnxruntime and sherpa-onnx speak with, without TensorFlow."""
 
-import hashlib
 import json
-from collections.abc import Callable
-from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
 from xtts.shared.languages import find_language
-from xtts.shared.system import atomic_files
-from xtts.shared.system.machine import user_cache
 from xtts.shared.text.tokenizer import BLANK, END, PAD, SPECIAL, START, Tokenizer
 from xtts.trainer.synth.export.export_formats import ExportOptions
 from xtts.trainer.synth.onnx_synthesizer import OnnxSynthesizer
@@ -23,10 +18,6 @@ from xtts.trainer.voice.voice_description import Voice
 TOKENS_FILE = "tokens.txt"
 SPACE_IN_PIECE = "\u2581"
 """Replaces a space inside a piece of byte-pair encoding: in tokens.txt a space ends the symbol."""
-_DIGEST_BYTES = 32
-_MOST_KEPT = 9
-"""Number of graphs to keep, those used last."""
-_PACKAGES = ("lockstep-tts", "tensorflow", "tf2onnx")
 
 
 def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: ExportOptions) -> str:
@@ -69,46 +60,6 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: ExportOp
     data: bytes = graph.SerializeToString()
     OnnxSynthesizer(source, synthesis, graph=data, location="--format onnx")  # speaks a token
     return data, description
-
-
-def kept_graph(source: Source, tell: Callable[[str], None]) -> bytes:
-    """Return the graph of a run or a folder of safetensors; `LockstepError` if it cannot be exported.
-
-    It is exported once and kept in the user's cache folder: the file is the SHA-256 of the graph, then the graph. A
-    damaged file is written again. If the folder cannot be written to, each start exports the graph.
-    """
-    path = user_cache() / "onnx" / f"{_key(source)}.graph"
-    with suppress(OSError):
-        data = path.read_bytes()
-        if hashlib.sha256(data[_DIGEST_BYTES:]).digest() == data[:_DIGEST_BYTES]:
-            path.touch()
-            return data[_DIGEST_BYTES:]
-    tell(f"{source.checkpoint}: exporting an ONNX graph, once: about half a minute for the smallest model")
-    graph, _ = make_graph(source, synthesis=SynthesisOptions(), options=ExportOptions())
-    with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_files.write(path, hashlib.sha256(graph).digest() + graph)
-        for old in sorted(path.parent.glob("*.graph"), key=lambda file: file.stat().st_mtime)[:-_MOST_KEPT]:
-            old.unlink(missing_ok=True)
-    return graph
-
-
-def _key(source: Source) -> str:
-    """Digest of everything that determines the graph: weights, model, voice, versions, code of model and export."""
-    voice = source.voice.model_dump(mode="json")
-    del voice["tokenizer"]["lexicon"]
-    trainer = Path(__file__).parents[2]
-    code = hashlib.sha256()
-    for file in sorted((*(trainer / "model").glob("*.py"), *(trainer / "synth" / "export").glob("onnx_*.py"))):
-        code.update(file.read_bytes())
-    origin = {
-        "weights": source.weights_digest(),
-        "model": source.model.model_dump(mode="json"),
-        "voice": voice,
-        "versions": [metadata.version(name) for name in _PACKAGES],
-        "code": code.hexdigest(),
-    }
-    return hashlib.sha256(json.dumps(origin, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def tokens_file(tokenizer: Tokenizer) -> str:
