@@ -25,10 +25,10 @@ from setup.amounts import parse, program_parser
 from setup.commands import command
 from setup.runs import lines_of
 
-from xtts.trainer.synth.evaluate import SYNTHESISED
-from xtts.trainer.synth.systems import ROWS
-from xtts.trainer.voice.stored_model import open_model
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.evaluation.evaluate import SYNTHESISED
+from xtts.trainer.evaluation.systems import ROWS
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.stored.stored_model import open_model
 
 FULL = {"minutes": 5.0, "seeds": [0], "timed_steps": 200, "limit": 1000}
 QUICK = {"minutes": 0.02, "seeds": [0], "timed_steps": 10, "limit": 4}

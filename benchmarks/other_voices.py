@@ -28,11 +28,11 @@ from setup import speakers
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
 from xtts.shared.errors import report_errors
+from xtts.trainer.evaluation.evaluate import RECORDED
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.evaluation.judge import Judge, Utterance
-from xtts.trainer.synth.evaluate import RECORDED
-from xtts.trainer.synth.systems import recording_of
-from xtts.trainer.synth.voice_source import open_source
+from xtts.trainer.evaluation.systems import recording_of
+from xtts.trainer.speech.voice_source import open_source
 
 LEVEL = 0.05  # root mean square, 26 dB below full scale: DNSMOS depends on it
 SPENT = ("real-time factor", "parameters", "MB")

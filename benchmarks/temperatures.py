@@ -19,13 +19,13 @@ from setup.amounts import parse, program_parser
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import report_errors
+from xtts.trainer.evaluation.evaluate import OTHER_RECORDINGS, RECORDED, VOCODED
 from xtts.trainer.evaluation.judge import Judge
-from xtts.trainer.synth.engines import make_synthesizer
-from xtts.trainer.synth.evaluate import OTHER_RECORDINGS, RECORDED, VOCODED
-from xtts.trainer.synth.systems import ROWS, System, TestSet
-from xtts.trainer.synth.voice_source import open_source
-from xtts.trainer.vocoders.vocoder import make_vocoder
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.evaluation.systems import ROWS, System, TestSet
+from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.vocoder import make_vocoder
+from xtts.trainer.speech.voice_source import open_source
 
 FULL = {"temperatures": [0.3, 0.5, 0.667, 0.8], "nfe": [10], "limit": 24}
 QUICK = {"temperatures": [0.667], "nfe": [4], "limit": 2}

@@ -34,9 +34,9 @@ from xtts.shared.audio.griffin_lim import reconstruct, shortest_samples
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.audio.pitch import track_pitch
+from xtts.trainer import load_voice
 from xtts.trainer.evaluation.beside_recordings import brightness
-from xtts.trainer.synth import load_voice
-from xtts.trainer.vocoders.vocoder import Vocoder, make_vocoder
+from xtts.trainer.speech.vocoder import MelToSamples, make_vocoder
 
 PROFILE, PESQ_HZ = mel_profile("hifigan"), 16_000
 LEVELS = ("4_to_8_kHz,_dB", "8_to_11_kHz,_dB")
@@ -58,7 +58,7 @@ def main() -> None:
     if options.speech:
         voice = load_voice(options.speech, speaker=options.speaker)
         mels = [voice.speak(text).mel for text in texts]
-    vocoders: dict[str, Vocoder] = {"griffinlim": partial(reconstruct, profile=PROFILE)}
+    vocoders: dict[str, MelToSamples] = {"griffinlim": partial(reconstruct, profile=PROFILE)}
     vocoders["griffinlim, blurred"] = lambda mel: reconstruct(gaussian_filter1d(mel, 1.0, axis=1), PROFILE)
     vocoders["librosa"] = of_librosa
     vocoders |= {name: make_vocoder(name, PROFILE, print) for name in options.vocoder}

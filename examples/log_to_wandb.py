@@ -8,7 +8,7 @@ import wandb  # pyright: ignore[reportMissingImports]
 from xtts.trainer import train
 
 if TYPE_CHECKING:
-    from xtts.trainer.reporting.reporter import Chunk
+    from xtts.trainer.loop.chunk import Chunk
     from xtts.trainer.run.training_run import TrainingRun
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import soundfile
 
 from xtts.precompute import build_cache, verify_cache
-from xtts.trainer import train
-from xtts.trainer.synth import evaluate_checkpoint, load_voice
+from xtts.trainer import evaluate_checkpoint, load_voice, train
 
 
 def train_and_speak(corpus: Path, out: Path, text: str, settings: Mapping[str, object]) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xtts.trainer import train
 
 if TYPE_CHECKING:
-    from xtts.trainer.reporting.reporter import Chunk
+    from xtts.trainer.loop.chunk import Chunk
     from xtts.trainer.run.training_run import TrainingRun
 
 

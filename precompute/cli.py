@@ -146,12 +146,13 @@ def verify(
 def stats(cache: str) -> None:
     """Print statistics of a cache: lengths, padding, letters, and the quality of the recordings by speaker."""
     with report_errors():
+        from xtts.precompute.features.letter_counts import letters_of
+        from xtts.precompute.features.quality_stats import quality_stats
         from xtts.precompute.view.terminal import quality_text, stats_text
         from xtts.shared.cache.cache_copy import local_cache
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index
-        from xtts.shared.cache.quality_stats import quality_stats
-        from xtts.shared.cache.stats import corpus_lines, corpus_stats, letters_of, read_lengths
+        from xtts.shared.cache.stats import corpus_lines, corpus_stats, read_lengths
         from xtts.shared.system.folder_lock import ReadLock
 
         with local_cache(cache) as folder, ReadLock(folder):

@@ -41,7 +41,7 @@ TOPS = {"cli", "synth_cli", "library", "__init__"}
 ROOMS = {
     "shared": "system audio text < storage < cache",
     "precompute": "workers < archives < corpus < features < pipeline < check view sample < library < cli __init__",
-    "trainer": "data system < model < loop vocoders < voice < evaluation < reporting < synth < kinds < run"
+    "trainer": "data system < model < loop < stored < speech < evaluation < export reporting < kinds < run"
     " < doctor serve < cli synth_cli library < __init__",
 }
 """The folders of each stage: one imports itself and those before the < before its own. Modules at the top of `shared/`

@@ -13,10 +13,10 @@ import soundfile
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.audio.pitch import track_pitch
-from xtts.trainer.synth.export.model_card import list_recordings
-from xtts.trainer.synth.library import load_voice
-from xtts.trainer.vocoders.vocoder import make_vocoder
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.export.model_card import list_recordings
+from xtts.trainer.speech.loaded_voice import load_voice
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.vocoder import make_vocoder
 
 VOICE = Path(__file__).parents[1] / "voices" / "base"
 MOST_BYTES = 12 * 2**20

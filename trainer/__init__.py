@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from xtts.shared.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from xtts.trainer.library import train
+    from xtts.trainer.library import evaluate_checkpoint, load_voice, train
 
-__all__ = ["train"]
+__all__ = ["evaluate_checkpoint", "load_voice", "train"]
 
 __getattr__ = lazy_names(__name__, __all__)

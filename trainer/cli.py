@@ -119,7 +119,7 @@ def run(plan: "RunPlan") -> None:
         from xtts.trainer.run.finish import finish_run
 
         finish_run(folder, console)
-    from xtts.trainer.voice.checkpoint import find_checkpoint, read_meta
+    from xtts.trainer.stored.checkpoint import find_checkpoint, read_meta
 
     meta = read_meta(find_checkpoint(folder))
     last, best = meta["step"], meta["progress"]["best_validation"]["step"]

@@ -1,4 +1,4 @@
-"""Stage 2 for Python programs: `from xtts.trainer import train`."""
+"""Stage 2 for Python programs: `from xtts.trainer import evaluate_checkpoint, load_voice, train`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,17 @@ from xtts.shared.config_flags import config_names
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import path_or_url
 from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
+from xtts.trainer.speech.loaded_voice import load_voice
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.stored.checkpoint import step_of
 from xtts.trainer.system.tensorflow_import import tensorflow_import
-from xtts.trainer.voice.checkpoint import step_of
 
 if TYPE_CHECKING:
+    from xtts.shared.cache.cache_spec import Split
+    from xtts.trainer.evaluation.figures import Figures
     from xtts.trainer.run.hooks import Hook
+
+__all__ = ["TrainingResult", "evaluate_checkpoint", "load_voice", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,3 +101,37 @@ def _result(plan: RunPlan, *, complete: bool) -> TrainingResult:
     if checkpoint is None:
         raise LockstepError(str(folder.path), found="no checkpoint", fix="train at least one step")
     return TrainingResult(run=folder.path, checkpoint=checkpoint, step=step_of(checkpoint), complete=complete)
+
+
+def evaluate_checkpoint(
+    checkpoint: str | PathLike[str],
+    *,
+    cache: str | PathLike[str] | None = None,
+    split: "Split" = "validation",
+    limit: int = 100,
+    quiet: bool = True,
+    **synthesis: object,
+) -> "dict[str, Figures]":
+    """Speak sentences of a cache and compare them with their recordings, as `xtts-synth evaluate` does.
+
+    Args:
+        checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
+        cache: Folder or URL of the cache with the sentences (default: the cache of the run).
+        split: Split of the cache.
+        limit: Largest number of sentences to speak; they are compared with all recordings.
+        quiet: Print no table.
+        synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed.
+
+    Returns:
+        The `Figures` of "synthesised" and, for comparison, of "vocoded recording".
+
+    Raises:
+        LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
+    """
+    from xtts.trainer.evaluation.evaluate import evaluate
+
+    systems = evaluate(
+        Path(checkpoint), SynthesisOptions(**synthesis), cache=None if cache is None else path_or_url(cache),
+        split=split, limit=limit, console=Console(quiet=True) if quiet else None,
+    )  # fmt: skip
+    return {name: system.figures for name, system in systems.items() if system.figures is not None}

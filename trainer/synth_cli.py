@@ -7,8 +7,8 @@ import click
 
 from xtts.shared.errors import LockstepError, report_errors
 from xtts.trainer.serve.cli import serve
-from xtts.trainer.synth.command_options import checkpoint_option, engine_option, synthesis_options, vocoder_option
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.command_options import checkpoint_option, engine_option, synthesis_options, vocoder_option
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
 _PATH = click.Path(path_type=Path)
 
@@ -75,7 +75,7 @@ def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `s
     """Speak TEXT. The word `speak` may be left out."""
     with report_errors():
         options = _taken(given)
-        from xtts.trainer.synth.speak import speak as run
+        from xtts.trainer.speech.speak import speak as run
 
         run(checkpoint, options, **given)
 
@@ -117,7 +117,7 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
     with report_errors():
         options = _taken(given)
         from xtts.shared.storage.urls import path_or_url
-        from xtts.trainer.synth.evaluate import evaluate as run
+        from xtts.trainer.evaluation.evaluate import evaluate as run
 
         run(checkpoint, options, cache=path_or_url(cache) if cache else None, **given)
 
@@ -127,7 +127,7 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
 def info(checkpoint: Path) -> None:
     """Describe a voice: speakers, languages, mel profile, size, steps, corpus."""
     with report_errors():
-        from xtts.trainer.synth.info import info as run
+        from xtts.trainer.export.info import info as run
 
         run(checkpoint)
 
@@ -172,8 +172,8 @@ def export(checkpoint: Path, out: Path, formats: tuple[str, ...], vocoder: Path 
     with report_errors():
         _refuse_options_of_other_formats(formats)
         synthesis = _taken(given)
+        from xtts.trainer.export.export_formats import ExportOptions, ExportRequest
         from xtts.trainer.run.finish import export as run
-        from xtts.trainer.synth.export.export_formats import ExportOptions, ExportRequest
 
         options = ExportOptions(**given)
         run(checkpoint, ExportRequest(out=out, formats=formats, synthesis=synthesis, options=options, vocoder=vocoder))

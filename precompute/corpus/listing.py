@@ -30,7 +30,7 @@ from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO, NEMO_FILES
 from xtts.precompute.corpus.layouts.parquet import parquet
 from xtts.precompute.corpus.layouts.tar_shards import NEMO_TARRED, WEB_DATASET
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, table_of
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, find_table
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
 from xtts.shared.errors import LockstepError
@@ -93,7 +93,7 @@ def read_corpus(
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
-        raise LockstepError(str(table_of(data) or data), found="no clips", expected=chosen.expected)
+        raise LockstepError(str(find_table(data) or data), found="no clips", expected=chosen.expected)
     if chosen.speaker_folders:
         clips, speaker_notes = _with_folders_as_speakers(clips, data)
         notes = [*notes, *speaker_notes]
@@ -186,7 +186,7 @@ def _choose_for_folder(data: Path) -> Layout:
         fix = f"say which: {' or '.join(f'--layout {layout.name}' for layout in matches)}"
         raise LockstepError(str(data), found=problem, fix=fix)
     if not matches:
-        table = table_of(data)
+        table = find_table(data)
         return _choose_for_file(table) if table else _reject(data)
     return matches[0]
 
@@ -240,7 +240,7 @@ def _choose_for_file(data: Path) -> Layout:
     if data.suffix.lower() in _SPREADSHEETS:
         raise LockstepError(str(data), found="a spreadsheet", expected="a list of clips", fix="save it as CSV")
     _reject_archive(data)
-    first = first_line(data) if table_of(data) else ""
+    first = first_line(data) if find_table(data) else ""
     if not first or first.lstrip().startswith("{"):
         _reject_columns(data)
         return NEMO

@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from xtts.precompute.corpus.clip_audio import same_file
 from xtts.precompute.corpus.corpus_files import described_files, visible_names
 from xtts.precompute.corpus.record_recipe import RecordRecipe
+from xtts.precompute.features.quality_stats import letters_per_second
 from xtts.precompute.features.tables import counted
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import MAX_TOKENS
 from xtts.shared.cache.clip_index import MISSING_AUDIO, IndexRow, rows_of, strings
-from xtts.shared.cache.quality_stats import letters_per_second
 from xtts.shared.config import Config, FilterConfig
 from xtts.shared.errors import LockstepError
 

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from xtts.precompute.features.filters import check_rejects
+from xtts.precompute.features.letter_counts import LetterCounts
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.tables import counted, with_status
 from xtts.precompute.pipeline.build_request import BuildRequest
@@ -28,7 +29,6 @@ from xtts.shared.cache.cache_spec import INDEX_FILE, CacheSpec
 from xtts.shared.cache.clip_index import REJECTED
 from xtts.shared.system.folder_lock import ReadLock, exclusive
 from xtts.shared.system.machine import peak_resident_bytes
-from xtts.shared.text.letter_counts import LetterCounts
 
 
 @dataclass(frozen=True, kw_only=True)

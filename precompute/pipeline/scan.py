@@ -22,6 +22,7 @@ from xtts.precompute.corpus.clip_audio import (
 from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
 from xtts.precompute.features.clip_features import measure
 from xtts.precompute.features.filters import filter_by_header, filter_by_signal, must_be_measured, needs_samples
+from xtts.precompute.features.letter_counts import LetterCounts, check_letters, letters_of
 from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.pipeline.previous import (
     SAME_AUDIO,
@@ -47,9 +48,7 @@ from xtts.shared.cache.clip_index import (
     rows_of,
     table_of,
 )
-from xtts.shared.cache.stats import letters_of
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.letter_counts import LetterCounts, check_letters
 
 _FEW_ROWS = 2**10
 _LEAST_CLIPS, _MOST_CLIPS = 64, 4096

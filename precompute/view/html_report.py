@@ -22,6 +22,14 @@ from xtts.precompute.corpus.corpora import corpus_folders
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.record_recipe import AudioFiles
 from xtts.precompute.corpus.remote_corpus import with_folders
+from xtts.precompute.features.letter_counts import letters_of
+from xtts.precompute.features.quality_stats import (
+    OUTLIER_SCORE,
+    SPEAKING_RATE,
+    QualityStats,
+    letters_in,
+    quality_stats,
+)
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.terminal import UNMEASURED
 from xtts.precompute.workers.disks import disk_errors_explained
@@ -32,15 +40,8 @@ from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows, notes_of
-from xtts.shared.cache.quality_stats import (
-    OUTLIER_SCORE,
-    SPEAKING_RATE,
-    QualityStats,
-    letters_in,
-    quality_stats,
-)
 from xtts.shared.cache.records import Record
-from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, letters_of, read_lengths
+from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
 

@@ -8,14 +8,14 @@ import pyarrow.compute as pc
 from rich import progress as bars
 from rich.console import Console
 
+from xtts.precompute.features.letter_counts import LetterCounts, letter_lines
+from xtts.precompute.features.quality_stats import Measure, QualityStats, SpeakerLine
 from xtts.precompute.features.tables import counted
 from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
-from xtts.shared.cache.quality_stats import Measure, QualityStats, SpeakerLine
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
-from xtts.shared.text.letter_counts import LetterCounts, letter_lines
 
 if TYPE_CHECKING:  # commands that only read a cache start without the feature extractor
     from xtts.precompute.pipeline.build_cache import BuildReport

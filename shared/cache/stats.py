@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
-from xtts.shared.cache.clip_index import KEPT, UNKNOWN, IndexRow, kept_rows, readable_index
-from xtts.shared.text.letter_counts import LetterCounts
+from xtts.shared.cache.clip_index import KEPT, IndexRow, kept_rows, readable_index
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,16 +33,6 @@ class CorpusStats:
     """Useful frames / stored frames at the best padded lengths, by count of buckets."""
     padded_lengths: dict[int, list[int]]
     """Best padded lengths, by count of buckets."""
-
-
-def letters_of(rows: Iterable[IndexRow], language: str) -> list[LetterCounts]:
-    """Count the letters of each language, sorted by code; `language` is that of clips without their own."""
-    counts = dict[str, LetterCounts]()
-    for row in rows:
-        if row.token_length != UNKNOWN:
-            code = row.clip.language or language
-            counts.setdefault(code, LetterCounts(code)).add(row.clip.id, row.clip.text, row.left_out)
-    return [counts[code] for code in sorted(counts)]
 
 
 def read_lengths(index: Path) -> "pa.Table":

@@ -24,10 +24,10 @@ from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.run import finish as finish_module
 from xtts.trainer.run.run_plan import RunPlan
-from xtts.trainer.synth.tensorflow_synthesizer import TensorFlowSynthesizer
-from xtts.trainer.synth.voice_source import open_source
-from xtts.trainer.system.tensorflow_import import tensorflow_import
-from xtts.trainer.voice.checkpoint import (
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.tensorflow_synthesizer import TensorFlowSynthesizer
+from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.stored.checkpoint import (
     META_FILE,
     STATE_FILE,
     find_checkpoint,
@@ -35,8 +35,8 @@ from xtts.trainer.voice.checkpoint import (
     load_arrays,
     save_checkpoint,
 )
-from xtts.trainer.voice.run_folder import RunFolder
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import():  # as the commands do
     import tensorflow as tf

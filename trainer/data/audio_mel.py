@@ -6,14 +6,13 @@ wav that cannot be read, or is not what was indexed, gives a padding row (mel le
 and the loop reports it.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import tensorflow as tf
 
 from xtts.shared.audio.mel import hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
 from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.system.machine import usable_cores
 from xtts.trainer.data.batch import AnyBatch, Batch, blank_batch
 
 _FULL_SCALE = 32768.0
@@ -61,8 +60,8 @@ def mel_in_step(batch: AnyBatch, spec: CacheSpec) -> AnyBatch:
     return batch._replace(mel=tf.pad(tf.where(mask, mel, silence), edges, constant_values=silence))
 
 
-def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batch]:
-    """Return a function from a serialized clip, string[], to its `Batch` without the batch dimension.
+def read_clips(clips: tf.data.Dataset, spec: CacheSpec, signature: Batch) -> tf.data.Dataset:
+    """Serialized clips that name audio, to `Batch`es without a batch dimension, on all cores and in order.
 
     signature: of the bucket, any batch size; its field `samples` holds reflected int16 samples.
     """
@@ -76,12 +75,27 @@ def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batc
         "corpus": tf.io.FixedLenFeature([], tf.string, default_value=""),
     }
 
+    def path(parsed: dict[str, tf.Tensor]) -> tf.Tensor:
+        names, folders = zip(*spec.audio_folders.items(), strict=True)
+        corpus = tf.argmax(tf.cast(tf.equal(parsed["corpus"], tf.constant(names)), tf.int32))
+        absolute = tf.equal(tf.strings.substr(parsed["audio"], 0, 1), "/")
+        return tf.where(absolute, parsed["audio"], tf.strings.join([tf.gather(folders, corpus), parsed["audio"]], "/"))
+
+    def stored_samples(parsed: dict[str, tf.Tensor]) -> tf.Tensor:
+        """int16[S]; fails if the wav is missing, broken, or of another length, rate or number of channels."""
+        wav = tf.audio.decode_wav(tf.io.read_file(path(parsed)))
+        expected = tf.stack([parsed["samples"], 1])
+        checks = [
+            tf.debugging.assert_equal(tf.shape(wav.audio, tf.int64), expected),
+            tf.debugging.assert_equal(wav.sample_rate, spec.mel_profile.sample_rate),
+        ]
+        with tf.control_dependencies(checks):
+            return tf.cast(wav.audio[:, 0] * _FULL_SCALE, tf.int16)
+
     def read(serialized: tf.Tensor) -> Batch:
         parsed = tf.io.parse_single_example(serialized, features)
-        length = tf.cast(parsed["mel_length"], tf.int32)
-        stored = _samples(_path(parsed, spec), parsed["samples"], spec.mel_profile.sample_rate)
-        pad = spec.mel_profile.padding_samples
-        reflected = tf.pad(stored, [[pad, pad]], mode="REFLECT")
+        length, pad = tf.cast(parsed["mel_length"], tf.int32), spec.mel_profile.padding_samples
+        reflected = tf.pad(stored_samples(parsed), [[pad, pad]], mode="REFLECT")
         samples = reflected[: reflected_samples(spec.mel_profile, length)]
         parsed["samples"] = tf.pad(samples, [[0, signature.mel.shape[0] - tf.size(samples)]])
         return Batch(*(tf.ensure_shape(tf.cast(parsed[x.name], x.dtype), x.shape) for x in signature))
@@ -92,21 +106,5 @@ def clip_reader(spec: CacheSpec, signature: Batch) -> Callable[[tf.Tensor], Batc
         padding = tf.data.Dataset.from_tensors(blank_batch(signature))
         return Batch(*clip.ignore_errors().concatenate(padding).take(1).get_single_element())
 
-    return read_or_pad
-
-
-def _path(parsed: dict[str, tf.Tensor], spec: CacheSpec) -> tf.Tensor:
-    """string[]: path of the wav."""
-    names, folders = zip(*spec.audio_folders.items(), strict=True)
-    corpus = tf.argmax(tf.cast(tf.equal(parsed["corpus"], tf.constant(names)), tf.int32))
-    absolute = tf.equal(tf.strings.substr(parsed["audio"], 0, 1), "/")
-    return tf.where(absolute, parsed["audio"], tf.strings.join([tf.gather(folders, corpus), parsed["audio"]], "/"))
-
-
-def _samples(path: tf.Tensor, count: tf.Tensor, rate: int) -> tf.Tensor:
-    """int16[S] of a wav; fails if it is missing, broken, or of another length, rate or number of channels."""
-    wav = tf.audio.decode_wav(tf.io.read_file(path))
-    shape = tf.shape(wav.audio, tf.int64)
-    checks = [tf.debugging.assert_equal(shape, tf.stack([count, 1])), tf.debugging.assert_equal(wav.sample_rate, rate)]
-    with tf.control_dependencies(checks):
-        return tf.cast(wav.audio[:, 0] * 32768.0, tf.int16)
+    read_all = tf.autograph.experimental.do_not_convert(read_or_pad)
+    return clips.map(read_all, num_parallel_calls=usable_cores(), deterministic=True)

@@ -25,8 +25,8 @@ from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.replicas import TrainingLoops, build_loops
 from xtts.trainer.run.best_validation import REMEDY, Overfitting
 from xtts.trainer.run.setup import Setup
+from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.system.device import suited_to, weakest_card
-from xtts.trainer.voice.run_folder import RunFolder
 
 
 def run_checks(

@@ -16,7 +16,7 @@ from xtts.shared.storage.urls import path_or_url
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.results import Fact, Findings, Problem, as_yaml
 from xtts.trainer.run.setup import Setup, prepare
-from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.stored.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa

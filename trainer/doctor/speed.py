@@ -30,7 +30,7 @@ _DRAIN_SECONDS = 0.5
 """Time to drain the batches that were already prefetched: they do not show the loading speed."""
 
 
-def prepare(loops: TrainingLoops) -> float:
+def warm_up(loops: TrainingLoops) -> float:
     """Compile every step and open every iterator: return the seconds of compiling alone.
 
     A bucket's first batch waits until a block has been read, once per run.
@@ -143,7 +143,7 @@ class StepTimes:
 
 def run_steps(loops: TrainingLoops, count: int) -> StepTimes:
     """Compile every bucket's step and run `count` steps, in host calls of `training.steps_per_call`."""
-    compiled = prepare(loops)
+    compiled = warm_up(loops)
     most = loops.step_functions.training.steps_per_call
     calls = [loops.loop.run(min(count - done, most)) for done in range(0, count, most)]
     columns = zip(*(call[:4] for call in calls), strict=True)

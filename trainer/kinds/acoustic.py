@@ -8,19 +8,19 @@ from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.data.batch_sizes import AutomaticSteps
+from xtts.trainer.export.export_formats import ONNX, SAFETENSORS
 from xtts.trainer.kinds.kind import InitialWeights, Kind
-from xtts.trainer.synth.export.export_formats import ONNX, SAFETENSORS
-from xtts.trainer.voice.checkpoint import ACOUSTIC
-from xtts.trainer.voice.stored_model import StoredModel, shared_names, take_rows
-from xtts.trainer.voice.voice_description import voice_of
+from xtts.trainer.stored.checkpoint import ACOUSTIC
+from xtts.trainer.stored.stored_model import StoredModel, shared_names, take_rows
+from xtts.trainer.stored.voice_description import voice_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from xtts.trainer.export.export_formats import ExportRequest
     from xtts.trainer.loop.objectives import AcousticObjective
     from xtts.trainer.model.acoustic_model import AcousticModel
     from xtts.trainer.reporting.spoken_samples import SpokenSamples
-    from xtts.trainer.synth.export.export_formats import ExportRequest
 
 _SENTENCES = 24
 """Held-out sentences to measure: half a minute on two cores."""
@@ -71,18 +71,18 @@ def _initial_weights(stored: StoredModel, network: "AcousticModel", cache: Path,
 
 
 def _export(stored: StoredModel, folder: Path, request: "ExportRequest") -> list[str]:
-    from xtts.trainer.synth.export.exported_files import export_voice
+    from xtts.trainer.export.exported_files import export_voice
 
     return export_voice(stored, folder, request)
 
 
 def _measure(stored: StoredModel, folder: Path, console: "Console") -> None:
     """Measure the voice on held-out sentences, for its card and for RUN/evaluation.json."""
-    from xtts.trainer.synth.evaluate import evaluate
-    from xtts.trainer.synth.export.export_formats import ExportOptions
-    from xtts.trainer.synth.export.model_card import write_card
-    from xtts.trainer.synth.voice_source import open_source
-    from xtts.trainer.voice.synthesis_options import SynthesisOptions
+    from xtts.trainer.evaluation.evaluate import evaluate
+    from xtts.trainer.export.export_formats import ExportOptions
+    from xtts.trainer.export.model_card import write_card
+    from xtts.trainer.speech.synthesis_options import SynthesisOptions
+    from xtts.trainer.speech.voice_source import open_source
 
     assert stored.run is not None
     figures = stored.run.evaluation_file

@@ -11,14 +11,14 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.data.batch_sizes import AutomaticSteps
-from xtts.trainer.voice.stored_model import StoredModel
+from xtts.trainer.stored.stored_model import StoredModel
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from xtts.trainer.export.export_formats import ExportRequest
     from xtts.trainer.loop.objectives import Objective
     from xtts.trainer.reporting.samples import Samples
-    from xtts.trainer.synth.export.export_formats import ExportRequest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,15 +8,15 @@ from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.data.batch_sizes import AutomaticSteps
+from xtts.trainer.export.export_formats import ONNX
 from xtts.trainer.kinds.kind import InitialWeights, Kind
-from xtts.trainer.synth.export.export_formats import ONNX
-from xtts.trainer.voice.stored_model import StoredModel
+from xtts.trainer.stored.stored_model import StoredModel
 
 if TYPE_CHECKING:
+    from xtts.trainer.export.export_formats import ExportRequest
     from xtts.trainer.loop.objectives import VocoderObjective
     from xtts.trainer.model.vocoder import Vocoder
     from xtts.trainer.reporting.vocoder_samples import VocoderSamples
-    from xtts.trainer.synth.export.export_formats import ExportRequest
 
 
 def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
@@ -47,7 +47,7 @@ def _samples(network: "Vocoder", cache: Path, spec: CacheSpec, training: Trainin
 
 
 def _export(stored: StoredModel, folder: Path, request: "ExportRequest") -> list[str]:
-    from xtts.trainer.synth.export.exported_files import export_vocoder
+    from xtts.trainer.export.exported_files import export_vocoder
 
     return export_vocoder(stored, folder, request)
 

@@ -6,7 +6,6 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -21,66 +20,18 @@ from rich.text import Text
 from xtts.shared.audio.mel_pictures import png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
+from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.failures import plain_message
 from xtts.trainer.loop.metrics import Metrics
-from xtts.trainer.loop.training_loop import CallResult
 from xtts.trainer.reporting.samples import Samples, Shown
 from xtts.trainer.reporting.tag_descriptions import DESCRIPTIONS
+from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.system.device import memory_used, utilisation_reader
-from xtts.trainer.voice.run_folder import RunFolder
 
 _WINDOW = 500
 """Steps over which percentiles are taken."""
 _KEPT = 10
 """Of this many logs, one leaves its losses above the panel."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Chunk:
-    """The steps of one host call, as hooks get them."""
-
-    first_step: int
-    """Number of the first step, from 1."""
-    result: CallResult
-    metrics: Metrics
-    """Names of the values of a step."""
-    outside_seconds: float
-    """Seconds before the call without steps (validation, samples, checkpoints), plus the overhead of the call."""
-    traces: int
-    """Traces of training steps so far."""
-    epoch: int
-    """Epoch of the last step, from 0."""
-    validation: dict[str, float] = field(default_factory=dict)
-    """Losses of a validation after the last step; empty without one."""
-
-    @property
-    def last_step(self) -> int:
-        """Number of the last step."""
-        return self.first_step + len(self.result.metrics) - 1
-
-    def rows(self) -> list[dict[str, float]]:
-        """The lines of metrics.jsonl, one for each step."""
-        seconds, outside = self.result.step_seconds, self.outside_seconds / max(len(self.result.metrics), 1)
-        columns = {
-            "step_seconds": seconds,
-            "input_wait_share": self.result.wait_seconds / seconds,
-            "outside_share": outside / (outside + seconds),
-            "useful_frames_per_second": self.column("useful_frames") / seconds,
-        }
-        return [
-            {
-                "step": self.first_step + i,
-                **{name: float(value) for name, value in zip(self.metrics.step, values, strict=True)},
-                **{name: float(column[i]) for name, column in columns.items()},
-                "traces": self.traces,
-                **({} if self.result.unread is None else {"unread_clips": float(self.result.unread[i].sum())}),
-            }
-            for i, values in enumerate(self.result.metrics)
-        ]
-
-    def column(self, name: str) -> np.ndarray:
-        """float32[n]: one metric of every step."""
-        return self.result.metrics[:, self.metrics.step.index(name)]
 
 
 class Panel(Live):

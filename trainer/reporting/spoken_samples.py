@@ -23,8 +23,8 @@ from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
 from xtts.trainer.model.acoustic_model import AcousticModel, conditioning_of
 from xtts.trainer.model.reference_encoder import crop_reference
 from xtts.trainer.reporting.samples import Samples, Shown
-from xtts.trainer.vocoders.vocoder import Vocoder, make_vocoder
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.vocoder import MelToSamples, make_vocoder
 
 DEFAULT_OPTIONS = SynthesisOptions()
 """The defaults of `xtts-synth`."""
@@ -120,7 +120,7 @@ class SpokenSamples(Samples):
         )
 
     @cached_property
-    def _vocoder(self) -> Vocoder:
+    def _vocoder(self) -> MelToSamples:
         return make_vocoder(None, self.profile, warnings.warn)
 
     @cached_property

@@ -24,7 +24,6 @@ class RecordedSentence:
     """A held-out clip, without the frames that only its last crop holds."""
 
     name: str
-    text: str
     mel: np.ndarray
     """float32[F, M], natural-log magnitude."""
     samples: np.ndarray
@@ -52,9 +51,7 @@ def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) ->
         assert record.crop is not None
         mels.append(record.unpadded_mel.astype(np.float32))
         waveforms.append(record.crop.waveform[: record.mel_length * hop] / np.float32(32_768.0))
-    return RecordedSentence(
-        name=name, text=rows[0].clip.text, mel=np.concatenate(mels), samples=np.concatenate(waveforms)
-    )
+    return RecordedSentence(name=name, mel=np.concatenate(mels), samples=np.concatenate(waveforms))
 
 
 class VocoderSamples(Samples):
@@ -96,12 +93,11 @@ class VocoderSamples(Samples):
     def recordings(self) -> Iterator[tuple[str, Shown]]:
         """See `Samples`."""
         for sentence in self.sentences[: self._heard]:
-            yield f"text/{sentence.name}", sentence.text
             yield f"recording/{sentence.name}", sentence.samples
 
     def show(self, spoken: list[np.ndarray]) -> Iterator[tuple[str, Shown]]:
         """See `Samples`."""
         for samples, sentence in zip(spoken, self.sentences[: self._heard], strict=False):
             mel = log_mel(samples, self.profile)
-            yield f"mel/{sentence.name}", draw_pair(sentence.mel, mel, self.profile, sentence.text)
+            yield f"mel/{sentence.name}", draw_pair(sentence.mel, mel, self.profile, sentence.name)
             yield f"speech/{sentence.name}", samples

@@ -11,9 +11,9 @@ import numpy as np
 from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_id_of
 from xtts.shared.cache.clip_index import KEPT, ShardId, readable_index
 from xtts.trainer.data.training_bucket import TrainingBucket
+from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.failures import RunEnded
 from xtts.trainer.loop.validation_loop import StoredBatch
-from xtts.trainer.reporting.reporter import Chunk
 from xtts.trainer.run.training_run import TrainingRun
 
 _LISTED = 50

@@ -7,10 +7,10 @@ import click
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.export.export_formats import PIPER, ExportRequest
 from xtts.trainer.kinds.all_kinds import kind_of
-from xtts.trainer.synth.export.export_formats import PIPER, ExportRequest
-from xtts.trainer.synth.output_files import new_folder
-from xtts.trainer.voice.stored_model import open_model
+from xtts.trainer.speech.output_files import new_folder
+from xtts.trainer.stored.stored_model import open_model
 
 
 def export(checkpoint: Path, request: ExportRequest) -> None:

@@ -16,7 +16,7 @@ from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.loop.rendezvous import Cluster, find_cluster
 from xtts.trainer.run.setup import Setup, prepare
-from xtts.trainer.voice.checkpoint import (
+from xtts.trainer.stored.checkpoint import (
     RUNS,
     before_decay,
     check_resumable,
@@ -27,8 +27,8 @@ from xtts.trainer.voice.checkpoint import (
     read_meta,
     step_of,
 )
-from xtts.trainer.voice.run_folder import RunFolder
-from xtts.trainer.voice.stored_model import open_model
+from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.stored.stored_model import open_model
 
 
 @dataclass(frozen=True, kw_only=True)

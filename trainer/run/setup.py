@@ -18,7 +18,7 @@ from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.kinds.all_kinds import kind_of
 from xtts.trainer.kinds.kind import Kind
-from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.stored.run_folder import RunFolder
 
 
 @dataclass(frozen=True, kw_only=True)

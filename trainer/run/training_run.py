@@ -14,6 +14,7 @@ from rich.console import Console
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, build_command
 from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.compiler import Compiler
 from xtts.trainer.loop.failures import RunEnded, compile_fix, explained
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
@@ -21,13 +22,12 @@ from xtts.trainer.loop.replicas import build_loops
 from xtts.trainer.loop.schedule import decay_start, decaying_from, next_mark
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.loop.train_step import training_step
-from xtts.trainer.reporting.reporter import Chunk, Reporter, SilentReporter
+from xtts.trainer.reporting.reporter import Reporter, SilentReporter
 from xtts.trainer.reporting.samples import SAMPLES, Samples
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import GraphThread, stop_requests
-from xtts.trainer.system.device import device_name
-from xtts.trainer.voice.checkpoint import (
+from xtts.trainer.stored.checkpoint import (
     identity_of,
     load_arrays,
     prune_checkpoints,
@@ -36,9 +36,10 @@ from xtts.trainer.voice.checkpoint import (
     schedule_of,
     set_aside_newer,
 )
-from xtts.trainer.voice.run_folder import RunFolder
-from xtts.trainer.voice.speech_sources import sources_of
-from xtts.trainer.voice.stored_model import open_model
+from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.stored.speech_sources import sources_of
+from xtts.trainer.stored.stored_model import open_model
+from xtts.trainer.system.device import device_name
 
 _UNPADDED_WARNING = (
     "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "
@@ -66,7 +67,7 @@ class TrainingRun:
         self._reused = ""
         """What a start took of tables that have other rows."""
         self.loops = build_loops(
-            self._buckets, plan.kind, plan.config, restore=self._restore, compiler=compiler, group=group
+            self._buckets, self.plan.kind, self.plan.config, restore=self._restore, compiler=compiler, group=group
         )  # fmt: skip
         self.state, self.step_functions = self.loops.state, self.loops.step_functions
         self.metrics = self.step_functions.metrics

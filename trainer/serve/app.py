@@ -37,7 +37,7 @@ from xtts.trainer.serve.settings import ServerSettings, listening_socket
 from xtts.trainer.serve.speech_requests import FORMATS, RequestError
 from xtts.trainer.serve.speech_responses import read_body, respond
 from xtts.trainer.serve.wyoming_server import listen
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
 _GRACE_SECONDS = 10
 """Longest time for the sentence in progress after a request to stop."""

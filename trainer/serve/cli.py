@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
-from xtts.trainer.synth.command_options import checkpoint_option, engine_option, synthesis_options, vocoder_option
+from xtts.trainer.speech.command_options import checkpoint_option, engine_option, synthesis_options, vocoder_option
 
 _PATH = click.Path(path_type=Path)
 
@@ -40,10 +40,10 @@ _PATH = click.Path(path_type=Path)
 def serve(**options: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Serve a voice over HTTP: a page, and OpenAI's speech API."""
     with report_errors():
-        from xtts.trainer.serve.settings import ServerSettings, check_settings
+        from xtts.trainer.serve.settings import ServerSettings, check_server_settings
 
         settings = ServerSettings(**options)
-        check_settings(settings)
+        check_server_settings(settings)
         try:
             from xtts.trainer.serve.app import serve as run_server
         except ModuleNotFoundError as error:

@@ -16,12 +16,12 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
-from xtts.trainer.synth.engines import make_synthesizer
-from xtts.trainer.synth.long_form import LongFormSynthesizer, MelPiece, encode_text
-from xtts.trainer.synth.synthesizer import Synthesizer
-from xtts.trainer.synth.voice_source import Source, open_source, read_recording, read_recordings
-from xtts.trainer.synth.word_times import times_json
-from xtts.trainer.vocoders.vocoder import check_vocoder, make_vocoder
+from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.long_form import LongFormSynthesizer, MelPiece, encode_text
+from xtts.trainer.speech.synthesizer import Synthesizer
+from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
+from xtts.trainer.speech.voice_source import Source, open_source, read_reference, read_references
+from xtts.trainer.speech.word_times import times_json
 
 _ONLY_VOICE = "default"
 _LONGEST_NAME, _MOST_VOICES = 60, 100
@@ -131,7 +131,7 @@ class ServedVoice:
                 expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
                 raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
             synthesizer = copy(self.synthesizer)
-            synthesizer.encode_reference(read_recording(recording, "recording", self.source))
+            synthesizer.encode_reference(read_reference(recording, "recording", self.source))
             self._synthesizers[voice] = synthesizer
             voices.append(voice)
 
@@ -151,7 +151,7 @@ def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:
 def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray]:
     """Read the log-mel float32[T, M] of every reference recording, by its file name without the suffix."""
     mels: dict[str, np.ndarray] = {}
-    for path, mel in zip(paths, read_recordings(paths, source), strict=True):
+    for path, mel in zip(paths, read_references(paths, source), strict=True):
         if path.stem in mels:
             raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="other names")
         mels[path.stem] = mel

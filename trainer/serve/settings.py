@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.model.sampling_schedule import Solver
-from xtts.trainer.synth.synthesizer import Engine
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import Engine
 
 _SHORTEST_TOKEN = 16
 
@@ -56,7 +56,7 @@ def is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(address[4][0]).partition("%")[0]).is_loopback for address in addresses)
 
 
-def check_settings(settings: ServerSettings) -> None:
+def check_server_settings(settings: ServerSettings) -> None:
     """Raise `LockstepError` for settings that the server must not start with.
 
     These are an address beyond this machine without a token, a token that is easily guessed, an origin that no browser

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator, Field
 from pydantic_core import from_json
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.synth.encodings import MEDIA_TYPES
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.encodings import MEDIA_TYPES
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
 FORMATS = list(MEDIA_TYPES)
 """Formats of a response, the default first."""

@@ -17,7 +17,7 @@ from xtts.trainer.serve.request_queue import AudioChunk, RequestQueue
 from xtts.trainer.serve.served_voice import Job, ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import RequestError, SpeechRequest, read_request
-from xtts.trainer.synth.encodings import MEDIA_TYPES, Encoder
+from xtts.trainer.speech.encodings import MEDIA_TYPES, Encoder
 
 _BODY_SECONDS = 10.0
 """Longest time for a client to send its request."""

@@ -15,7 +15,7 @@ from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.speech_requests import Capabilities, RequestError, read_request
 from xtts.trainer.serve.speech_responses import ResponseStream
-from xtts.trainer.synth.encodings import Encoder
+from xtts.trainer.speech.encodings import Encoder
 
 
 async def listen(bound: socket.socket, voice: ServedVoice, queue: RequestQueue, timeout: float) -> None:

@@ -38,7 +38,7 @@ _Line = tuple[str, list[str]]
 """(location, values between `|`)."""
 
 
-def table_of(data: Path) -> Path | None:
+def find_table(data: Path) -> Path | None:
     """Return the text file that lists the clips: `data`, or its `metadata.csv`; None if there is none."""
     if data.is_file():
         return data if data.suffix in TABLE_SUFFIXES else None
@@ -65,7 +65,7 @@ def layout_of(data: Path) -> str:
     Raises a `LockstepError` for three columns that could be either, with the first such line and both readings, and for
     columns that do not hold what LJSpeech has there.
     """
-    if (path := table_of(data)) is None:
+    if (path := find_table(data)) is None:
         return ""
     lines = sampled_lines(path)
     header = {KIND_OF.get(value.lower()) for _, values in lines[:1] for value in values}

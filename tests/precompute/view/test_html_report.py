@@ -17,13 +17,13 @@ import soundfile
 from builds import RATE, build, command, sound, write_files
 from PIL import Image
 
+from xtts.precompute.features.quality_stats import quality_stats
 from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.html_report import report_page, write_report
 from xtts.precompute.view.terminal import quality_text
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
-from xtts.shared.cache.quality_stats import quality_stats
 from xtts.shared.errors import LockstepError
 
 HOSTILE_TEXT = "<3>alert('x')</3> & \"more\" {{ 7 * 7 }}"

@@ -20,14 +20,14 @@ def setup(tiny_cache, micro):
 def workload(one_shape_cache, micro, run_steps):
     """(setup, loops) that are healthy, of one shape, with steps that the runs of other tests share."""
     from xtts.trainer.data.training_bucket import training_buckets
-    from xtts.trainer.doctor.speed import prepare
+    from xtts.trainer.doctor.speed import warm_up
     from xtts.trainer.loop.replicas import build_loops
 
     examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
     loops = build_loops(
         training_buckets(examined.cache, examined.spec, examined.config), examined.kind, examined.config
     )  # fmt: skip
-    prepare(loops)
+    warm_up(loops)
     return SimpleNamespace(setup=examined, loops=loops)
 
 

@@ -6,14 +6,14 @@ import pytest
 
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.trainer import synth_cli
+from xtts.trainer.export.export_formats import SAFETENSORS
+from xtts.trainer.export.model_card import save_weights
 from xtts.trainer.kinds import acoustic
 from xtts.trainer.kinds.all_kinds import KINDS
 from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.model.random_numbers import RandomInputs
-from xtts.trainer.synth.export.export_formats import SAFETENSORS
-from xtts.trainer.synth.export.model_card import save_weights
-from xtts.trainer.voice.checkpoint import read_meta
+from xtts.trainer.stored.checkpoint import read_meta
 
 
 class DurationObjective(AcousticObjective):

@@ -16,9 +16,10 @@ from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop import training_loop as loop_module
+from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.training_loop import Position, TrainingLoop
-from xtts.trainer.reporting.reporter import Chunk, means
+from xtts.trainer.reporting.reporter import means
 
 STEPS, SLOW, QUICK = 10, 0.1, 0.02
 """The last two: seconds."""

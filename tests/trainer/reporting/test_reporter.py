@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.training_loop import CallResult
-from xtts.trainer.reporting.reporter import Chunk, Reporter
-from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.reporting.reporter import Reporter
+from xtts.trainer.stored.run_folder import RunFolder
 
 
 def chunk(step):

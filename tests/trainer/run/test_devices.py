@@ -9,7 +9,7 @@ import pytest
 from device_programs import LEAST, STEPS, Program, assert_same_run, start_workers
 
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays, step_of
+from xtts.trainer.stored.checkpoint import list_checkpoints, load_arrays, step_of
 
 WORKERS = int(os.environ.get("LOCKSTEP_WORKERS", "2"))
 ENDLESS = "training.steps=100000"

@@ -12,7 +12,7 @@ from cache_files import build_cache
 from device_programs import LEAST, TOLERANCE, Program, assert_same_run, start_workers
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.voice.checkpoint import list_checkpoints
+from xtts.trainer.stored.checkpoint import list_checkpoints
 
 WORKERS, RESUMED = 2, 4
 TRAINED, HELD_OUT = "tone-0003", "tone-0018"

@@ -10,10 +10,10 @@ from rich.console import Console
 from xtts.shared.errors import LockstepError
 from xtts.trainer.cli import main
 from xtts.trainer.run.finish import finish_run
-from xtts.trainer.synth.engines import make_synthesizer
-from xtts.trainer.synth.voice_source import open_source
-from xtts.trainer.vocoders.vocoder import OUR_VOCODER, VOCODER_FILE
-from xtts.trainer.voice.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.vocoder import OUR_VOCODER, VOCODER_FILE
+from xtts.trainer.speech.voice_source import open_source
 
 OPTIONS = SynthesisOptions(nfe=2, speed=4.0)
 

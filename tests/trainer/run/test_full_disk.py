@@ -8,11 +8,12 @@ import pytest
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.training_loop import CallResult
-from xtts.trainer.reporting.reporter import Chunk, Reporter
-from xtts.trainer.voice.checkpoint import find_checkpoint, load_arrays, save_checkpoint
-from xtts.trainer.voice.run_folder import RunFolder
+from xtts.trainer.reporting.reporter import Reporter
+from xtts.trainer.stored.checkpoint import find_checkpoint, load_arrays, save_checkpoint
+from xtts.trainer.stored.run_folder import RunFolder
 
 IDENTITY = {"settings": {}, "cache": "a" * 64, "cache_fingerprint": "f" * 64}
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
-from xtts.trainer.voice.stored_model import shared_names, take_rows
-from xtts.trainer.voice.voice_description import Voice
+from xtts.trainer.stored.stored_model import shared_names, take_rows
+from xtts.trainer.stored.voice_description import Voice
 
 TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "acoustic_model/decoder/speakers/embeddings"
 

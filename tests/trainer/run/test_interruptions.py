@@ -12,7 +12,7 @@ from cache_files import build_cache
 from fuzzing import fresh_seed
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
+from xtts.trainer.stored.checkpoint import list_checkpoints, load_arrays
 
 pytestmark = pytest.mark.long
 STEPS = 400

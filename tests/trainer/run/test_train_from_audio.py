@@ -15,7 +15,7 @@ from rich.console import Console
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.voice.checkpoint import list_checkpoints
+from xtts.trainer.stored.checkpoint import list_checkpoints
 
 SHAPE = {"shapes.buckets": 1, "shards.mel_dtype": "float32", "split.validation_fraction": 0.0}
 ASSIGNED = ("shards.mel_dtype=float32", "split.validation_fraction=0", "training.checkpoint_every=1000")

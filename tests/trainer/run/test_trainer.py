@@ -29,11 +29,11 @@ from xtts.trainer.loop.train_step import UPDATE
 from xtts.trainer.loop.training_loop import TrainingLoop
 from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.run_plan import make_plan as make_run_plan
+from xtts.trainer.stored.checkpoint import list_checkpoints, load_arrays
+from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.stored.stored_model import open_model
 from xtts.trainer.synth_cli import main as synth_main
 from xtts.trainer.system.device import Card
-from xtts.trainer.voice.checkpoint import list_checkpoints, load_arrays
-from xtts.trainer.voice.run_folder import RunFolder
-from xtts.trainer.voice.stored_model import open_model
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
@@ -156,7 +156,7 @@ def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_sampl
         spoken.append((step, f"step-{step}" in {path.name for path in list_checkpoints(plan.folder.checkpoints)}))
 
     nothing = SimpleNamespace(empty=False, speak=list, described="")  # to compile
-    monkeypatch.setattr("xtts.trainer.run.training_run.SpokenSamples", lambda *_: nothing)
+    monkeypatch.setattr("xtts.trainer.reporting.spoken_samples.SpokenSamples", lambda *_: nothing)
     monkeypatch.setattr(Reporter, "recordings", lambda *_: None)
     monkeypatch.setattr(Reporter, "samples", note_samples)
 

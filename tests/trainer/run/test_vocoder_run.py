@@ -8,8 +8,8 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer import synth_cli
 from xtts.trainer.doctor.settings import load_setup
 from xtts.trainer.run.run_plan import make_plan
-from xtts.trainer.vocoders.vocoder import make_vocoder
-from xtts.trainer.voice.checkpoint import load_arrays
+from xtts.trainer.speech.vocoder import make_vocoder
+from xtts.trainer.stored.checkpoint import load_arrays
 
 SMALL = [
     "audio.crop_frames=32",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.voice.checkpoint import (
+from xtts.trainer.stored.checkpoint import (
     check_resumable,
     check_weights,
     identity_of,

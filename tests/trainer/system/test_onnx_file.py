@@ -8,7 +8,7 @@ from onnx_graphs import hifigan, save
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.vocoders.vocoder import make_vocoder
+from xtts.trainer.speech.vocoder import make_vocoder
 
 
 def test_files_that_are_no_model_are_refused(tmp_path):

@@ -1,0 +1,177 @@
+"""Letters of a corpus, and those without a token: counted clip by clip, checked before anything is written."""
+
+import math
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from xtts.shared.cache.clip_index import UNKNOWN, IndexRow
+from xtts.shared.errors import LockstepError
+from xtts.shared.languages import find_language
+from xtts.shared.text.alphabet import BY_READING, compose_jamo, fold_english, lower_case
+from xtts.shared.text.pronunciation import INLINE_PHONEMES
+from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
+
+RARE = 3
+"""A letter seen fewer times is listed: it may be a misprint, and no model learns its sound from so few."""
+_NAMED, _LISTED = 5, 20
+"""Most characters in an error, and in a list."""
+_OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus is in another language"
+
+_IPA_LETTERS = "".join(map(chr, range(0x250, 0x2E0)))
+"""Unicode's letters of the International Phonetic Alphabet, stress and length."""
+
+Fate = Literal["left out", "folded", "rare"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CharacterCount:
+    """A character of a corpus that users should look at."""
+
+    character: str
+    name: str
+    """Unicode name."""
+    count: int
+    example: str
+    """Id of a clip with it."""
+    fate: Fate
+    """`left out` has no token; `folded` lost its accent (English); `rare` has one, but is hardly ever seen."""
+    is_letter: bool
+
+    @property
+    def shown(self) -> str:
+        """Such as `a 1,203x in clip X`; by its code point if it cannot be printed."""
+        character = self.character if self.character.isprintable() else f"U+{ord(self.character):04X}"
+        return f"{character} {self.count:,}x in clip {self.example}"
+
+
+@dataclass
+class LetterCounts:
+    """Counts of characters over the clips of one language."""
+
+    language: str = "en"
+    letters: Counter[str] = field(default_factory=Counter)
+    """Every letter of the corpus in lower case, with or without a token."""
+    left_out: Counter[str] = field(default_factory=Counter)
+    """Characters without a token, letters or not."""
+    folded: Counter[str] = field(default_factory=Counter)
+    """Letters with the token of another: accents that English loses."""
+    examples: dict[str, str] = field(default_factory=dict)
+    """For each character the smallest id of a clip with it."""
+
+    def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
+        """Count one clip; `left_out`: its characters without a token, as in `Tokens.unknown`."""
+        original, text = text, INLINE_PHONEMES.sub(" ", text)
+        lowered, missing = lower_case(text, self.language), set(left_out)
+        letters = Counter({c: count for c, count in Counter(lowered).items() if is_letter(c)})
+        self.letters.update(letters)
+        accented = set[str]()
+        if self.language == "en":
+            for letter in [c for c in letters if not unicodedata.normalize("NFKC", c).isascii()]:
+                lost = letter in missing or bool(missing.intersection(fold_english(letter)))
+                (self.left_out if lost else self.folded)[letter] += letters[letter]
+                accented.add(letter)
+            missing -= {c for letter in accented for c in (letter, *fold_english(letter))}
+        for c in missing:
+            self.left_out[c] += lowered.count(c) or compose_jamo(lowered).count(c) or original.count(c) or 1
+        self._keep_examples(clip_id, accented | missing | letters.keys())
+
+    def merge(self, other: "LetterCounts") -> None:
+        """Add the counts of other clips in the same language."""
+        self.letters.update(other.letters)
+        self.left_out.update(other.left_out)
+        self.folded.update(other.folded)
+        for character, clip_id in other.examples.items():
+            self._keep_examples(clip_id, [character])
+
+    def _keep_examples(self, clip_id: str, characters: Iterable[str]) -> None:
+        for character in characters:
+            self.examples[character] = min(clip_id, self.examples.get(character, clip_id))
+
+    @property
+    def lost_share(self) -> float:
+        """Share of the letters that are left out or folded, 0 to 1."""
+        return sum(letter.count for letter in self.lost_letters()) / max(1, self.letters.total())
+
+    def lost_letters(self) -> list[CharacterCount]:
+        """Return the letters that are left out or folded."""
+        return [row for row in self.characters() if row.is_letter and row.fate != "rare"]
+
+    def characters(self) -> list[CharacterCount]:
+        """Return what `build`, `stats` and `report` show: by fate, the most frequent first, rare letters last."""
+        lost = self.left_out.keys() | self.folded.keys()
+        few = {} if self.language in ("en", *BY_READING) else {c: n for c, n in self.letters.items() if n < RARE}
+        rare = Counter({c: n for c, n in few.items() if c not in lost})
+        return [*self._rows(self.left_out, "left out"), *self._rows(self.folded, "folded"), *self._rows(rare, "rare")]
+
+    def _rows(self, counts: Counter[str], fate: Fate) -> Iterator[CharacterCount]:
+        for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+            yield CharacterCount(
+                character=character, name=unicodedata.name(character, f"U+{ord(character):04X}"), count=count,
+                example=self.examples[character], fate=fate, is_letter=is_letter(character),
+            )  # fmt: skip
+
+
+def letter_lines(languages: Iterable[LetterCounts]) -> list[str]:
+    """Return lines to print: one for each character that users should look at."""
+    lines = list[str]()
+    for counts in languages:
+        rows, share = counts.characters(), counts.lost_share
+        if rows:
+            lines.append(f"characters of language {counts.language} to look at ({share:.2%} of its letters are lost):")
+        for row in rows[:_LISTED]:
+            printed = row.character if row.character.isprintable() else ""
+            fate = "seen rarely" if row.fate == "rare" else row.fate
+            lines.append(f"  {printed} {row.name}: {row.count:,}x {fate}, as in {row.example}".rstrip())
+        if len(rows) > _LISTED:
+            lines.append(f"  and {len(rows) - _LISTED} more")
+    return lines
+
+
+def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "characters") -> None:
+    """Raise a `LockstepError` if a corpus is not in its language, or loses more than `max_share` of its letters.
+
+    counts: of all clips in one language. max_share, kind: `text.max_unknown_share` and `text.tokenizer`.
+    """
+    script, language = main_script(counts.letters), find_language(counts.language)
+    if script and language.scripts and script not in language.scripts:
+        raise LockstepError(
+            "text.language", found=f"{language.name} ({language.code}), but most letters are {script_name(script)}",
+            expected=" or ".join(map(script_name, language.scripts)), fix=_OTHER_LANGUAGE, exit_code=1,
+        )  # fmt: skip
+    if counts.lost_share <= max_share:
+        return
+    lost = counts.lost_letters()
+    scripts = Counter[str]()
+    for letter in lost:
+        scripts[script_of(letter.character)] += letter.count
+    named = ", ".join(letter.shown for letter in lost[:_NAMED]) + (", ..." if len(lost) > _NAMED else "")
+    script = script_name(max(scripts, key=lambda script: (scripts[script], script)))
+    reason = "would be spelled by espeak-ng" if kind == "phonemes" else "are not in the symbol table"
+    if counts.language == "en" and counts.folded.total() > counts.left_out.total():
+        reason = "are not English and would lose their accents"
+    raise LockstepError(
+        "text.language", found=f"{counts.lost_share:.2%} of the letters {reason} ({script}: {named})",
+        expected=f"at most {max_share:.2%} with text.language={counts.language}", fix=_fix(counts, kind), exit_code=1,
+    )  # fmt: skip
+
+
+def _fix(counts: LetterCounts, kind: str) -> str:
+    tolerate = f"--set text.max_unknown_share={math.ceil(counts.lost_share * 1000) / 1000:g} to lose them"
+    lost = counts.left_out + counts.folded
+    if 2 * sum(lost[c] for c in _IPA_LETTERS) > lost.total():
+        return f"write phonemes as [[...]] and build with --set text.tokenizer=phonemes, or {tolerate}"
+    other = "--set text.tokenizer=characters" if kind == "phonemes" and counts.language != "en" else ""
+    return ", or ".join(filter(None, [_OTHER_LANGUAGE, other, tolerate]))
+
+
+def letters_of(rows: Iterable[IndexRow], language: str) -> list[LetterCounts]:
+    """Count the letters of each language, sorted by code; `language` is that of clips without their own."""
+    counts = dict[str, LetterCounts]()
+    for row in rows:
+        if row.token_length != UNKNOWN:
+            code = row.clip.language or language
+            counts.setdefault(code, LetterCounts(code)).add(row.clip.id, row.clip.text, row.left_out)
+    return [counts[code] for code in sorted(counts)]

@@ -1,0 +1,86 @@
+"""Letters without a token: counts, shares and errors."""
+
+import pytest
+
+from xtts.precompute.features.letter_counts import LetterCounts, check_letters
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.tokenizer import learn_tokenizer
+
+ENGLISH = "the quick brown fox jumps over the lazy dog "
+
+
+def counted(language: str, texts: list[str]) -> LetterCounts:
+    tokenizer = learn_tokenizer("characters", {language: texts}, add_blank=False)
+    counts = LetterCounts(language)
+    for i, text in enumerate(texts):
+        counts.add(f"clip{i}", text, tokenizer.encode(text).unknown)
+    return counts
+
+
+def test_characters_are_listed_with_name_count_and_example():
+    counts = counted("en", [ENGLISH * 9, "café 5 日", "日 é5€"])
+    told = [(row.character, row.count, row.example, row.fate, row.is_letter) for row in counts.characters()]
+    assert told == [
+        ("5", 2, "clip1", "left out", False), ("日", 2, "clip1", "left out", True),
+        ("€", 1, "clip2", "left out", False), ("é", 2, "clip1", "folded", True),
+    ]  # fmt: skip
+    assert counts.characters()[2].name == "EURO SIGN"
+    assert counts.characters()[2].shown == "€ 1x in clip clip2"
+    assert counts.lost_share == pytest.approx(4 / counts.letters.total())
+    rare = counted("de", ["aaa bbb ß", "aß ñ bbb"]).characters()
+    assert [(row.character, row.fate) for row in rare] == [("ß", "rare"), ("ñ", "rare")]
+    assert dict(counted("en", [ENGLISH, "Й й"]).left_out) == {"й": 2}, "not taken apart and folded"
+    assert dict(counted("tr", ["ISI"]).letters) == {"\u0131": 2, "s": 1}, "as the tokenizer spells it"
+
+
+def test_phonemes_in_double_brackets_are_not_counted_as_letters():
+    counts = LetterCounts("de")
+    counts.add("clip", "ja [[ʙʙa]]", "ʙ")
+    assert (dict(counts.letters), dict(counts.left_out)) == ({"j": 1, "a": 1}, {"ʙ": 2})
+
+
+@pytest.mark.parametrize(("language", "text", "said"), [
+    ("en", "Über die Straße gingen acht große Bären", "text.language=CODE"),
+    ("ru", "سلام، حال شما چطور است؟", r"Russian \(ru\), but most letters are Arabic.*--set text.language=CODE"),
+])  # fmt: skip
+def test_a_corpus_in_another_language_or_script_is_refused(language, text, said):
+    with pytest.raises(LockstepError, match=said) as caught:
+        check_letters(counted(language, [text]), 0.001)
+    assert caught.value.where == "text.language"
+
+
+def test_a_corpus_of_ipa_is_refused_with_the_fix():
+    fix = r"expected at most 0\.10% with .*; write phonemes as .* and build with --set text.tokenizer=ph"
+    with pytest.raises(LockstepError, match=fix):
+        check_letters(counted("en", ["h\u0259l\u02c8o\u028a w\u02c8\u025c\u02d0ld"]), 0.001)
+
+
+def test_few_foreign_letters_pass_and_the_proposed_limit_works():
+    counts = counted("en", [ENGLISH * 100, "日"])
+    check_letters(counts, counts.lost_share)
+    with pytest.raises(LockstepError) as caught:
+        check_letters(counts, counts.lost_share * 0.99)
+    check_letters(counts, float(caught.value.fix.partition("max_unknown_share=")[2].split()[0]))
+
+
+def test_letters_that_espeak_would_spell_are_refused():
+    counts = LetterCounts("de")
+    counts.add("clip", "Das ist 日本, ja", "日本")
+    with pytest.raises(LockstepError, match=r"spelled by espeak-ng \(Chinese characters: 日 1x in clip clip") as caught:
+        check_letters(counts, 0.001, kind="phonemes")
+    assert "text.tokenizer=characters" in caught.value.fix
+
+
+def test_merged_counts_do_not_depend_on_the_order():
+    clips = [("b", "Ünïcode a", "ï"), ("a", "ünd so x", "x"), ("c", "plain", ""), ("d", "ï", "ï")]
+
+    def count(*some):
+        counts = LetterCounts("de")
+        for clip in some:
+            counts.add(*clip)
+        return counts
+
+    merged = count(*clips[2:])
+    merged.merge(count(*clips[:2]))
+    assert merged == count(*clips) == count(*clips[::-1])
+    assert merged.examples["ï"] == "b"

@@ -1,0 +1,115 @@
+"""`xtts-synth evaluate` on a run."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from xtts.shared.audio.griffin_lim import reconstruct
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.clip_index import Clip
+from xtts.trainer.evaluation import systems
+from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
+from xtts.trainer.evaluation.figures import spread
+from xtts.trainer.evaluation.systems import read_twice, speak_clips
+from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.synth_cli import main
+
+
+def test_the_noise_of_a_sentence_depends_on_its_position_alone(tensorflow_synthesizer):
+    """The same noise in all would be a pattern that the Fréchet distance takes for the voice's."""
+    clip = EvaluationClip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
+    source = tensorflow_synthesizer.source
+    (first, *_), (second, *_) = speak_clips(tensorflow_synthesizer, source, [clip], [0, 0])
+    assert first.shape == second.shape
+    assert np.abs(first - second).max() > 0.1, "two sentences of the same noise"
+    (alone, *_), *_ = speak_clips(tensorflow_synthesizer, source, [clip], [0])
+    np.testing.assert_array_equal(alone, first, err_msg="a sentence's noise changed with the others")
+
+
+@pytest.mark.parametrize("slowness", [1, 4])
+def test_the_real_time_factor_excludes_compiling(finished_run, one_shape_cache, monkeypatch, slowness):
+    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(systems, "time", clock)
+    synthesizer = SimpleNamespace(compile_seconds=0.0)
+
+    def speak(ids, **_):
+        synthesizer.compile_seconds += 100.0
+        clock.now += 100.0 + 2.0 * slowness
+        return np.full((50, 80), -5.0, np.float32), np.ones(len(ids), int)
+
+    def vocoder(mel):
+        clock.now += 1.0 * slowness
+        return np.zeros(len(mel) * 256, np.float32)
+
+    synthesizer.speak = speak
+    judge = SimpleNamespace(embed=lambda *_: None, judge=lambda *_: [], summarise=lambda *_: None)
+    source = open_source(finished_run[0])
+    test_set = systems.TestSet(one_shape_cache, source, "train", 2, vocoder=vocoder, judge=judge)
+    system = test_set.synthesised(synthesizer)
+    speech = 50 * 256 / 22_050
+    assert system.real_time_factor == pytest.approx(3.0 * slowness / speech)
+
+
+@pytest.mark.parametrize("has_recordings", [True, False])
+def test_sounds_are_compared_with_recordings(finished_run, one_shape_cache, tiny_corpus, monkeypatch, has_recordings):
+    monkeypatch.setattr(systems, "zimtohrli_opinion", lambda sounds, recordings, rate: 4.5)
+    judge = SimpleNamespace(embed=lambda *_: None, judge=lambda *_: [], summarise=lambda *_: None)
+    kinds = {"vocoder": lambda mel: reconstruct(mel, mel_profile("hifigan")), "judge": judge}
+    kinds["data"] = tiny_corpus if has_recordings else None
+    test_set = systems.TestSet(one_shape_cache, open_source(finished_run[0]), "train", 2, **kinds)
+    figures, recorded = test_set.vocoded().means, test_set.recorded()
+    keys = {"zimtohrli", "level_4_to_8_khz", "level_8_to_11_khz"}
+    assert keys & set(figures) == (keys if has_recordings else set())
+    assert figures.get("level_8_to_11_khz", -99) < -10, "Griffin-Lim"
+    assert recorded is None or not keys & set(recorded.means)
+
+
+def test_a_recording_is_trimmed_and_scaled_as_in_the_cache(real_clips):
+    clip = Clip("a", speaker="", text="t", source="kerstin/de_rhasspy-0233.flac")
+    whole = systems.recording_of(real_clips, clip, 22_050)
+    trimmed = systems.recording_of(real_clips, clip, 22_050, trim_silence_db=30.0, loudness_lufs=-40.0)
+    assert len(trimmed) < len(whole)
+    assert np.abs(trimmed).max() < np.abs(whole).max()
+
+
+def test_a_second_reading_has_the_same_sentence_and_speaker():
+    said = [("a", 1, 0), ("b", 2, 0), ("c", 1, 0), ("d", 1, 1), ("e", 1, 0), ("f", 2, 0), ("g", 3, 0)]
+    clips = [
+        EvaluationClip(clip_id=name, ids=[5, sentence], mel=np.zeros((4, 80), np.float32), speaker=speaker)
+        for name, sentence, speaker in said
+    ]
+    assert [(first.clip_id, second.clip_id) for first, second in read_twice(clips, 9)] == [("a", "c"), ("b", "f")]
+    assert len(read_twice(clips, 1)) == 1
+    assert read_twice(clips[3:5], 9) == []
+
+
+def test_recordings_are_for_a_judge(call, tmp_path):
+    code, _, err = call(main, "evaluate", "--ckpt", tmp_path, "--data", tmp_path)
+    assert (code, err) == (2, "error: --data: no --judge, expected both: the recordings are judged\n")
+
+
+@pytest.mark.parametrize(("clips", "limit", "expected"), [(5, 9, [0, 1, 2, 3, 4]), (10, 3, [0, 3, 6]), (2, 1, [0])])
+def test_a_limit_is_spread_over_the_clips(clips, limit, expected):
+    assert spread(clips, limit) == expected
+
+
+@pytest.mark.long
+def test_the_command_on_a_run(finished_run, one_shape_cache, call, tmp_path):
+    out = tmp_path / "figures.json"
+    code, screen, err = call(main, "evaluate", "--ckpt", finished_run[0], "--json", out, "--nfe", 2)
+    assert code == 0, err
+    assert "retrieval@1" in screen
+    systems = json.loads(out.read_text())["systems"]
+    assert set(systems) == {"synthesised", "vocoded recording", "other recordings"}
+    assert systems["other recordings"]["frechet_distance"] < systems["synthesised"]["frechet_distance"]
+    assert systems["vocoded recording"]["retrieval_at_1"] == 1.0
+    assert systems["vocoded recording"]["duration_error"] == 0.0
+    assert systems["vocoded recording"]["frechet_distance"] < systems["synthesised"]["frechet_distance"]
+    code, _, err = call(main, "evaluate", "--ckpt", finished_run[0], "--nfe", 2, "--second-reading")
+    assert code == 2
+    assert "0 sentences that a speaker recorded twice, expected at least 2" in err
+    held_out = sum(bucket.clips("validation") for bucket in load_spec(one_shape_cache).buckets)
+    assert len(systems["synthesised"]["sentences"]) == held_out

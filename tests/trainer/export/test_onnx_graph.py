@@ -1,0 +1,97 @@
+"""ONNX graphs of models of several speakers, languages and voices."""
+
+import numpy as np
+import onnxruntime
+import pytest
+import tensorflow as tf
+
+from xtts.trainer.export.onnx_graph import convert_model
+from xtts.trainer.export.onnx_model import graph_metadata
+from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.speech.onnx_synthesizer import with_optional_inputs
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+
+OPTIONS = SynthesisOptions(nfe=2)
+IDS = [5, 9, 20, 14, 8, 2, 11]
+RANDOM = np.random.default_rng(0)
+NOISE = RANDOM.standard_normal((1, 200, 80)).astype(np.float32)
+REFERENCE = RANDOM.normal(-5.0, 2.0, (100, 80)).astype(np.float32)
+
+
+def expected(model, schedule=None, *, voice=None, **numbers):
+    """TensorFlow's mel [M, T]; numbers: of the speaker and the language."""
+    rows = {name: tf.constant([number]) for name, number in numbers.items()}
+    mel, length, _ = model.generate(
+        tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), temperature=0.5, speed=1.0,
+        schedule=tf.constant(OPTIONS.schedule if schedule is None else schedule),
+        conditioning=Conditioning(voice=voice, **rows),
+    )  # fmt: skip
+    return mel[0, : int(length[0])].numpy().T
+
+
+def session_of(graph, names):
+    session = onnxruntime.InferenceSession(with_optional_inputs(graph), providers=["CPUExecutionProvider"])
+    assert [entry.name for entry in session.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale", *names]
+    return session
+
+
+def spoken(session, **more):
+    given = {
+        "x": np.array([IDS]), "x_length": np.array([len(IDS)]), "noise_scale": np.array([0.5], np.float32),
+        "length_scale": np.ones([1], np.float32), "noise": NOISE,
+    }  # fmt: skip
+    return session.run(None, given | {name: np.array(value) for name, value in more.items()})[0][0]
+
+
+@pytest.fixture(scope="module")
+def session(several_graph):
+    return session_of(several_graph, ["sid", "language"])
+
+
+def test_speaker_and_language_are_inputs(several, session):
+    heard = set()
+    for speaker, language in ((0, 0), (2, 0), (2, 1)):
+        mel = spoken(session, sid=[speaker], language=[language])
+        np.testing.assert_allclose(mel, expected(several[0], speaker=speaker, language=language), atol=1e-3)
+        heard.add(mel.tobytes())
+    assert len(heard) == 3
+
+
+@pytest.mark.parametrize("solver", ["euler", "midpoint"])
+def test_the_schedule_is_an_input(several, session, solver):
+    schedule = SynthesisOptions(nfe=6, solver=solver).schedule
+    mel = spoken(session, sid=[2], language=[1], schedule=schedule)
+    np.testing.assert_allclose(mel, expected(several[0], schedule, speaker=2, language=1), atol=1e-3)
+    assert mel.shape != (default := spoken(session, sid=[2], language=[1])).shape or np.abs(mel - default).max() > 0.01
+
+
+@pytest.fixture(scope="session")
+def imitating(untrained):
+    """(a model of voice latents and a table of speakers, its graph of a fixed voice and language)."""
+    latents = ["model.voice_latents=4", "model.voice_frames=40", "model.voice_width=16"]
+    model, source = untrained(*latents, "model.voice_speaker_table=true")
+    assert (source.speakers, source.speaker_row("cy", "en")) == (["ann", "bo", "cy"], 2)
+    graph = convert_model(model, source, options=OPTIONS, language="fa", references=[REFERENCE])
+    return model, graph.SerializeToString()
+
+
+def test_voice_and_language_can_be_fixed_in_the_graph(imitating):
+    model, graph = imitating
+    latents = []
+    for crop in (REFERENCE[:40], REFERENCE[40:80], REFERENCE[80:]):
+        padded = np.pad(crop, ((0, 40 - len(crop)), (0, 0)))[np.newaxis]
+        latents.append(model.encode_reference(padded, tf.constant([len(crop)])))
+    voice = tf.add_n(latents) / len(latents)
+    mel = spoken(session_of(graph, ["sid"]), sid=[2])
+    np.testing.assert_allclose(mel, expected(model, voice=voice, speaker=2, language=1), atol=1e-3)
+    for other in ({"speaker": 2, "language": 0}, {"speaker": 0, "language": 1}):
+        changed = expected(model, voice=voice, **other)
+        assert mel.shape != changed.shape or np.abs(mel - changed).max() > 0.01
+
+
+def test_metadata_of_several(several):
+    described = graph_metadata(several[1].voice, language="fa", nfe=OPTIONS.nfe)
+    assert described["n_speakers"] == "3"
+    assert described["speakers"] == '["ann", "bo", "cy"]'
+    assert (described["language"], described["voice"]) == ("Persian", "fa")
+    assert described["pad_id"] == "1", "the blank, which sherpa-onnx puts around every token"

@@ -1,0 +1,81 @@
+"""Models that speak: the moved run in TensorFlow, and untrained ones of several speakers, languages and voices."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_once import made_once
+
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.config_files import load_config
+from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer
+from xtts.trainer.export.onnx_graph import convert_model
+from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.conditioning import Vocabularies
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.tensorflow_synthesizer import TensorFlowSynthesizer
+from xtts.trainer.speech.voice_source import Source, open_source
+from xtts.trainer.stored.voice_description import Voice
+
+
+@pytest.fixture(scope="session")
+def tensorflow_synthesizer(moved_run):
+    """The moved run in TensorFlow, compiled for two steps; a test may give it other options."""
+    synthesizer = TensorFlowSynthesizer(open_source(moved_run), SynthesisOptions(nfe=2))
+    synthesizer.prepare(synthesizer.voice.shapes[-1])
+    return synthesizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class InMemory(Source):
+    """A model that no file holds."""
+
+    arrays: dict
+
+    def averages(self):
+        return self.arrays
+
+
+@pytest.fixture(scope="session")
+def untrained(micro):
+    """`untrained("a.b=c", ...)`: (a model of three speakers and two languages whose weights all matter, its source)."""
+
+    def make(*assignments):
+        config = load_config("tiny", assignments=[*micro, *assignments]).model
+        tokenizer = Tokenizer(kind="characters", add_blank=True, symbols=CHARACTERS, merges=(), languages=("en", "fa"))
+        voice = Voice(
+            profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=["ann", "bo", "cy"],
+            speaker_languages={"ann": "en", "bo": "en", "cy": "fa"},
+            expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
+            shapes=[BucketShape(tokens=40, frames=400)],
+        )  # fmt: skip
+        rows = Vocabularies(len(CHARACTERS), speakers=3, languages=2)
+        model = AcousticModel(config, rows, mel_profile("hifigan"), mean=-5.0, deviation=2.0)
+        random = np.random.default_rng(1)
+        for weight in model.trainable_variables:
+            weight.assign_add(random.normal(0.0, 0.1, weight.shape).astype(np.float32))
+        arrays = {weight.path: weight.numpy() for weight in model.trainable_variables}
+        return model, InMemory(
+            checkpoint=Path("nowhere"), run=None, model=config, voice=voice, languages=voice.languages, arrays=arrays
+        )
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def several(untrained):
+    """(a model of three speakers and two languages, its source)."""
+    return untrained()
+
+
+@pytest.fixture(scope="session")
+def several_graph(several, tmp_path_factory, worker_id):
+    """The bytes of its ONNX graph."""
+    model, source = several
+    with made_once(tmp_path_factory, worker_id, "several-graph") as (place, empty):
+        if empty:
+            graph = convert_model(model, source, options=SynthesisOptions(nfe=2), language=None, references=[])
+            (place / "model.onnx").write_bytes(graph.SerializeToString())
+    return (place / "model.onnx").read_bytes()

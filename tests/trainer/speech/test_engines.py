@@ -1,0 +1,207 @@
+"""The two engines of speech: which one speaks, and speech without TensorFlow."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx_graphs import hifigan
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.voice_source import open_source, read_references
+from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.synth_cli import main
+
+OPTIONS = SynthesisOptions(nfe=2)
+ALONE = """
+import sys
+from xtts.trainer.synth_cli import main
+try:
+    main(["--ckpt", sys.argv[1], "--nfe", "2", "--speed", "4", "--mel-out", "alone.npy", "hello there"])
+finally:
+    print(sorted({"tensorflow", "keras", "tf2onnx"} & set(sys.modules)))
+"""
+
+
+@pytest.fixture
+def source(finished_run):
+    return open_source(finished_run[0])
+
+
+# Speech without TensorFlow
+
+
+def test_a_folder_speaks_without_tensorflow(onnx_folder, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", ALONE, onnx_folder], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert "ONNX graph loaded in" in done.stdout
+    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=4.0), None, print)
+    ids = speaker.voice.tokenizer.encode("hello there").ids
+    np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, noise_key=0)[0])
+
+
+def test_speech_depends_on_noise_key_and_options_alone(onnx_folder):
+    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
+
+    def mel(noise_key=0, **options):
+        speaker.options = OPTIONS.replaced(**options)
+        return speaker.speak([5, 9, 20], speaker=0, noise_key=noise_key)[0]
+
+    first = mel()
+    others = [mel(noise_key=1), mel(seed=1), mel(nfe=4), mel(temperature=0.3), mel(speed=3.0)]
+    assert len({m.tobytes() for m in (first, *others)}) == 6
+    np.testing.assert_array_equal(mel(), first)
+    assert mel(speed=3.0).shape[0] < first.shape[0]
+
+
+def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
+    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=0.25), None, print)
+    longest = speaker.voice.shapes[-1].frames
+    mel, durations = speaker.speak([5] * 60, speaker=0, noise_key=0)
+    assert len(mel) == longest < durations.sum()
+
+
+# Which engine speaks
+
+
+@pytest.fixture(scope="session")
+def folder_of_both(call, moved_run, tmp_path_factory):
+    """Weights and graph in one folder, of 16 bits, with a card."""
+    place = tmp_path_factory.mktemp("both")
+    (place / "about.md").write_text("Spoken by ours truly.\n")
+    kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--nfe", 22, "--about", place / "about.md")
+    code, said, err = call(main, "export", "--ckpt", moved_run, place / "voice", *kinds)
+    assert code == 0, err
+    assert "as an ONNX graph" in said
+    assert "as safetensors; its card" in said
+    return place / "voice"
+
+
+def test_a_float16_folder_speaks_with_weights_or_graph(
+    folder_of_both, onnx_folder, safetensors_folder, tensorflow_synthesizer
+):
+    for whole, name, share in ((onnx_folder, "model.onnx", 0.9), (safetensors_folder, "model.safetensors", 0.7)):
+        assert (folder_of_both / name).stat().st_size < share * (whole / name).stat().st_size
+    source, whole = open_source(folder_of_both), open_source(safetensors_folder).averages()
+    weights = source.averages()
+    halved = {path: values.astype(np.float16 if values.size >= 64 else np.float32) for path, values in whole.items()}
+    assert all(np.array_equal(weights[path], halved[path]) for path in whole)
+    speakers = {engine: make_synthesizer(source, OPTIONS, engine, print) for engine in (None, "tensorflow")}
+    assert [type(each).__name__ for each in speakers.values()] == ["OnnxSynthesizer", "TensorFlowSynthesizer"]
+    found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (
+        speakers["tensorflow"], tensorflow_synthesizer
+    ))  # fmt: skip
+    assert 1e-6 < np.abs(found - expected).max() < 0.05
+    graph = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
+    found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (speakers[None], graph))
+    assert 1e-6 < np.abs(found - expected).max() < 0.05
+
+
+def test_the_card_has_the_users_words_and_names_the_graph(folder_of_both):
+    text = (folder_of_both / "README.md").read_text()
+    assert "\n\nSpoken by ours truly.\n\n## Use" in text
+    assert "`model.safetensors`: averaged weights, float16\n- `model.onnx`, `tokens.txt`: the same model" in text
+
+
+def test_onnx_speaks_where_there_is_a_graph_and_no_recording_is_imitated(source, onnx_folder, monkeypatch):
+    monkeypatch.setattr(
+        "xtts.trainer.speech.tensorflow_synthesizer.TensorFlowSynthesizer", lambda *_, tell: "tensorflow"
+    )
+    monkeypatch.setattr("xtts.trainer.speech.onnx_synthesizer.OnnxSynthesizer", lambda *_, graph, location: "onnx")
+    exported = open_source(onnx_folder)
+    assert make_synthesizer(exported, OPTIONS, None, print) == "onnx"
+    with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --engine onnx"):
+        make_synthesizer(exported, OPTIONS, "tensorflow", print)
+    assert make_synthesizer(source, OPTIONS, None, print) == "tensorflow"
+    with pytest.raises(
+        LockstepError, match=r"has no ONNX graph; export one: xtts-synth export --ckpt .* --format onnx OUT"
+    ):
+        make_synthesizer(source, OPTIONS, "onnx", print)
+    imitator = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
+    assert make_synthesizer(imitator, OPTIONS, None, print) == "tensorflow"
+    with pytest.raises(LockstepError, match="no reference recording, expected --engine tensorflow"):
+        make_synthesizer(imitator, OPTIONS, "onnx", print)
+
+
+def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_path):
+    shutil.copytree(onnx_folder, tmp_path / "voice")
+    described, table = (tmp_path / "voice" / name for name in ("voice.json", "tokenizer.json"))
+    table.write_text(json.dumps(json.loads(table.read_text()) | {"languages": ["en", "fa"]}))
+    fields = json.loads(described.read_text())
+    assert open_source(tmp_path / "voice").languages == ["en", "fa"]
+    described.write_text(json.dumps(fields | {"language": "fa"}))
+    source = open_source(tmp_path / "voice")
+    assert source.languages == ["fa"]
+    assert source.language(None) == "fa"
+    with pytest.raises(LockstepError, match="does not speak 'en', expected fa"):
+        source.language("en")
+    described.write_text(json.dumps(fields | {"language": ["de"]}))
+    with pytest.raises(LockstepError, match=r"voice\.json: language \['de'\], expected en or fa"):
+        open_source(tmp_path / "voice")
+    of_a_recording = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
+    assert read_references([], of_a_recording) == []
+    with pytest.raises(LockstepError, match="has its voice inside"):
+        read_references([tmp_path / "a.wav"], of_a_recording)
+
+
+def test_speaker_and_language_follow_each_other(several):
+    source = replace(several[1], run=RunFolder(Path("nowhere")))
+    assert (source.language(None), source.language(None, "cy"), source.language("en", "cy")) == ("en", "fa", "en")
+    assert [source.speaker_row(None, code) for code in ("en", "fa", "de")] == [0, 2, 0]
+    assert source.speaker_row("bo", "fa") == 1
+
+
+# Folders that are refused
+
+
+def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):
+    for arguments in (("evaluate", "--ckpt", onnx_folder), ("export", "--ckpt", onnx_folder, tmp_path / "out")):
+        code, _, err = call(main, *arguments, *(("--cache", tmp_path) if arguments[0] == "evaluate" else ()))
+        assert code == 2
+        assert len(err.splitlines()) == 1
+    assert f"{onnx_folder}: an ONNX graph, which only speaks, expected a run folder" in err
+    code, _, err = run_train(tmp_path / "run", more=["--init-from", onnx_folder])
+    assert (code, "an ONNX graph, which only speaks" in err) == (2, True)
+    with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --engine onnx"):
+        make_synthesizer(open_source(onnx_folder), OPTIONS, "tensorflow", print)
+
+
+def drop_optional(model):
+    kept = [part for part in model.graph.initializer if part.name != "wanted_frames"]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+
+
+def not_finite(model):
+    for node in model.graph.node:
+        node.output[:] = ["before" if name == "mel" else name for name in node.output]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.float32(np.inf), "infinity"))
+    model.graph.node.append(onnx.helper.make_node("Mul", ["before", "infinity"], ["mel"]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
+        (not_finite, "expected finite float32"),
+        (None, "gives audio"),
+    ],
+)
+def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
+    folder = shutil.copytree(onnx_folder, tmp_path / "voice")
+    model = onnx.load(hifigan(tmp_path / "v.onnx") if change is None else folder / "model.onnx")
+    if change:
+        change(model)
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(LockstepError, match=message):
+        make_synthesizer(open_source(folder), OPTIONS, None, print)

@@ -1,0 +1,81 @@
+"""Pauses and SSML in a text: nothing of them is read out, and no word is lost."""
+
+import pytest
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.speech.marked_text import read_passages
+
+
+def passages(text, *, phonemes=True):
+    """(what is spoken, the pause after it) of each, and the warnings."""
+    found, warnings = read_passages(text, "TEXT", phonemes=phonemes)
+    return [(" ".join(passage.spoken.split()), passage.pause) for passage in found], warnings
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Wait[pause:0.5s] here. [Pause: 300ms]", [("Wait", 0.5), ("here.", 0.3)]),
+        ("[pause:1s][pause:.5s] Now", [("", 1.5), ("Now", 0)]),
+        ("[pause:0s]one[pause:0s]two", [("one two", 0)]),
+        ("a < b, b>c & AT&amp;T [pause] <3 <bob@example.org>",
+         [("a < b, b>c & AT&amp;T [pause] <3 <bob@example.org>", 0)]),
+        ('<speak version="1.0" xml:lang="en-US">AT&amp;T <break time=\'500ms\'/> is <!-- so --> big</speak>',
+         [("AT&T", 0.5), ("is big", 0)]),
+        ("a<break/>b<break strength='x-strong'/>c<break strength=\"none\"/>d<break time=1s/>.",
+         [("a", 0.4), ("b", 1), ("c d", 1), (".", 0)]),
+        ("<p><s>One.</s><s>Two</s></p><p>Three</p>", [("One.", 0.15), ("Two", 0.5), ("Three", 0.5)]),
+        ("<ul><li>one</li><li>two</li></ul>three<br>four<br/>five", [("one", 0.15), ("two", 0.15), ("three", 0.15),
+         ("four", 0.15), ("five", 0)]),
+        ('Say <phoneme alphabet="ipa" ph="f&#x259;n">phone</phoneme>, <sub alias="World Wide Web"><b>W</b>WW</sub>!',
+         [("Say [[f\u0259n]], World Wide Web!", 0)]),
+    ],
+)  # fmt: skip
+def test_marks_become_pauses_and_what_is_spoken(text, expected):
+    assert passages(text) == (expected, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken", "named"),
+    [
+        ("I am <prosody rate='slow'>very</prosody>, un<emphasis>believ</emphasis>ably <prosody>so</prosody>",
+         "I am very, unbelievably so", "<prosody>, <emphasis>"),
+        ("<voice>one</voice><voice>two</voice> three<hr>four<mark name='x'/>five", "one two three four five",
+         "<voice>, <hr>, <mark>"),
+        ("<phoneme alphabet='x-sampa' ph='f@n'>phone</phoneme> <sub>x</sub>", "phone x", "<phoneme>, <sub>"),
+        ("<phoneme ph='x'>not ended", "not ended", "<phoneme>"),
+    ],
+)  # fmt: skip
+def test_other_tags_are_left_out_with_one_warning(text, spoken, named):
+    warning = f"TEXT: left out SSML tags that this voice does not know: {named}"
+    assert passages(text) == ([(spoken, 0)], [warning])
+
+
+def test_a_voice_without_phonemes_reads_the_word_itself():
+    (found,), (warning,) = passages("<phoneme ph='f'>phone</phoneme>", phonemes=False)
+    assert (found, warning[-9:]) == (("phone", 0), "<phoneme>")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[pause:5]", "TEXT: a pause of '5', expected 0.5s or 300ms, at most 10s"),
+        ("[pause:11s]", "a pause of '11s'"),
+        ("<break time='soon'/>", "a pause of 'soon'"),
+        ("<break strength='loud'/>", "a break of strength 'loud', expected none or x-weak"),
+        ("one <break time='1s' two", "a tag that does not end: <break time='1s' two"),
+    ],
+)
+def test_a_mark_that_cannot_be_read_is_an_error(text, message):
+    with pytest.raises(LockstepError) as error:
+        passages(text)
+    assert message in str(error.value)
+
+
+def test_words_are_those_of_the_writer():
+    (passage,), _ = read_passages(
+        'A <sub alias="two words">2</sub>, \u4eca\u65e5\u3002\u518d\u89c1 [[a b]].', "TEXT", phonemes=True
+    )
+    assert [(one.strip(), other.strip()) for one, other in passage.words] == [
+        ("A", "A"), ("2,", "two words,"), ("\u4eca\u65e5\u3002",) * 2, ("\u518d\u89c1",) * 2, ("[[a b]].",) * 2
+    ]  # fmt: skip

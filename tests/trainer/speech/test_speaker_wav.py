@@ -1,0 +1,152 @@
+"""Speaking with the voice of a recording: `--speaker-wav`, `evaluate` and `export` of a model with voice latents."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import tensorflow as tf
+
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.errors import LockstepError
+from xtts.trainer.export.saved_model import MODEL_FOLDER, save_model
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.tensorflow_synthesizer import mean_latents
+from xtts.trainer.speech.voice_source import read_references
+from xtts.trainer.synth_cli import main
+
+OPTIONS = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
+FRAMES = 64
+
+
+@pytest.fixture(scope="session")
+def run(imitator):
+    return imitator[0]
+
+
+@pytest.fixture(scope="session")
+def synthesizer(imitator):
+    return imitator[1]
+
+
+@pytest.fixture(scope="session")
+def source(imitator):
+    return imitator[1].source
+
+
+def test_the_recording_decides_the_voice(source, synthesizer, recordings):
+    mels = read_references([recordings / f"{name}.wav" for name in ("low", "high")], source)
+    assert [len(mel) for mel in mels] == [int(2.5 * 22_050) // 256] * 2
+    spoken = []
+    for mel in mels:
+        synthesizer.encode_reference(mel)
+        spoken.append(synthesizer.speak([5, 9, 20], speaker=0, noise_key=0)[0])
+    frames = min(map(len, spoken))
+    assert np.abs(spoken[0][:frames] - spoken[1][:frames]).mean() > 1e-2
+
+
+def test_the_voice_is_the_mean_over_recordings_of_their_crops():
+    mel = np.random.default_rng(0).normal(-5, 2, [2 * FRAMES + 40, 80]).astype(np.float32)
+    crops = [mel[:FRAMES], mel[FRAMES:-40], mel[-40:]]
+
+    def encode(crop, length):
+        assert crop.shape == (1, FRAMES, 80)
+        assert (crop[0, int(length[0]) :].numpy() == -9).all()
+        return tf.reduce_mean(crop[:, : int(length[0])], axis=1)
+
+    for recordings, means in (
+        ([mel], [np.mean([crop.mean(axis=0) for crop in crops], axis=0)]),
+        ([mel[: FRAMES + 20], mel[:20]], [crops[0].mean(axis=0), mel[:20].mean(axis=0)]),  # a short rest does not count
+    ):
+        voice = mean_latents(encode, recordings, FRAMES, -9.0)
+        np.testing.assert_allclose(voice[0], np.mean(means, axis=0), atol=1e-5)
+
+
+def test_the_command_takes_several_recordings(run, source, synthesizer, recordings, call, tmp_path):
+    paths = [recordings / f"{name}.wav" for name in ("low", "high")]
+    synthesizer.encode_reference(*read_references(paths, source))
+    expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, noise_key=0)
+    out = ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy")
+    given = [part for path in paths for part in ("--speaker-wav", path)]
+    code, _, err = call(main, "--ckpt", run, "--nfe", 2, "--temperature", 0, "--speed", 4, *out, *given, "a word")
+    assert code == 0, err
+    np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-4)
+
+
+@pytest.fixture(scope="session")
+def signatures(source, tmp_path_factory):
+    """Those of the exported model, with a second shape."""
+    largest = source.voice.shapes[-1]
+    shapes = [largest, BucketShape(tokens=4, frames=24)]
+    of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes[::-1]}))
+    folder = tmp_path_factory.mktemp("saved")
+    save_model(of_two_shapes, folder, options=OPTIONS)
+    signatures = tf.saved_model.load(str(folder / MODEL_FOLDER)).signatures
+    whole = f"speak_{largest.tokens}_{largest.frames}"
+    assert set(signatures) == {"encode_reference", "serving_default", "speak_4_24", whole}
+    return signatures
+
+
+def test_stock_tensorflow_encodes_and_speaks_for_the_given_time(source, synthesizer, signatures):
+    crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
+    voice = signatures["encode_reference"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
+    synthesizer.encode_reference(crop[0])
+
+    def speak(name, tokens, frames):
+        return signatures[name](
+            tokens=tf.constant([[3, 4, 5] + [0] * (tokens - 3)]), token_length=tf.constant([3]),
+            temperature=tf.constant(0.0), speed=tf.constant(1.0), seed=tf.constant([0, 1]), voice=voice,
+            wanted_frames=tf.constant([frames]),
+        )  # fmt: skip
+
+    synthesizer.options = OPTIONS.replaced(speed=1.0)
+    expected, durations = synthesizer.speak([3, 4, 5], speaker=0, noise_key=1)
+    synthesizer.options = OPTIONS
+    spoken = speak("serving_default", source.voice.shapes[-1].tokens, 0)
+    frames = durations.sum()
+    assert spoken["mel_length"][0] == frames
+    np.testing.assert_allclose(spoken["mel"][0, :frames], expected, atol=1e-3)
+    assert int(speak("speak_4_24", 4, 17)["mel_length"][0]) == 17 != frames
+
+
+def sound(samples):
+    return lambda path: soundfile.write(path, np.asarray(samples, np.float32), 22_050, subtype="FLOAT")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: None, r"cannot be read \(No such file or directory\)"),
+        (lambda path: path.write_bytes(b""), "unreadable audio: .*, expected a recording of one speaker"),
+        (lambda path: path.write_text("no samples"), "unreadable audio: .*, expected a recording of one speaker"),
+        (sound(0.1 * np.sin(np.arange(43_000) / 20)), r"1\.95 s of sound, expected at least 2 s"),
+        (sound(np.zeros(50_000)), "empty audio: only silence, expected a recording"),
+        (sound(3e-4 * np.sin(np.arange(50_000) / 60)), r"silence \(a peak of -70 dB\), expected a voice"),
+        (sound(np.full(50_000, np.nan)), "samples that are not finite numbers"),
+        (sound(0.1 * np.sin(np.arange(2 * 22_050) / 20)), None),
+    ],
+)
+def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make, message):
+    path = tmp_path / "voice.wav"
+    make(path)
+    if message is None:
+        assert [len(mel) for mel in read_references([path], source)] == [2 * 22_050 // 256]
+    else:
+        with pytest.raises(LockstepError, match=rf"--speaker-wav .*voice\.wav: {message}"):
+            read_references([path], source)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([], "--speaker-wav: missing, expected a recording of the voice"),
+        (["--speaker-wav", "low.wav", "--speaker", "ann"], "takes its voice from a recording; use --speaker-wav"),
+    ],
+)
+def test_the_voice_has_to_be_named_in_the_way_of_the_model(run, recordings, call, monkeypatch, given, message):
+    monkeypatch.chdir(recordings)
+    code, _, err = call(main, "--ckpt", run, *given, "a word")
+    assert code == 2
+    assert message in err
+    assert not Path("out.wav").exists()

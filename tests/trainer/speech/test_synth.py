@@ -1,0 +1,279 @@
+"""`xtts-synth` speaks; what a user can get wrong is said in one line, before TensorFlow is imported."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from copy import copy
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from click.testing import CliRunner
+
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.errors import LockstepError
+from xtts.trainer.speech import loaded_voice as library
+from xtts.trainer.speech.long_form import LongFormSynthesizer, encode_text
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.stored.checkpoint import FORMAT_VERSION
+from xtts.trainer.synth_cli import main
+from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
+HIFIGAN = mel_profile("hifigan")
+
+
+# A run that speaks
+
+
+def loudness(mel):
+    """A vocoder: mels and lengths matter, not sound."""
+    return np.repeat(mel.mean(axis=1), HIFIGAN.hop_samples).astype(np.float32) / 100
+
+
+@pytest.fixture
+def long_form(tensorflow_synthesizer):
+    return LongFormSynthesizer(tensorflow_synthesizer, loudness, speaker=0, language="en")
+
+
+def say(long_form, words):
+    return long_form.speak(encode_text(words, long_form.voice, "en", "TEXT")[0])
+
+
+def test_the_averaged_weights_speak(tensorflow_synthesizer, moved_run):
+    arrays = open_source(moved_run).averages()
+    weights = {weight.path: weight.numpy() for weight in tensorflow_synthesizer.model.trainable_variables}
+    assert set(arrays) == set(weights)
+    for path, value in weights.items():
+        np.testing.assert_array_equal(value, arrays[path])
+
+
+def test_speech_repeats_and_a_silent_pause_follows_each_sentence(long_form):
+    words = "many small words make one long text, " * 3 + "and it ends. Yes\nNo"
+    speech = say(long_form, words)
+    np.testing.assert_array_equal(say(long_form, words).mel, speech.mel)
+    assert speech.pieces > 3
+    assert 0 < speech.first_seconds < speech.seconds
+    assert len(speech.samples) == len(speech.mel) * HIFIGAN.hop_samples
+    silent = np.all(speech.mel == np.float32(HIFIGAN.silence), axis=1)
+    assert silent.sum() == 2 * 13
+    assert np.isfinite(speech.mel).all()
+
+
+def test_a_shape_is_compiled_once_for_all_texts(long_form, tensorflow_synthesizer):
+    say(long_form, "a word")
+    before = tensorflow_synthesizer.compile_seconds
+    for words in ("a word or two", "another word"):
+        say(long_form, words)
+    assert tensorflow_synthesizer.compile_seconds == before > 0
+
+
+def test_all_shapes_are_traced_before_the_first_is_compiled(tensorflow_synthesizer):
+    """XLA's cache identifies a function by its trace order: so the next start finds all of them."""
+    synthesizer, done, nfes = copy(tensorflow_synthesizer), [], (4, 2)
+    synthesizer.trace = lambda shape: done.append(("trace", synthesizer.options.nfe, shape))
+    synthesizer.prepare = lambda shape: done.append(("prepare", synthesizer.options.nfe, shape))
+    synthesizer.prepare_all([SynthesisOptions(nfe=nfe) for nfe in nfes])
+    shapes = synthesizer.voice.shapes
+    traced = [("trace", nfe, shapes[-1]) for nfe in nfes]
+    assert done == [*traced, *(("prepare", nfe, shape) for nfe in nfes for shape in shapes)]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "needed", "wanted", "tried"),
+    [(5, 80, 0, [100]), (15, 80, 0, [200]), (5, 150, 0, [100, 200]), (5, 250, 0, [100, 400]), (5, 999, 0, [100, 400]),
+     (5, 150, 150, [200]), (5, 999, 999, [400])],
+)  # fmt: skip
+def test_speech_takes_the_smallest_shape_that_holds_it(
+    tensorflow_synthesizer, monkeypatch, tokens, needed, wanted, tried
+):
+    shapes, runs = [BucketShape(tokens=10 * size, frames=100 * size) for size in (1, 2, 4)], []
+
+    def run(shape, arguments):
+        runs.append(shape.frames)
+        return np.zeros((shape.frames, 80), np.float32), np.array([needed])
+
+    monkeypatch.setattr(
+        tensorflow_synthesizer, "voice", tensorflow_synthesizer.voice.model_copy(update={"shapes": shapes})
+    )
+    monkeypatch.setattr(tensorflow_synthesizer, "run", run)
+    mel, durations = tensorflow_synthesizer.speak([1] * tokens, speaker=0, noise_key=0, frames=wanted)
+    assert runs == tried
+    assert (durations.sum(), len(mel)) == (needed, min(needed, tried[-1]))
+
+
+def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
+    spoken = []
+
+    def speak(ids, *, speaker, language, noise_key, frames):
+        assert (language, frames) == (0, 0)
+        spoken.append(len(ids))
+        return np.zeros((min(4 * len(ids), 50), 80), np.float32), np.full(len(ids), 4)
+
+    monkeypatch.setattr(long_form.synthesizer, "speak", speak)
+    assert say(long_form, "abc def").pieces == 2
+    assert spoken == [19, 11, 11]  # with blanks
+
+    monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), np.array([99])))
+    with pytest.raises(LockstepError, match=r"TEXT: 'a': speaks for 99 frames, expected at most 5"):
+        say(long_form, "ab")
+
+
+def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
+    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--nfe", 2, "--speed", 4)
+    code, screen, err = call(main, *command)
+    assert (code, err) == (0, "warning: lines.txt:3: left out what the voice does not know: §\n")
+    assert sorted(path.name for path in Path("spoken").iterdir()) == ["0001.wav", "0003.wav"]
+    lines = screen.splitlines()
+    assert len(lines) == 3
+    for line, name in zip(lines, ("0001.wav", "0003.wav"), strict=False):
+        samples, rate = soundfile.read(Path("spoken") / name)
+        assert rate == 22_050
+        assert line.startswith(f"spoken/{name}: {len(samples) / rate:.2f} s of audio")
+        assert "first sound after" in line
+        assert "real-time factor" in line
+
+
+def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("lines.txt").write_text("the kernel\nthe COLONEL\n", encoding="utf-8")
+    Path("lexicon.tsv").write_text("colonel\tkernel\n", encoding="utf-8")
+    command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--nfe", 2, "--lexicon", "lexicon.tsv")
+    assert call(main, *command)[0] == 0
+    assert Path("spoken/0001.wav").read_bytes() == Path("spoken/0002.wav").read_bytes()
+    voice = open_source(onnx_folder).voice.with_lexicon({"Colonel": "a", "US": "b", "lead": "c"})
+    assert voice.with_lexicon({"colonel": "x", "us": "y", "Lead": "z"}).tokenizer.lexicon == {
+        "lead": "c", "colonel": "x", "us": "y", "Lead": "z",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", ["mp3", "flac", "OGG"])
+def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffix):
+    out = tmp_path / f"a.{suffix}"
+    code, screen, err = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--nfe", 2, "--speed", 4)
+    assert code == 0, err
+    found = soundfile.info(out)
+    assert (found.format, found.samplerate) == (suffix.upper(), 48_000 if suffix == "OGG" else 22_050)
+    assert f"{out}: {found.duration:.2f} s" in screen
+
+
+def test_output_of_importing_tensorflow_is_shown_if_it_fails(capfd):
+    def fail():
+        os.write(2, b"the reason")
+        raise ImportError
+
+    with tensorflow_import():
+        os.write(2, b"noise")
+    assert capfd.readouterr().err == ""
+    with pytest.raises(ImportError), tensorflow_import():
+        fail()
+    assert capfd.readouterr().err == "the reason"
+
+
+@pytest.mark.long
+def test_tensorflow_is_silent_in_a_program_of_its_own(moved_run, tmp_path):
+    command = [XTTS_SYNTH, "--ckpt", moved_run, "--nfe", "2", "a word"]
+    done = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert (tmp_path / "out.wav").is_file()
+
+
+# What is refused
+
+
+@pytest.fixture
+def refused(tmp_path, finished_run, monkeypatch):
+    """`refused(*arguments, stdin=..., ckpt=...)`: the one line of stderr; no engine may be made ready before it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(library, "make_synthesizer", lambda *_, **__: pytest.fail("an engine was made ready"))
+
+    def run(*arguments, stdin=b"", ckpt=finished_run[0]):
+        before = sorted(tmp_path.rglob("*"))
+        done = CliRunner().invoke(main, [*map(str, ("--ckpt", ckpt, *arguments))], input=stdin)
+        assert done.exit_code == 2, done.output
+        assert sorted(tmp_path.rglob("*")) == before, "something was written"
+        return done.stderr.strip()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "reached"), [(["-"], 1, True), (["hello", "-o", "no/a.wav"], 2, False), (["info"], 0, False)]
+)
+def test_tensorflow_is_imported_after_all_other_checks(finished_run, tmp_path, arguments, code, reached):
+    (tmp_path / "tensorflow.py").write_text("raise SystemExit('tensorflow was imported')\n")
+    done = subprocess.run(
+        [str(part) for part in (XTTS_SYNTH, *arguments, "--ckpt", finished_run[0])], input="hello", text=True,
+        capture_output=True, check=False, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert ("tensorflow was imported" in done.stderr) == reached
+    assert (done.returncode, "Traceback" in done.stderr) == (code, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .ogg or .mp3 or .opus or .wav or .flac"),
+        (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
+        (["hello", "-o", "a.wav", "--mel-out", "a.txt"], "expected a file that ends in .npy"),
+        (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
+        (["hello", "--vocoder", "onnx:no.onnx"], "no such file: no.onnx"),
+        (["hello", "--speaker", "LJ"], "'LJ' is not in"),
+        (["hello", "--file", "lines.txt", "-o", "x"], "error: --file: a TEXT as well, expected one of them"),
+        (["--file", "lines.txt"], "expected -o FOLDER"),
+        (["--file", "lines.txt", "-o", "x"], "lines.txt: cannot be read (No such file or directory)"),
+        (["--file", "/dev/null", "-o", "x"], "/dev/null: no lines of text"),
+        (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
+        (["-"], "standard input: nothing to speak (no text)"),
+    ],
+)
+def test_what_cannot_be_spoken_is_said_in_one_line(refused, arguments, message):
+    said = refused(*arguments)
+    assert message in said
+    assert len(said.splitlines()) == 1 or "Usage" in said
+
+
+def test_an_output_that_cannot_be_written(refused, tmp_path, monkeypatch):
+    (tmp_path / "locked").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, _: path != Path("locked"))  # root may write anywhere
+    assert "locked cannot be written to" in refused("hello", "-o", "locked/a.wav")
+
+
+def test_text_that_is_not_utf8_and_missing_checkpoints_fail(refused, tmp_path):
+    assert "standard input: not UTF-8 text" in refused(stdin=b"\xff\xfe\x00")
+    assert "no such folder" in refused("hello", ckpt=tmp_path / "nothing")
+
+
+def test_a_run_whose_description_is_damaged(refused, tmp_path, finished_run):
+    run = Path(shutil.copytree(finished_run[0], tmp_path / "old"))
+    fields = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({k: v for k, v in fields.items() if k != "synthesis"}))
+    assert "no `synthesis` entry" in refused("hello", ckpt=run)
+    fields["synthesis"]["shapes"][0]["frames"] = -1
+    (run / "run.json").write_text(json.dumps(fields))
+    assert "run.json synthesis.shapes.0.frames: input should be greater than 0" in refused("hello", ckpt=run)
+
+
+def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, kind, time in (("a-vocoder", "vocoder", 3), ("young", "acoustic", 2), ("old", "acoustic", 1)):
+        checkpoint = tmp_path / "runs" / name / "checkpoints" / "step-1"
+        checkpoint.mkdir(parents=True)
+        (checkpoint / "checkpoint.json").write_text(json.dumps({"format_version": FORMAT_VERSION, "kind": kind}))
+        os.utime(checkpoint, (time, time))
+    (tmp_path / "runs" / "begun").mkdir()
+    for command in ((), ("evaluate",), ("serve",), ("export", "out")):
+        _, said, err = call(main, *command, "--seconds" if command == () else "--nfe", "0")
+        assert f"--ckpt {Path('runs', 'young')}: the run that was trained last" in said, command
+        assert "error: " in err
+    err = call(main, "hello", "--ckpt", "runs/yuong")[2]
+    assert "runs/yuong: no such folder" in err
+    assert err.endswith("; there are runs/a-vocoder, runs/young, runs/old\n")

@@ -1,0 +1,91 @@
+"""Options of synthesis come from one model, and a bad value is the same error whatever the way in."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer import evaluate_checkpoint, load_voice
+from xtts.trainer.serve.speech_requests import Capabilities, RequestError, read_request
+from xtts.trainer.speech.synthesis_options import SynthesisOptions, accepted
+from xtts.trainer.synth_cli import main
+
+DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
+CAPABILITIES = Capabilities(
+    model="a", voices=["default"], aliases={}, languages=["en"], voice_languages={}, nfe=[4],
+    synthesis=SynthesisOptions(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nfe": 5, "solver": "midpoint"}, "--nfe: 5 with solver midpoint, expected a multiple of 2"),
+        ({"nfe": 1002}, "--nfe: 1002, expected a whole number, 1 to 1000"),
+        ({"nfe": True}, "--nfe: True, expected a whole number, 1 to 1000"),
+        ({"steps": 4}, "--steps: unknown field"),
+        ({"solver": "rk45"}, "--solver: 'rk45', expected euler or midpoint"),
+        ({"temperature": -0.1}, "--temperature: -0.1, expected 0 to 2"),
+        ({"temperature": math.inf}, "--temperature: inf, expected 0 to 2"),
+        ({"speed": 0}, "--speed: 0, expected 0.25 to 4"),
+        ({"speed": None}, "--speed: None, expected 0.25 to 4"),
+        ({"seed": 10**400}, f"--seed: 1{'0' * 39}, expected a whole number, 0 to 2147483647"),
+        ({"seconds": -2}, "--seconds: -2, expected 0.01 to 3600"),
+        ({"seconds": math.nan}, "--seconds: nan, expected 0.01 to 3600"),
+        ({"seconds": 3.0, "speed": 2.0}, "--seconds: together with a speed, expected one of them"),
+    ],
+)
+def test_options_that_cannot_be_are_refused_in_one_line(options, message):
+    for make in (SynthesisOptions, lambda **given: SynthesisOptions().replaced(**given)):
+        with pytest.raises(LockstepError) as caught:
+            make(**options)
+        assert str(caught.value).partition(";")[0] == message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("nfe", 0), ("nfe", 2.5), ("solver", "rk45"), ("temperature", "warm"), ("seed", -1), ("speed", 9), ("seconds", 0)],
+)
+def test_a_bad_value_is_the_same_error_by_every_way_in(call, tmp_path, name, value):
+    said = f"{name}: {value!r}, expected {accepted(name)}"
+    for program in (load_voice, evaluate_checkpoint):
+        with pytest.raises(LockstepError) as caught:  # before anything is read
+            program(tmp_path / "no-run", **{name: value})
+        assert str(caught.value) == f"--{name}: {value!r}, expected {accepted(name)}"
+    code, _, err = call(main, "--ckpt", tmp_path, f"--{name}", value, "hello")
+    assert (code, err) == (2, f"error: --{said}\n")
+    with pytest.raises(RequestError) as refused:
+        read_request(json.dumps({"input": "a", name: value}).encode(), CAPABILITIES)
+    assert (refused.value.status, refused.value.param, refused.value.message) == (400, name, said)
+
+
+def test_the_commands_have_the_options_with_their_words_and_defaults():
+    fields, names = SynthesisOptions.model_fields, {}
+    for command in ("speak", "evaluate", "export", "serve"):
+        options = [option for option in main.commands[command].params if option.name in fields]
+        names[command] = {option.name for option in options}
+        for option in options:
+            default = option.default[0] if option.multiple else option.default
+            assert default == fields[option.name].default, option.name
+            assert option.multiple or fields[option.name].description in option.help
+    assert (names["speak"], names["export"], names["serve"]) == ({*fields}, {"nfe", "solver"}, {"nfe", "solver"})
+
+
+def test_the_document_has_a_row_for_every_option():
+    rows = [
+        f"| `{name}` | {accepted(name)} | {'none' if field.default is None else field.default} | {field.description} |"
+        for name, field in SynthesisOptions.model_fields.items()
+    ]
+    assert "\n".join(rows) in DOCUMENT.read_text(encoding="utf-8"), "\n".join(rows)
+
+
+def test_the_ends_of_the_ranges_and_numbers_of_numpy_can_be():
+    for name, schema in SynthesisOptions.model_json_schema()["properties"].items():
+        for part in schema.get("anyOf", [schema]):
+            for end in (part[key] for key in ("minimum", "maximum") if key in part):
+                SynthesisOptions(**{"solver": "euler", name: end})
+    SynthesisOptions(nfe=np.int64(2), speed=np.float32(1.5))
+    assert SynthesisOptions(seconds=3).seconds == 3.0

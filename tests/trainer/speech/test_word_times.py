@@ -1,0 +1,124 @@
+"""Times of words: in the tokens, in the samples of both engines, in files."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.trainer import load_voice
+from xtts.trainer.speech.word_times import Token, Word, time_words, write_times
+from xtts.trainer.synth_cli import main
+
+HIFIGAN = mel_profile("hifigan")
+HOP_SECONDS = HIFIGAN.hop_samples / HIFIGAN.sample_rate
+
+
+def timed(text, heard, alone):
+    """The words of a line whose symbols each last a second; alone: what is heard of a word that is spoken alone."""
+    tokens = [Token(symbol, number, number + 1) for number, symbol in enumerate(heard)]
+    (line,) = time_words([[(word, word) for word in text.split()]], tokens, lambda word: alone.get(word, word.lower()))
+    return [(word.word, word.start, word.end) for word in line]
+
+
+@pytest.mark.parametrize(
+    ("text", "heard", "alone", "expected"),
+    [
+        ("Oh, a b!", "oh, a b!", {}, [("Oh,", 0, 2), ("a", 4, 5), ("b!", 6, 7)]),
+        ("in 12 \u2013 so", "in twelve so", {"12": "twelve", "\u2013": ""},
+         [("in", 0, 2), ("12", 3, 9), ("so", 10, 12)]),
+        ("of the 2. Mai", "ovthe zweite mai", {"of": "ov", "2.": "zwei"},
+         [("of", 0, 2), ("the", 2, 5), ("2.", 6, 12), ("Mai", 13, 16)]),
+        ("a an", "xy zw", {}, [("a", 0, 2), ("an", 3, 5)]),
+        ("a b", "ab c", {}, [("a", 0, 1), ("b", 1, 4)]),
+        ("go Dr. on", "go on", {"Dr.": "doctor"}, [("go", 0, 2), ("Dr.", 2, 2), ("on", 3, 5)]),
+        ("one,", ["", "on", "", "e", "", ",", "", " ", ""], {}, [("one,", 1, 5)]),
+        ("a b", ["a", " b"], {}, [("a", 0, 1), ("b", 1, 2)]),
+        ("-", "-", {}, []),
+    ],
+)  # fmt: skip
+def test_written_words_are_found_among_the_tokens(text, heard, alone, expected):
+    assert timed(text, heard, alone) == expected
+
+
+@pytest.fixture(params=["onnx", "tensorflow"])
+def voice(request, onnx_folder, moved_run):
+    folder = onnx_folder if request.param == "onnx" else moved_run
+    return load_voice(folder, engine=request.param, nfe=2, speed=2.0)
+
+
+TEXT = "[pause:0.3s] one, two three [pause:0.5s] <s>four.</s> five six seven eight nine ten, " * 2
+
+
+def test_times_are_those_of_the_samples(voice):
+    """The tokens of all pieces and the pauses between them fill the audio, and a word's are inside its times."""
+    speech, said = voice.speak(TEXT), ["one,", "two", "three", "four.", "five", "six", "seven", "eight", "nine", "ten,"]
+    assert [word.word for word in speech.words] == said * 2
+    assert [len(line) for line in speech.lines] == [3, 1, 6] * 2
+    silent = (speech.mel == np.float32(HIFIGAN.silence)).all(axis=1)
+    spoken = sum(token.end - token.start for token in speech.tokens)
+    assert spoken == pytest.approx((~silent).sum() * HOP_SECONDS)
+    for word in speech.words:
+        inside = [each for each in speech.tokens if word.start < each.start + 1e-3 and each.end < word.end + 1e-3]
+        assert "".join(each.symbol for each in inside).strip() == word.word.strip(".,")
+        frames = slice(round(word.start / HOP_SECONDS), round(word.end / HOP_SECONDS))
+        assert not silent[frames].any(), f"{word} has a pause inside"
+
+
+def test_a_pause_is_silence_between_the_words_around_it(voice):
+    speech, rate = voice.speak("[pause:0.2s]one two [pause:0.5s] three[pause:1s]"), voice.sample_rate
+    one, two, three = speech.words
+    loudest, whole = np.abs(speech.samples).max(), len(speech.samples) / rate
+    for start, end, seconds in ((0.0, one.start, 0.2), (two.end, three.start, 0.5), (three.end, whole, 1)):
+        blanks = sum(token.end - token.start for token in speech.tokens if start <= token.start + 1e-3 < end)
+        assert end - start - blanks == pytest.approx(seconds, abs=HOP_SECONDS)
+        between = np.abs(speech.samples[round(start * rate) : round(end * rate)])
+        assert np.sum(between < loudest / 100) > (seconds - 0.1) * rate
+
+
+def test_a_wanted_length_counts_the_pauses(onnx_folder):
+    text, voice = "one two[pause:0.5s]three[pause:1s] -", load_voice(onnx_folder, nfe=2, speed=2.0)
+    wanted = (len(voice.speak(text).samples) / voice.sample_rate - 1.5) * 1.3 + 1.5
+    speech = load_voice(onnx_folder, nfe=2, seconds=wanted).speak(text)
+    assert len(speech.samples) / voice.sample_rate == pytest.approx(wanted, abs=HOP_SECONDS)
+    assert speech.tokens[-2].end == pytest.approx(wanted - 1, abs=2 * HOP_SECONDS)
+
+
+LINES = [
+    [Word(word="One", start=0.1, end=0.5), Word(word="two.", start=0.6, end=1.0)],
+    [],
+    [Word(word="Three", start=3661.5, end=3662.0)],
+]
+SRT = "1\n00:00:00,100 --> 00:00:01,000\nOne two.\n\n2\n01:01:01,500 --> 01:01:02,000\nThree\n"
+
+
+def test_subtitles_have_a_cue_a_sentence(tmp_path):
+    write_times(tmp_path / "a.SRT", LINES, 3700)
+    assert (tmp_path / "a.SRT").read_text() == SRT
+
+
+def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ("--ckpt", onnx_folder, "--nfe", 2, "--speed", 4)
+    code, _, err = call(main, *command, "--timestamps", "a.json", "one two. Three\nfour")
+    assert code == 0, err
+    told = json.loads(Path("a.json").read_text())
+    assert [word["word"] for word in told["words"]] == ["one", "two.", "Three", "four"]
+    assert 0 <= told["words"][0]["start"] < told["words"][-1]["end"] <= told["seconds"]
+    code, _, err = call(main, *command, "--timestamps", "a.srt", "one two. Three\nfour")
+    assert code == 0, err
+    assert [cue.splitlines()[2] for cue in Path("a.srt").read_text().split("\n\n")] == ["one two.", "Three", "four"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--timestamps", "a.txt", "x"), "--timestamps: a.txt, expected a file that ends in .json or .srt"),
+        (("--timestamps", "a.srt", "--file", "x.txt", "-o", "x"), "--timestamps: together with --file"),
+    ],
+)
+def test_what_is_refused(onnx_folder, call, tmp_path, monkeypatch, options, said):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = call(main, "--ckpt", onnx_folder, *options)
+    assert (code, said in err) == (2, True)

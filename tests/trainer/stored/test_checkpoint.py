@@ -1,0 +1,155 @@
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from xtts.shared.config import TrainingConfig
+from xtts.shared.errors import LockstepError
+from xtts.trainer.stored.checkpoint import (
+    before_decay,
+    best_checkpoint,
+    check_resumable,
+    find_checkpoint,
+    list_checkpoints,
+    load_arrays,
+    prune_checkpoints,
+    save_checkpoint,
+    schedule_of,
+    set_aside_newer,
+)
+
+IDENTITY = {"settings": {"model.text_width": 16, "training.seed": 0}, "cache": "a" * 64, "cache_fingerprint": "f" * 64}
+
+
+def save(folder, step, **arrays):
+    arrays = arrays or {"weights/a/kernel": np.arange(6.0).reshape(2, 3), "step": np.int64(step)}
+    return save_checkpoint(folder, arrays, step=step, identity=IDENTITY, progress={"best": 1.5})
+
+
+def test_arrays_come_back_as_they_were(tmp_path):
+    path = save(tmp_path, 7)
+    arrays = load_arrays(path)
+    assert path.name == "step-7"
+    assert np.array_equal(arrays["weights/a/kernel"], np.arange(6.0).reshape(2, 3))
+    assert int(arrays["step"]) == 7
+    assert json.loads((path / "checkpoint.json").read_text())["progress"] == {"best": 1.5}
+
+
+def test_the_newest_is_found_by_number_in_a_run_folder_and_by_name(tmp_path):
+    for step in (5, 90, 100):
+        save(tmp_path / "checkpoints", step)
+    assert find_checkpoint(tmp_path).name == "step-100"
+    assert find_checkpoint(tmp_path / "checkpoints").name == "step-100"
+    assert find_checkpoint(tmp_path / "checkpoints" / "step-5").name == "step-5"
+
+
+def test_the_best_is_the_one_that_the_newest_remembers(tmp_path):
+    for step, best in ((5, 5), (90, 5)):
+        progress = {"best_validation": {"step": best, "loss": 1.0, "since": 0}}
+        save_checkpoint(tmp_path / "checkpoints", {}, step=step, identity=IDENTITY, progress=progress)
+    assert best_checkpoint(tmp_path).name == "step-5"
+    with pytest.raises(LockstepError, match="one checkpoint, expected a run folder with a best checkpoint"):
+        best_checkpoint(tmp_path / "checkpoints" / "step-90")
+    shutil.rmtree(tmp_path / "checkpoints" / "step-5")
+    with pytest.raises(LockstepError, match=r"no validation yet, .*; omit --best"):
+        best_checkpoint(tmp_path)
+
+
+def test_only_the_newest_are_kept(tmp_path):
+    for step in (1, 2, 3, 4):
+        save(tmp_path, step)
+    prune_checkpoints(tmp_path, 2, beside={1})
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-1", "step-3", "step-4"]
+    prune_checkpoints(tmp_path, 2)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-3", "step-4"]
+
+
+def test_a_longer_run_goes_on_before_the_decay_of_the_shorter_one(tmp_path):
+    def training(steps):
+        return TrainingConfig(steps=steps, warmup_fraction=0.0, decay_fraction=0.2)
+
+    def saved(step, steps):
+        progress = {"schedule": schedule_of(training(steps))}
+        return save_checkpoint(tmp_path, {"step": np.int64(step)}, step=step, identity=IDENTITY, progress=progress)
+
+    for step in (60, 80, 100):
+        last = saved(step, 100)
+    assert before_decay(last, training(100)) == last
+    assert before_decay(last, training(200)).name == "step-80"
+    assert before_decay(tmp_path / "step-60", training(200)).name == "step-60"
+    assert before_decay(last, training(90)).name == "step-60"  # whose own decay begins at 72
+    longer = saved(160, 200)
+    assert before_decay(longer, training(300)) == longer
+    shutil.rmtree(tmp_path / "step-60")
+    shutil.rmtree(tmp_path / "step-80")
+    assert before_decay(last, training(200)) is None
+
+
+def test_what_a_killed_save_left_is_no_checkpoint_and_is_swept_up(tmp_path):
+    save(tmp_path, 1)
+    partial = tmp_path / ".step-2.partial"
+    partial.mkdir()
+    (partial / "state.npz").write_bytes(b"half")
+    (tmp_path / "step-3").mkdir()
+    (tmp_path / "step-3" / "state.npz").write_bytes(b"no description")
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-1"]
+    assert find_checkpoint(tmp_path).name == "step-1"
+    prune_checkpoints(tmp_path, 3)
+    assert not partial.exists()
+
+
+def test_a_kill_while_an_old_one_is_removed_leaves_no_half_of_it(tmp_path, monkeypatch):
+    def killed(path):
+        (path / "state.npz").unlink()
+        raise KeyboardInterrupt
+
+    for step in (1, 2):
+        save(tmp_path, step)
+    monkeypatch.setattr("xtts.trainer.stored.checkpoint.shutil.rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        prune_checkpoints(tmp_path, 1)
+    assert [path.name for path in list_checkpoints(tmp_path)] == ["step-2"]
+
+
+@pytest.mark.parametrize("at", [0, 100, -1])
+def test_a_flipped_bit_is_noticed(tmp_path, at):
+    path = save(tmp_path, 1)
+    data = bytearray((path / "state.npz").read_bytes())
+    data[at] ^= 4
+    (path / "state.npz").write_bytes(data)
+    with pytest.raises(LockstepError, match=r"state.npz: damaged \(digest differs\); resume an older one"):
+        load_arrays(path)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    path = save(tmp_path, 1, bad=np.array([{"a": 1}], dtype=object))
+    with pytest.raises(LockstepError, match=r"cannot be read .*allow_pickle=False"):
+        load_arrays(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"settings": {**IDENTITY["settings"], "model.text_width": 32}},
+            "made with model.text_width = 16, expected 32",
+        ),
+        ({"settings": {**IDENTITY["settings"], "training.seed": 1}}, "made with training.seed = 0, expected 1"),
+        ({"cache": "b" * 64}, r"another cache \(other clips under the same settings\)"),
+        ({"cache": "b" * 64, "cache_fingerprint": "e" * 64}, r"another cache \(other feature settings\)"),
+    ],
+)
+def test_another_model_order_or_cache_is_refused_by_name(tmp_path, change, message):
+    path = save(tmp_path, 1)
+    check_resumable(path, IDENTITY)
+    with pytest.raises(LockstepError, match=f"{message}.*--init-from"):
+        check_resumable(path, {**IDENTITY, **change})
+
+
+def test_going_back_sets_newer_checkpoints_aside(tmp_path):
+    for step in (1, 2, 3):
+        save(tmp_path, step)
+    assert [path.name for path in set_aside_newer(tmp_path, 1)] == ["step-2", "step-3"]
+    assert find_checkpoint(tmp_path).name == "step-1"
+    assert (tmp_path / "superseded" / "step-3" / "state.npz").is_file()

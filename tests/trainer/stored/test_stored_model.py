@@ -1,0 +1,117 @@
+"""Exported folders from elsewhere: damaged ones are refused in one line."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
+from xtts.trainer.stored.model_folder import write_model_folder
+from xtts.trainer.stored.speech_sources import NOT_KNOWN
+from xtts.trainer.stored.stored_model import open_model
+from xtts.trainer.stored.voice_description import Voice
+
+TOKENIZER = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, " ", *"abc"), merges=(), languages=("en",))
+VOICE = Voice(
+    profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TOKENIZER, speakers=["ann", "bob"],
+    speaker_languages={},
+    expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
+    shapes=[BucketShape(tokens=8, frames=64)],
+)  # fmt: skip
+
+
+@pytest.fixture
+def config(micro):
+    return load_config("tiny", assignments=micro)
+
+
+@pytest.fixture
+def folder(tmp_path, config):
+    """An exported folder."""
+    weights = {"a": np.arange(1000, dtype=np.float32), "b": np.ones((2, 3), np.float32)}
+    write_model_folder(tmp_path, config=config, voice=VOICE, weights=weights)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(VOICE.tokenizer.to_json()))
+    return tmp_path
+
+
+def test_what_was_written_is_read(folder, config):
+    stored = open_model(folder)
+    assert stored.voice == VOICE
+    assert stored.config() == config
+    assert stored.cache is None
+    assert stored.averages()["b"].tolist() == np.ones((2, 3)).tolist()
+    assert stored.settings()["model.text_width"] == 16
+    assert stored.settings()["cache.profile"] == "hifigan"
+
+
+def test_a_start_that_knows_no_sources_is_named_with_nothing_known(folder):
+    start = open_model(folder)
+    assert start.passed_on() == [replace(NOT_KNOWN, through=(folder.name,))]
+    for damaged in ([], {}, "all", [3], [{"name": "ann", "hours": "many"}]):
+        (folder / "facts.json").write_text(json.dumps({"sources": damaged}))
+        assert start.sources() == [NOT_KNOWN]
+
+
+def test_files_that_are_cut_off_are_refused(folder):
+    path = folder / "model.safetensors"
+    whole = path.read_bytes()
+    for size in (0, 5, 40, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(LockstepError, match=r"not a usable safetensors file .*; download it again"):
+            open_model(folder).averages()
+
+
+def test_weights_that_are_not_finite_are_refused(folder, config):
+    weights = {"a": np.full(4, np.nan, np.float32)}
+    write_model_folder(folder, config=config, voice=VOICE, weights=weights)
+    with pytest.raises(LockstepError, match="weight a is not finite"):
+        open_model(folder).averages()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("model: {size: tiny", r"config\.yaml"), ("model: {text_width: wide}", r"model\.text_width")]
+)
+def test_a_configuration_that_cannot_be_read_is_refused(folder, text, message):
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(LockstepError, match=message):
+        open_model(folder).config()
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "message"),
+    [
+        ("voice.json", "{", "voice.json: cannot be read"),
+        ("voice.json", "[]", "no JSON object"),
+        ("voice.json", '{"format_version": 1}', "format version 1, expected 2"),
+        ("voice.json", '{"format_version": 2}', "no `voice` entry"),
+        ("voice.json", '{"format_version": 2, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
+        ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
+        (
+            "tokenizer.json",
+            '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "languages": ["en"]}',
+            "tokenizer.merges: field required",
+        ),
+        (
+            "tokenizer.json",
+            '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "merges": []}',
+            "tokenizer.languages: field required",
+        ),
+        (
+            "tokenizer.json",
+            '{"kind": "characters", "add_blank": false, "symbols": ["<pad>", "a"], "languages": ["en"], "merges": []}',
+            "tokenizer: value error, its symbols do not begin with <pad> <blank> <start> <end>: an earlier",
+        ),
+        ("tokenizer.json", None, "tokenizer.json: no such file, expected a folder written by xtts-synth export"),
+    ],
+)
+def test_other_files_are_checked_too(folder, file, text, message):
+    if text is None:
+        (folder / file).unlink()
+    else:
+        (folder / file).write_text(text)
+    with pytest.raises(LockstepError, match=message):
+        open_model(folder).averages()

@@ -1,0 +1,97 @@
+"""`xtts-synth evaluate`: speaks the sentences of a split, compares them with its recordings, and has them judged."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from xtts.shared.cache.cache_copy import local_cache
+from xtts.shared.cache.cache_spec import CacheSpec, Shard, Split
+from xtts.shared.config_flags import DEFAULT_CACHE
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import PathOrUrl
+from xtts.trainer.evaluation.evaluation_clips import all_clips
+from xtts.trainer.evaluation.judge import Judge
+from xtts.trainer.evaluation.systems import ROWS, System, TestSet, other_clips
+from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.output_files import check_file, write_bytes
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.vocoder import make_vocoder
+from xtts.trainer.speech.voice_source import open_source
+
+SYNTHESISED, VOCODED, RECORDED = "synthesised", "vocoded recording", "recording"
+SECOND_READING, OTHER_RECORDINGS = "second reading", "other recordings"
+_KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "training sentences"}
+
+
+def evaluate(
+    checkpoint: Path, options: SynthesisOptions, *, cache: PathOrUrl | None, split: Split, limit: int,
+    second_reading: bool = False, judge: bool = False, asr: str = "base", data: Path | None = None,
+    vocoder: str | None = None, json_file: Path | None = None, console: Console | None = None,
+) -> dict[str, System]:  # fmt: skip
+    """Speak, compare, judge, and show the figures of each system as a table and, if requested, as JSON.
+
+    limit: largest number of sentences, second_reading: also compare sentences that were recorded twice, judge: have
+    them judged by `Judge`, asr: as there, data: folder of the corpus, whose recordings are judged too,
+    vocoder: for the sounds that are judged, as of `make_vocoder`.
+    """
+    if json_file is not None:
+        check_file(json_file, "--json", ".json")
+    if data is not None and not judge:
+        raise LockstepError("--data", found="no --judge", expected="both: the recordings are judged")
+    source, console = open_source(checkpoint), console or Console(width=None if os.isatty(1) else 120)
+    loaded_judge, began = Judge(asr) if judge else None, time.perf_counter()
+    cache = cache or source.cache or Path(DEFAULT_CACHE)
+
+    def shards(spec: CacheSpec) -> list[Shard]:
+        return spec.shards() if second_reading else [
+            shard for shard, _ in (*all_clips(spec, split), *other_clips(spec, split, limit))
+        ]  # fmt: skip
+
+    candidates = dict[str, System | None]()
+    loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.checkpoint)
+    with local_cache(cache, shards) as folder:
+        test_set = TestSet(folder, source, split, limit, vocoder=loaded_vocoder, judge=loaded_judge, data=data)
+        own, clips = test_set.own, test_set.clips
+        console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
+        synthesizer = make_synthesizer(source, options, None, console.print)
+        candidates[SYNTHESISED] = test_set.synthesised(synthesizer)
+        console.print(f"comparing them with {len(clips)} recordings", highlight=False)
+        candidates[VOCODED] = test_set.vocoded()
+        candidates[RECORDED] = test_set.recorded()
+        candidates[SECOND_READING] = test_set.second_reading() if second_reading else None
+        candidates[OTHER_RECORDINGS] = test_set.other_recordings()
+    systems = {name: system for name, system in candidates.items() if system is not None}
+    console.print(_figures_table(systems, len(own), _KINDS[split]))
+    if json_file is not None:
+        report = {
+            "checkpoint": str(source.checkpoint), "cache": str(cache), "split": split, "options": options.model_dump(),
+            "spoken": len(own), "recordings": len(clips), "systems": {
+                name: system.means | {
+                    "sentences": [asdict(sentence) for sentence in system.sentences],
+                    "verdicts": [asdict(verdict) for verdict in system.verdicts],
+                }
+                for name, system in systems.items()
+            },
+        }  # fmt: skip
+        write_bytes(json_file, (json.dumps(report, indent=1) + "\n").encode())
+    console.print(f"evaluated in {time.perf_counter() - began:.0f} s", highlight=False)
+    return systems
+
+
+def _figures_table(systems: Mapping[str, System], spoken: int, kind: str) -> Table:
+    """Make a table of the figures by system; spoken: number of sentences of that kind."""
+    table = Table("of " + kind, title_justify="left")
+    for name, system in systems.items():
+        count = f" ({len(system.sentences)})" if len(system.sentences) not in (0, spoken) else ""
+        table.add_column(name + count, justify="right")
+    columns = [system.means for system in systems.values()]
+    for key, (name, template) in ROWS.items():
+        if any(key in means for means in columns):
+            table.add_row(name, *(template.format(means[key]) if key in means else "" for means in columns))
+    return table

@@ -1,0 +1,259 @@
+"""The test set of a voice: sentences of a split, and figures of their speech by several systems."""
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.audio.decode import AudioProblem, Segment, read_recording, source_rate
+from xtts.shared.audio.mel_profiles import EDGE_FRAMES
+from xtts.shared.audio.trim_and_loudness import condition
+from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
+from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.beside_recordings import Brightness, brightness, zimtohrli_opinion
+from xtts.trainer.evaluation.evaluation_clips import (
+    EvaluationClip,
+    ShardClips,
+    all_clips,
+    another_recording,
+    read_clips,
+    some_clips,
+)
+from xtts.trainer.evaluation.figures import Figures, Recordings, SentenceFigures, spread
+from xtts.trainer.evaluation.judge import Judge, Opinion, Utterance, Verdict
+from xtts.trainer.speech.synthesizer import Synthesizer
+from xtts.trainer.speech.vocoder import MelToSamples
+from xtts.trainer.speech.voice_source import Source
+
+ROWS = {
+    "character_error_rate": ("character errors", "{:.1%}"),
+    "distillmos": ("DistillMOS", "{:.2f}"),
+    "distillmos_error": ("  its standard error", "{:.2f}"),
+    "dnsmos": ("DNSMOS, overall", "{:.2f}"),
+    "zimtohrli": ("Zimtohrli", "{:.2f}"),
+    "level_4_to_8_khz": ("4 to 8 kHz beside recordings", "{:.1f} dB"),
+    "level_8_to_11_khz": ("8 to 11 kHz beside recordings", "{:.1f} dB"),
+    "similarity": ("similarity of the speaker", "{:.3f}"),
+    "real_time_factor": ("real-time factor", "{:.2f}"),
+    "relative_mcd": ("relative MCD", "{:.3f}"),
+    "frechet_distance": ("Fréchet distance of mel patches", "{:.2f}"),
+    "log_f0_error": ("log-F0 error", "{:.3f}"),
+    "voicing_error": ("voicing error", "{:.1%}"),
+    "shimmer": ("shimmer", "{:.1%}"),
+    "pause_error": ("pause error", "{:.2f} s"),
+    "duration_error": ("duration error", "{:.1%}"),
+    "mcd_db": ("MCD-DTW", "{:.2f} dB"),
+    "retrieval_at_1": ("retrieval@1", "{:.1%}"),
+}
+"""Figures of a `System` in the order of the table: name and format of each."""
+
+
+@dataclass(kw_only=True)
+class System:
+    """Speech of one kind and its figures."""
+
+    figures: Figures | None = None
+    opinion: Opinion | None = None
+    brightness: Brightness | None = None
+    zimtohrli: float | None = None
+    """Opinion of sounds that last as long as their recordings; see `zimtohrli_opinion`."""
+    real_time_factor: float | None = None
+    """Seconds of synthesis, vocoder included, for a second of speech."""
+    frechet_distance: float | None = None
+    """The only figure of recordings of other sentences."""
+    sentences: Sequence[SentenceFigures] = ()
+    verdicts: Sequence[Verdict] = ()
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The known figures by their key in `ROWS`."""
+        groups = [group for group in (self.opinion, self.brightness, self.figures) if group is not None]
+        means = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
+        means |= {"real_time_factor": self.real_time_factor, "zimtohrli": self.zimtohrli}
+        means = {"frechet_distance": self.frechet_distance} | means
+        return {key: means[key] for key in ROWS if means.get(key) is not None}
+
+
+class TestSet:
+    """The sentences of a split that are spoken, and the recordings that their speech is compared with."""
+
+    def __init__(
+        self, cache: Path, source: Source, split: Split, limit: int, *, vocoder: MelToSamples,
+        judge: Judge | None = None, data: Path | None = None,
+    ) -> None:  # fmt: skip
+        """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as of `evaluate`.
+
+        Raises:
+            LockstepError: There are fewer than two sentences, the voice does not fit the cache, or a recording of
+                `data` cannot be read.
+        """
+        self.cache, self.source, self.split, self.limit = cache, source, split, limit
+        self.clips = read_clips(cache, source.voice, lambda spec: all_clips(spec, split))
+        """All R clips of the split."""
+        if len({tuple(clip.ids) for clip in self.clips}) < 2:
+            fix = "build the cache with a larger split.validation_fraction"
+            raise LockstepError(
+                str(cache), found=f"{len(self.clips)} {split} clips", expected="at least 2 sentences to compare",
+                fix=fix if split == "validation" else "give the cache of a larger corpus",
+            )  # fmt: skip
+        self.own = spread(len(self.clips), limit)
+        """Positions of the N clips whose sentences are spoken."""
+        self._profile, self._judge = source.voice.mel_profile, judge
+        self._vocoder = vocoder
+        self._recorded: list[np.ndarray] | None = None
+        self._recordings = Recordings(self.clips, self.own, self._profile)
+        if judge is not None:
+            spec, rate = load_spec(cache), self._profile.sample_rate
+            indexed = {row.clip.id: row for row in kept_rows(read_index(cache / spec.index_file))}
+            spoken = [indexed[clip.clip_id] for clip in self._spoken]
+            self._texts = [row.clip.text for row in spoken]
+            self._file_rates = [source_rate(row.notes, rate) for row in spoken]
+            as_built = {key: spec.features["audio"][key] for key in ("trim_silence_db", "loudness_lufs")}
+            self._recorded = [recording_of(data, row.clip, rate, **as_built) for row in spoken] if data else None
+            self._speakers = [judge.embed(samples, rate) for samples in self._recorded or self._vocoded]
+
+    @cached_property
+    def _vocoded(self) -> list[np.ndarray]:
+        """The recordings of the N sentences after the vocoder."""
+        return [self._without_edges(self._vocoder(clip.mel)) for clip in self._spoken]
+
+    def _without_edges(self, samples: np.ndarray) -> np.ndarray:
+        """Cut off the silent edges of a sound, which the recordings do not have."""
+        edge = EDGE_FRAMES * self._profile.hop_samples
+        return samples[edge:-edge]
+
+    @property
+    def _spoken(self) -> list[EvaluationClip]:
+        return [self.clips[i] for i in self.own]
+
+    def synthesised(self, synthesizer: Synthesizer) -> System:
+        """Speak the sentences with the voice."""
+        spoken = speak_clips(synthesizer, self.source, self.clips, self.own)
+        mels, frames, times = zip(*spoken, strict=True)
+        system = _system(self._recordings.compare(mels, frames))
+        if self._judge is not None:
+            began = time.perf_counter()
+            sounds = [self._vocoder(mel) for mel in mels]
+            seconds = time.perf_counter() - began + sum(times)
+            system.real_time_factor = seconds * self._profile.sample_rate / sum(map(len, sounds))
+            self._judge_sounds(system, [self._without_edges(samples) for samples in sounds])
+        return system
+
+    def vocoded(self) -> System:
+        """Compare the recordings with themselves after the vocoder: its loss."""
+        system = _system(self._recordings.vocoded())
+        if self._judge is not None:
+            self._judge_sounds(system, self._vocoded)
+            if self._recorded is not None:
+                rate = self._profile.sample_rate
+                system.zimtohrli = zimtohrli_opinion(self._vocoded, self._recorded, rate)
+        return system
+
+    def recorded(self) -> System | None:
+        """Judge the recordings themselves; None without a judge or their audio."""
+        if self._recorded is None:
+            return None
+        system = System()
+        self._judge_sounds(system, self._recorded)
+        return system
+
+    def other_recordings(self) -> System | None:
+        """Compare as many recordings of the other split, of other sentences; None if it has none."""
+        others = read_clips(self.cache, self.source.voice, lambda spec: other_clips(spec, self.split, self.limit))
+        return System(frechet_distance=self._recordings.frechet_distance(others)) if others else None
+
+    def second_reading(self) -> System:
+        """Compare second recordings of sentences of both splits with the first ones by the same speaker.
+
+        Raises:
+            LockstepError: Fewer than two sentences were recorded twice.
+        """
+        clips = read_clips(self.cache, self.source.voice, lambda spec: all_clips(spec, "train", "validation"))
+        pairs = read_twice(clips, self.limit)
+        if len(pairs) < 2:
+            found = f"{len(pairs)} sentences that a speaker recorded twice"
+            raise LockstepError(str(self.cache), found=found, expected="at least 2", fix="leave out --second-reading")
+        firsts, seconds = zip(*pairs, strict=True)
+        recordings = Recordings(firsts, range(len(firsts)), self._profile)
+        return _system(recordings.compare([clip.mel for clip in seconds], [len(clip.mel) for clip in seconds]))
+
+    def _judge_sounds(self, system: System, sounds: Sequence[np.ndarray]) -> None:
+        """Have the sounds of the N sentences judged, and their spectra compared with those of the recordings."""
+        assert self._judge is not None
+        languages, rate = self.source.voice.languages, self._profile.sample_rate
+        utterances = [
+            Utterance(samples=samples, text=text, language=languages[clip.language], speaker=clip.speaker)
+            for samples, text, clip in zip(sounds, self._texts, self._spoken, strict=True)
+        ]  # fmt: skip
+        system.verdicts = self._judge.judge(utterances, rate, self._speakers)
+        system.opinion = self._judge.summarise(utterances, system.verdicts)
+        if self._recorded is not None and sounds is not self._recorded:
+            system.brightness = brightness(sounds, self._recorded, rate, self._file_rates)
+
+
+def other_clips(spec: CacheSpec, split: Split, limit: int) -> list[ShardClips]:
+    """Select as many clips of the other split as a `TestSet` speaks of this split."""
+    spoken = min(limit, sum(shard.records for shard in spec.shards(split)))
+    return some_clips(spec, "train" if split == "validation" else "validation", spoken)
+
+
+def _system(comparison: tuple[Figures, Sequence[SentenceFigures]]) -> System:
+    return System(figures=comparison[0], sentences=comparison[1])
+
+
+def speak_clips(
+    synthesizer: Synthesizer, source: Source, clips: Sequence[EvaluationClip], own: Sequence[int]
+) -> list[tuple[np.ndarray, int, float]]:
+    """Speak the sentences of the clips at positions `own`, each from its own noise.
+
+    With voice latents the reference is another recording of the speaker. -> (mel float32[T, M], natural-log magnitude,
+    cut off at the end of the largest shape; sum of the durations; seconds of synthesis) of each.
+    """
+    spoken = []
+    for noise_key, position in enumerate(own):
+        clip = clips[position]
+        if source.takes_recording:
+            synthesizer.encode_reference(clips[another_recording(clips, position)].mel)
+        began, compiled = time.perf_counter(), synthesizer.compile_seconds
+        mel, durations = synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, noise_key=noise_key)
+        seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
+        spoken.append((mel, int(durations.sum()), seconds))
+        if not np.isfinite(mel).all():
+            raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
+    return spoken
+
+
+def read_twice(clips: Iterable[EvaluationClip], limit: int) -> list[tuple[EvaluationClip, EvaluationClip]]:
+    """Pair the first two recordings of each sentence that a speaker read again: at most `limit`, evenly spaced."""
+
+    def sentence(clip: EvaluationClip) -> tuple[object, ...]:
+        return clip.speaker, clip.language, clip.ids
+
+    readings = [list(group) for _, group in groupby(sorted(clips, key=sentence), sentence)]
+    pairs = [(group[0], group[1]) for group in readings if len(group) > 1]
+    return [pairs[i] for i in spread(len(pairs), limit)] if pairs else []
+
+
+def recording_of(
+    data: Path, clip: Clip, rate: int, trim_silence_db: float | None = None, loudness_lufs: float | None = None
+) -> np.ndarray:
+    """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz, the others as of `condition`.
+
+    Raises:
+        LockstepError: It cannot be read: `data` is another folder, or an archive holds it.
+    """
+    path = data / clip.source
+    segment = None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)
+    try:
+        samples = read_recording(path, segment).at(rate)
+        return condition(samples, rate=rate, trim_silence_db=trim_silence_db, loudness_lufs=loudness_lufs)
+    except (AudioProblem, OSError) as error:
+        raise LockstepError(
+            "--data", found=f"{path} cannot be read ({error})", expected=f"the recording of clip {clip.id}, as a file",
+            fix="give the folder of the cache's corpus, unpacked",
+        ) from None  # fmt: skip

@@ -1,0 +1,1 @@
+"""Export: SavedModel, safetensors with a model card, ONNX, Piper; what a voice is."""

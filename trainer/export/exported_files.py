@@ -1,0 +1,84 @@
+"""The files of an export, of a voice or of a vocoder."""
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from xtts.shared.cache.cache_spec import TOKENIZER_FILE
+from xtts.shared.errors import LockstepError
+from xtts.trainer.export.export_formats import ONNX, PIPER, SAFETENSORS, SAVED_MODEL, ExportRequest
+from xtts.trainer.export.model_card import save_weights, write_card_folder
+from xtts.trainer.export.onnx_model import save_onnx
+from xtts.trainer.export.piper_voice import save_piper
+from xtts.trainer.export.saved_model import save_model
+from xtts.trainer.speech.vocoder import VOCODER_FILE, find_vocoder, make_vocoder
+from xtts.trainer.speech.voice_source import Source, open_source
+from xtts.trainer.stored.stored_model import StoredModel
+
+PROFILE_FILE = "profile.json"
+
+
+def export_voice(stored: StoredModel, folder: Path, request: ExportRequest) -> list[str]:
+    """Write a voice: what the formats write, its vocoder, `tokenizer.json` and `profile.json`; a Piper voice alone.
+
+    Returns what each format is.
+
+    Raises:
+        LockstepError: The model cannot be exported so.
+    """
+    source, vocoder = open_source(stored.checkpoint), request.vocoder
+    file = vocoder or find_vocoder(source.voice.mel_profile, source.checkpoint)
+    if PIPER in request.formats:
+        name = request.out.resolve().name
+        return [
+            save_piper(source, folder, name, vocoder=file, synthesis=request.synthesis, options=request.options)
+        ]  # fmt: skip
+    if vocoder is not None:
+        make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)  # refuses another profile's
+    if file is not None:
+        shutil.copyfile(file, folder / VOCODER_FILE)
+    return _write_formats(source, folder, request)
+
+
+def _write_formats(source: Source, folder: Path, request: ExportRequest) -> list[str]:
+    """Write all files of a voice but its vocoder; returns what each format is."""
+    synthesis, options = request.synthesis, request.options
+    writers: dict[str, Callable[[], str]] = {  # the card comes last: it names the other files
+        SAVED_MODEL: lambda: save_model(source, folder, options=synthesis),
+        ONNX: lambda: save_onnx(source, folder, synthesis=synthesis, options=options),
+        SAFETENSORS: lambda: write_card_folder(source, folder, request.out, options=options),
+    }
+    described = [save() for kind, save in writers.items() if kind in request.formats]
+    (folder / TOKENIZER_FILE).write_bytes(source.voice.tokenizer.to_bytes())
+    profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
+    (folder / PROFILE_FILE).write_text(profile, encoding="utf-8")
+    return described
+
+
+def export_vocoder(stored: StoredModel, folder: Path, request: ExportRequest) -> list[str]:
+    """Write the averaged weights of a vocoder's run as safetensors, to train on with, or as `vocoder.onnx`.
+
+    Returns what it is.
+
+    Raises:
+        LockstepError: Another vocoder is to go with it.
+    """
+    if request.vocoder is not None:
+        raise LockstepError("--vocoder", found=f"for {stored.checkpoint}, a vocoder itself", expected="a voice")
+    if SAFETENSORS in request.formats:
+        save_weights(stored, folder, options=request.options)
+        (folder / TOKENIZER_FILE).write_bytes(stored.voice.tokenizer.to_bytes())
+        return [f"safetensors: xtts-train --config vocoder --init-from {request.out}"]
+    from xtts.trainer.export.onnx_graph import vocoder_graph
+    from xtts.trainer.model.vocoder import Vocoder
+
+    vocoder = Vocoder(stored.config().vocoder, stored.voice.mel_profile)
+    stored.restore(vocoder.generator_weights)
+    path = folder / VOCODER_FILE
+    path.write_bytes(vocoder_graph(vocoder).SerializeToString())
+    size = f"{path.stat().st_size / 1e6:.1f} MB"
+    return [f"{path.name}, a vocoder of {size}: --vocoder onnx:FILE, or export --vocoder FILE"]

@@ -1,0 +1,46 @@
+"""`xtts-synth info`: a description of a checkpoint or an exported folder, read without TensorFlow."""
+
+from pathlib import Path
+
+import click
+
+from xtts.trainer.export.export_formats import ExportOptions
+from xtts.trainer.export.model_card import collect_facts
+from xtts.trainer.speech.voice_source import Source, open_source
+from xtts.trainer.stored.model_folder import read_facts
+from xtts.trainer.stored.speech_sources import parse_sources
+
+_MOST_NAMED = 20
+
+
+def info(checkpoint: Path) -> None:
+    """Print the description, one property a line; `LockstepError` for a checkpoint that cannot be read."""
+    source = open_source(checkpoint)
+    voice, profile = source.voice, source.voice.mel_profile
+    facts = collect_facts(source, options=ExportOptions()) if source.run else read_facts(source.checkpoint)
+    model, corpus = facts.get("model", {}), facts.get("corpus")
+    parameters = f", {model['parameters']:,} parameters" if "parameters" in model else ""
+    described = {
+        "speakers": _speakers(source),
+        "languages": ", ".join(source.languages),
+        "tokenizer": f"{voice.tokenizer.kind}, {len(voice.tokenizer.symbols)} symbols",
+        "mel profile": f"{profile.name}, {profile.mel_channels} channels",
+        "sample rate": f"{profile.sample_rate:,} Hz",
+        "size": f"{source.model.size}{parameters}",
+        "step": f"{model['steps']:,}" if "steps" in model else "not known",
+        "corpus": f"{corpus['hours']:.2f} hours, {corpus['clips']:,} clips" if corpus else "not known",
+        "recordings": ", ".join(each.name for each in parse_sources(facts.get("sources"))),
+    }
+    click.echo(source.checkpoint)
+    for name, value in described.items():
+        click.echo(f"  {name:<12} {value}")
+
+
+def _speakers(source: Source) -> str:
+    names = source.speakers
+    if source.takes_recording and not names:
+        return "anyone, of a recording (--speaker-wav)"
+    if not names:
+        return "one, without a name"
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{len(names)}: {', '.join(names[:_MOST_NAMED])}{more}"

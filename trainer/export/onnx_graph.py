@@ -1,0 +1,155 @@
+"""Acoustic model and vocoder as ONNX graphs of dynamic sizes, without padding.
+
+Letters: N tokens, T frames, M mel channels.
+"""
+
+import logging
+import math
+from collections.abc import Callable, Sequence
+from importlib import metadata
+
+import numpy as np
+import onnx
+import tensorflow as tf
+
+from xtts.trainer.model.acoustic_model import AcousticModel
+from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.vocoder import Vocoder
+from xtts.trainer.speech.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.tensorflow_synthesizer import mean_latents
+from xtts.trainer.speech.voice_source import Source
+from xtts.trainer.stored.model_folder import FEWEST_HALVED
+
+OPSET = 17
+"""Version of ONNX's operators: runtimes since 2022 have it."""
+INPUTS = {
+    "x": tf.TensorSpec([1, None], tf.int64, "x"),
+    "x_length": tf.TensorSpec([1], tf.int64, "x_length"),
+    "noise_scale": tf.TensorSpec([1], tf.float32, "noise_scale"),
+    "length_scale": tf.TensorSpec([1], tf.float32, "length_scale"),
+}
+"""Inputs of every graph, in the order of Matcha models for sherpa-onnx; `sid` and `language` follow if needed."""
+_PAD = 0
+_TABLES = {"speaker": "sid", "language": "language"}
+"""Inputs of the graph, int64[1], by field of the conditioning."""
+
+
+def convert_model(
+    model: AcousticModel, source: Source, *, options: SynthesisOptions, language: str | None,
+    references: Sequence[np.ndarray],
+) -> onnx.ModelProto:  # fmt: skip
+    """Convert the model to a graph from `INPUTS` to `MEL` and `DURATIONS`, with the weights inside.
+
+    Optional inputs are constants until `with_optional_inputs`. The input `noise`, standard normal, ends the speech at
+    its F frames. Without it, noise is drawn inside, and the speech has all its frames.
+
+    options: their schedule is the default of that input; language: fixed in a model of several, which then has no
+    input for it; references: log-mels float32[F, M], whose mean is the voice of a model with voice latents, fixed in
+    the graph.
+    """
+    fixed: dict[str, np.ndarray] = {}
+    if language is not None and "language" in source.conditioning:
+        fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
+    if references:
+        frames, silence = source.model.voice_frames, source.voice.mel_profile.silence
+        fixed["voice"] = mean_latents(model.encode_reference, references, frames, silence)
+    signature = dict(INPUTS)
+    for field in source.conditioning:
+        if field not in fixed:
+            signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
+    defaults = {  # an empty axis may have any size, and so may the schedule
+        SCHEDULE: options.schedule,
+        NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
+        WANTED_FRAMES: np.zeros([1], np.int64),
+    }
+    for name, value in defaults.items():
+        shape = [None, 3] if name == SCHEDULE else [size or None for size in value.shape]
+        signature[name] = tf.TensorSpec(shape, tf.as_dtype(value.dtype), name)
+    longest = source.voice.shapes[-1].frames
+    speak = tf.function(
+        _speak(model, longest=longest, fixed=fixed, names=list(signature)), input_signature=[*signature.values()]
+    )
+    graph = convert(speak)
+    required = [entry for entry in graph.graph.input if entry.name not in defaults]
+    del graph.graph.input[:]
+    graph.graph.input.extend(required)
+    graph.graph.initializer.extend(onnx.numpy_helper.from_array(value, name) for name, value in defaults.items())
+    return graph
+
+
+def vocoder_graph(vocoder: Vocoder) -> onnx.ModelProto:
+    """Convert a vocoder to a graph from `mel`, float32[1, T, M], to `samples`, float32[1, S], with float16 weights.
+
+    It computes Fourier transforms as products of matrices, which every runtime has, and draws no random numbers.
+    """
+    profile = vocoder.profile
+    mel = tf.TensorSpec([1, None, profile.mel_channels], tf.float32, "mel")
+    graph = convert(tf.function(lambda mel: {"samples": vocoder.vocode(mel)}, input_signature=[mel]))
+    store_as_float16(graph)
+    graph.producer_name, graph.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
+    onnx.helper.set_model_props(graph, {PROFILE_KEY: profile.name, "sample_rate": str(profile.sample_rate)})
+    return graph
+
+
+def _speak(
+    model: AcousticModel, *, longest: int, fixed: dict[str, np.ndarray], names: list[str]
+) -> Callable[..., dict[str, tf.Tensor]]:
+    """Make the function of the graph; names: of its arguments."""
+
+    def speak(*values: tf.Tensor) -> dict[str, tf.Tensor]:
+        inputs = dict(zip(names, values, strict=True))
+        ids = tf.cast(inputs["x"][0, : tf.cast(inputs["x_length"][0], tf.int32)], tf.int32)
+        # Runtimes that put a pad around every token speak like those that do not.
+        tokens = tf.boolean_mask(ids, ids != _PAD)[tf.newaxis]
+        chosen = {field: tf.cast(inputs[name], tf.int32) for field, name in _TABLES.items() if name in inputs}
+        # Constants are made here: a tensor from outside would become an input of the graph.
+        conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
+        timed = model.time_tokens(
+            tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / inputs["length_scale"][0],
+            conditioning=conditioning, wanted_frames=tf.cast(inputs[WANTED_FRAMES], tf.int32),
+        )  # fmt: skip
+        mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
+        given, frames = inputs[NOISE], mel_length[0]
+        drawn = tf.random.normal([1, tf.where(tf.shape(given)[1] > 0, 0, frames), given.shape[2]])
+        noise = tf.concat([given[:, :frames], drawn], axis=1) * inputs["noise_scale"][0]
+        mel = model.speak_tokens(timed, mel_length, noise, schedule=inputs[SCHEDULE], conditioning=conditioning)
+        return {MEL: tf.transpose(mel, [0, 2, 1]), DURATIONS: timed.durations}  # in the order of their names
+
+    return speak
+
+
+def convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto:
+    """Convert a function with an input signature to a graph."""
+    import tf2onnx
+
+    logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # it warns of every node that it keeps
+    graph, _ = tf2onnx.convert.from_function(speak, input_signature=speak.input_signature, opset=OPSET)
+    for node in graph.graph.node:
+        if node.op_type.startswith("RandomNormal"):
+            # A seed in the graph would be beyond the reach of onnxruntime.set_seed.
+            kept = [attribute for attribute in node.attribute if attribute.name != "seed"]
+            del node.attribute[:]
+            node.attribute.extend(kept)
+    converted: onnx.ModelProto = graph
+    return converted
+
+
+def store_as_float16(graph: onnx.ModelProto) -> None:
+    """Store the weights of the model as float16, each behind a cast to float32."""
+    large = [
+        tensor for tensor in graph.graph.initializer
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name not in OPTIONAL
+        and math.prod(tensor.dims) >= FEWEST_HALVED
+    ]  # fmt: skip
+    casts = []
+    for tensor in large:
+        casts.append(
+            onnx.helper.make_node("Cast", [f"{tensor.name}/float16"], [tensor.name], to=onnx.TensorProto.FLOAT)
+        )
+        half = onnx.numpy_helper.to_array(tensor).astype(np.float16)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(half, f"{tensor.name}/float16"))
+    nodes = [*casts, *graph.graph.node]
+    del graph.graph.node[:]
+    graph.graph.node.extend(nodes)

@@ -1,0 +1,82 @@
+"""The graph of a Piper voice: phonemes to tokens, acoustic model and vocoder, joined."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+import tensorflow as tf
+from onnx import helper, numpy_helper
+
+from xtts.shared.text.tokenizer import BLANK, PAD, Tokenizer
+from xtts.trainer.export.onnx_graph import convert
+from xtts.trainer.speech.onnx_synthesizer import MEL
+
+_INPUTS = (
+    tf.TensorSpec([1, None], tf.int64, "input"),
+    tf.TensorSpec([1], tf.int64, "input_lengths"),
+    tf.TensorSpec([3], tf.float32, "scales"),
+)
+"""Phoneme ids, how many to speak, and (noise_scale, length_scale, noise_w); noise_w has no effect."""
+_SPEAKER = "sid"
+
+
+def token_graph(tokenizer: Tokenizer, rules: Mapping[tuple[int, int], tuple[int, int]]) -> onnx.ModelProto:
+    """Convert the step from Piper's inputs to those of the acoustic model.
+
+    It leaves out pads, replaces pairs of ids by `rules`, leaves out ids from `tokenizer.size` on, and puts blanks
+    around the tokens if the model needs them.
+    """
+    pad, blank = (np.int64(tokenizer.symbols.index(symbol)) for symbol in (PAD, BLANK))
+    old, new = (np.array([*pairs], np.int64).reshape(-1, 2) for pairs in (rules, rules.values()))
+
+    def prepare(given: tf.Tensor, length: tf.Tensor, scales: tf.Tensor) -> dict[str, tf.Tensor]:
+        ids = given[0, : tf.cast(length[0], tf.int32)]
+        ids = tf.boolean_mask(ids, ids != pad)
+        match = tf.reduce_all(tf.stack([ids[:-1], ids[1:]], axis=1)[:, tf.newaxis] == old, axis=2)  # [N - 1, rules]
+        for position, padding in enumerate(([0, 1], [1, 0])):
+            change = tf.where(match, (new - old)[:, position], tf.zeros([], tf.int64))
+            ids += tf.pad(tf.reduce_sum(change, axis=1), [padding])
+        ids = tf.boolean_mask(ids, (ids != pad) & (ids < tokenizer.size))
+        if tokenizer.add_blank:
+            ids = tf.reshape(tf.stack([tf.fill(tf.shape(ids), blank), ids], axis=1), [-1])
+            ids = tf.concat([ids, [blank]], axis=0)
+        scales = {"noise_scale": scales[:1], "length_scale": scales[1:2]}
+        return {"x": ids[tf.newaxis], "x_length": tf.shape(ids, tf.int64), **scales}
+
+    return convert(tf.function(prepare, input_signature=_INPUTS))
+
+
+def join_graphs(
+    tokens: onnx.ModelProto, model: onnx.ModelProto, vocoder: onnx.ModelProto, *, channels_first: bool,
+    speakers: Sequence[int],
+) -> onnx.ModelProto:  # fmt: skip
+    """Join the graphs to one from Piper's inputs to `output`, float32[1, 1, 1, S].
+
+    channels_first: whether the vocoder takes float32[1, M, T], as the model gives, or float32[1, T, M]; speakers: rows
+    of the model's table, of which a further input, `sid`, chooses one if there are several.
+    """
+    has_table = any(entry.name == _SPEAKER for entry in model.graph.input)
+    speaker = [entry for entry in model.graph.input if entry.name == _SPEAKER and len(speakers) > 1]
+    parts = [tokens, onnx.compose.add_prefix(model, "model/"), onnx.compose.add_prefix(vocoder, "vocoder/")]
+    links = [helper.make_node("Identity", [entry.name], [f"model/{entry.name}"]) for entry in tokens.graph.output]
+    order = [0, 1, 2] if channels_first else [0, 2, 1]
+    turn = helper.make_node("Transpose", [f"model/{MEL}"], [parts[2].graph.input[0].name], perm=order)
+    ends = [
+        helper.make_node("Clip", [parts[2].graph.output[0].name, "lowest", "highest"], ["clipped"]),
+        helper.make_node("Reshape", ["clipped", "shape"], ["output"]),
+    ]
+    constants = {"lowest": np.array(-1, np.float32), "highest": np.array(1, np.float32), "shape": [1, 1, 1, -1]}
+    if speaker:
+        links.append(helper.make_node("Gather", ["speakers", _SPEAKER], [f"model/{_SPEAKER}"]))
+        constants["speakers"] = [*speakers]
+    elif has_table:
+        constants[f"model/{_SPEAKER}"] = [*speakers]
+    graph = helper.make_graph(
+        [*tokens.graph.node, *links, *parts[1].graph.node, turn, *parts[2].graph.node, *ends], "piper",
+        [*tokens.graph.input, *speaker],
+        [helper.make_tensor_value_info("output", onnx.TensorProto.FLOAT, [1, 1, 1, "samples"])],
+        [tensor for part in parts for tensor in part.graph.initializer]
+        + [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()],
+    )  # fmt: skip
+    opsets = {entry.domain: entry for part in parts for entry in part.opset_import}
+    return helper.make_model(graph, opset_imports=[*opsets.values()], ir_version=model.ir_version)

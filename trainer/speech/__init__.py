@@ -1,0 +1,1 @@
+"""From text to sound: sentences, engines, vocoders, sound files."""

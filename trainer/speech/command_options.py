@@ -1,0 +1,70 @@
+"""Options that several commands of `xtts-synth` share."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from xtts.shared.errors import report_errors
+from xtts.trainer.speech.synthesis_options import SynthesisOptions, accepted, option_name
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Path:
+    """The newest run where none is named, and its best checkpoint where that is asked for."""
+    with report_errors():
+        from xtts.trainer.stored.checkpoint import best_checkpoint, newest_run
+
+        if path is None:
+            path = newest_run()
+            click.echo(f"--ckpt {path}: the run that was trained last")
+        return best_checkpoint(path) if context.params.pop("best") else path
+
+
+def checkpoint_option(command: _Command) -> _Command:
+    """Adds --ckpt, and --best beside it."""
+    best = click.option(
+        "--best", is_flag=True, is_eager=True,  # `_chosen` takes it out of the parameters
+        help="Best checkpoint of a run folder, by its validation loss, instead of the newest.",
+    )  # fmt: skip
+    path = click.option(
+        "--ckpt", "checkpoint", type=click.Path(path_type=Path), metavar="DIR", callback=_chosen,
+        help="Model: a run folder, a checkpoint folder or an exported folder.  [default: the newest run in runs/]",
+    )  # fmt: skip
+    return path(best(command))
+
+
+vocoder_option = click.option(
+    "--vocoder",
+    metavar="griffinlim|onnx:FILE",
+    help="Vocoder: Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own; without one, ours "
+    "for mel profile hifigan, griffinlim for others]",
+)
+engine_option = click.option(
+    "--engine", type=click.Choice(["onnx", "tensorflow"]),
+    help="Runtime of the model.  [default: onnx, but tensorflow to imitate a recording]",
+)  # fmt: skip
+
+
+def _value(given: object) -> object:
+    """A text of the command line as a number, if it is one."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(given) if isinstance(given, str) else given
+    return given
+
+
+def synthesis_options(*fields: str, **changes: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401 - of click.option
+    """Adds options for fields of `SynthesisOptions`, in this order, with their defaults, ranges and descriptions."""
+
+    def add(command: _Command) -> _Command:
+        for field in reversed(fields):
+            described = SynthesisOptions.model_fields[field]
+            told = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
+            command = click.option(option_name(field), field, type=_value, metavar="VALUE", **(told | changes))(command)
+        return command
+
+    return add

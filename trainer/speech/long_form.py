@@ -1,0 +1,292 @@
+"""Speech of texts of any length: split into pieces, spoken piece by piece, and joined."""
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from xtts.shared.audio.griffin_lim import shortest_samples
+from xtts.shared.errors import LockstepError
+from xtts.shared.text.text_normalization import expand
+from xtts.shared.text.tokenizer import SPECIAL, Tokens
+from xtts.trainer.speech.marked_text import SENTENCE_PAUSE, Words, read_passages
+from xtts.trainer.speech.sentences import sentence_ends, split_sentences, split_text, units_of
+from xtts.trainer.speech.synthesizer import Synthesizer
+from xtts.trainer.speech.vocoder import MelToSamples
+from xtts.trainer.speech.word_times import Token, Word, time_words
+from xtts.trainer.stored.voice_description import Voice
+
+_SHORTER = 0.6
+"""A piece whose speech exceeds every shape is split into pieces of at most this share of its tokens."""
+MOST_CHANGE = 4.0
+"""A text may last from a quarter to four times its time at speed 1, the range of `--speed`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A passage of a text without a marked pause, or a piece of one."""
+
+    words: str
+    """The text as spoken, with numbers as words."""
+    ids: list[int]
+    """Its tokens; none for a pause without words before it."""
+    location: str
+    """Origin of the text, for messages: `TEXT`, or FILE:LINE."""
+    pause: int
+    """Frames of silence after it, in addition to the silent edges of its mel."""
+    written: Words
+    """Words of the passage as written."""
+
+
+class MelPiece(NamedTuple):
+    """The mel of a piece of a text, with the pause after it."""
+
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude."""
+    tokens: list[Token]
+    """Its tokens with their times from its beginning; pauses have none."""
+    last: bool
+    """Whether the text ends with it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speech:
+    """The speech of a text."""
+
+    mel: np.ndarray
+    """float32[T, M], natural-log magnitude."""
+    samples: np.ndarray
+    """float32[S] in -1 to 1."""
+    seconds: float
+    """Time of synthesis, without compilation."""
+    first_seconds: float
+    """Time of synthesis until the first piece could be heard."""
+    pieces: int
+    tokens: list[Token]
+    """Its tokens with their times; pauses have none."""
+    lines: list[list[Word]]
+    """The words of each sentence or line."""
+
+    @property
+    def words(self) -> list[Word]:
+        """The words of the text, with their times in its samples."""
+        return [word for line in self.lines for word in line]
+
+
+def encode_text(words: str, voice: Voice, language: str, location: str) -> tuple[list[Text], list[str]]:
+    """Encode a text: (its passages, warnings about what is left out). For pauses and SSML see `marked_text`.
+
+    Raises:
+        LockstepError: There is nothing to speak, or a pause or a tag cannot be read.
+    """
+    passages, warnings = read_passages(words, location, phonemes=voice.tokenizer.kind == "phonemes")
+    texts, left_out = list[Text](), set[str]()
+    for passage in passages:
+        spoken, tokens = _encode(passage.spoken, voice, language, location)
+        left_out.update(tokens.left_out)
+        pause = _frames(passage.pause, voice)
+        texts.append(Text(words=spoken, ids=tokens.ids, location=location, pause=pause, written=passage.words))
+    unknown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in sorted(left_out))
+    if not any(text.ids for text in texts):
+        found = f"only unknown characters: {unknown}" if unknown else "no text"
+        raise LockstepError(location, found=f"nothing to speak ({found})", expected="letters that the voice knows")
+    if unknown:
+        warnings.append(f"{location}: left out what the voice does not know: {unknown}")
+    return texts, warnings
+
+
+def _frames(seconds: float, voice: Voice) -> int:
+    return round(seconds * voice.mel_profile.sample_rate / voice.mel_profile.hop_samples)
+
+
+def _encode(words: str, voice: Voice, language: str, location: str) -> tuple[str, Tokens]:
+    """Expand and encode words: (as spoken, tokens)."""
+    spoken = (expand(words, language) if voice.expand_numbers else words).strip()
+    return spoken, voice.tokenizer.encode(spoken, language, location)
+
+
+class LongFormSynthesizer:
+    """Speaks texts with one voice; every piece of a text gets its own noise.
+
+    A piece is a sentence or a line, so that pauses are alike and the first sound comes early; a sentence that no shape
+    holds is several pieces.
+    """
+
+    def __init__(self, synthesizer: Synthesizer, vocoder: MelToSamples, *, speaker: int, language: str) -> None:
+        """speaker: row of the model's table, language: ISO code."""
+        self.synthesizer, self.vocoder, self.speaker, self.language = synthesizer, vocoder, speaker, language
+        self.voice, self.profile = synthesizer.voice, synthesizer.voice.mel_profile
+        self._row = self.voice.languages.index(language)
+        self._frames_per_second = self.profile.sample_rate / self.profile.hop_samples
+        self._pause = _frames(SENTENCE_PAUSE, self.voice)
+
+    def speak(self, texts: Sequence[Text]) -> Speech:
+        """Speak the passages of a text.
+
+        Each piece is vocoded separately, so that memory does not grow with the text.
+        """
+        began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+        pieces, samples, seconds = list[MelPiece](), list[np.ndarray](), list[float]()
+        for piece in self.mels(texts):
+            pieces.append(piece)
+            samples.append(self.vocode(piece.mel))
+            seconds.append(time.perf_counter() - began - (self.synthesizer.compile_seconds - compiled))
+        return Speech(
+            mel=np.concatenate([piece.mel for piece in pieces]), samples=np.concatenate(samples), seconds=seconds[-1],
+            first_seconds=seconds[0], pieces=len(pieces), tokens=self._joined(pieces), lines=self.time(texts, pieces),
+        )  # fmt: skip
+
+    def time(self, texts: Sequence[Text], pieces: Sequence[MelPiece]) -> list[list[Word]]:
+        """Time the words of each sentence or line of a text in the sound of all its pieces."""
+        lines = [line for text in texts for line in _lines(text.written, self.language)]
+        return time_words(lines, self._joined(pieces), cache(self._spell))
+
+    def seconds(self, pieces: Sequence[MelPiece]) -> float:
+        """Seconds of the sound of some pieces."""
+        samples = sum(shortest_samples(len(piece.mel), self.profile) for piece in pieces if len(piece.mel))
+        return samples / self.profile.sample_rate
+
+    def _joined(self, pieces: Sequence[MelPiece]) -> list[Token]:
+        """The tokens of all pieces with times from the beginning of the first piece, a space before each piece."""
+        starts = accumulate((self.seconds([piece]) for piece in pieces), initial=0.0)
+        return [
+            Token(symbol, start + begins, start + ends)
+            for piece, start in zip(pieces, starts, strict=False)
+            for symbol, begins, ends in (Token(" ", 0.0, 0.0), *piece.tokens)
+        ]
+
+    def vocode(self, mel: np.ndarray) -> np.ndarray:
+        """Turn a mel into samples, float32[S] in -1 to 1; none for a mel without frames."""
+        return self.vocoder(mel) if len(mel) else np.empty(0, np.float32)
+
+    def mels(self, texts: Sequence[Text]) -> Iterator[MelPiece]:
+        """Yield the mel of each piece, with the pause after it, as soon as it is ready."""
+        synthesizer, noise_key = self.synthesizer, 0
+        waiting = [piece for text in texts for piece in self._split(text, self.voice.most_tokens)]
+        frames = self._share_seconds(waiting)
+        while waiting:
+            piece = waiting.pop(0)
+            wanted = frames.pop(0) if frames else 0
+            mel, durations = np.empty([0, self.profile.mel_channels], np.float32), np.zeros(0, np.int32)
+            if piece.ids:
+                mel, durations = synthesizer.speak(
+                    piece.ids, speaker=self.speaker, language=self._row, noise_key=noise_key, frames=wanted
+                )
+                noise_key += 1
+            if (length := int(durations.sum())) > len(mel):
+                waiting[:0] = self._split_shorter(piece, frames=length, most=len(mel))
+                continue
+            mel = np.pad(mel, [(0, piece.pause), (0, 0)], constant_values=self.profile.silence)
+            yield MelPiece(mel, self._timed(piece.ids, durations), not waiting)
+
+    def _timed(self, ids: Sequence[int], durations: np.ndarray) -> list[Token]:
+        """The tokens of a piece with their times from its beginning."""
+        ends = [0.0, *(durations.cumsum() / self._frames_per_second)]
+        return [
+            Token(symbol, float(start), float(end))
+            for symbol, (start, end) in zip(self._symbols(ids), pairwise(ends), strict=True)
+        ]
+
+    def _symbols(self, ids: Sequence[int]) -> list[str]:
+        """The symbol of each token, empty for special ones."""
+        symbols = self.voice.tokenizer.symbols
+        return ["" if symbols[i] in SPECIAL else symbols[i] for i in ids]
+
+    def _spell(self, word: str) -> str:
+        """The symbols of a word that is spoken alone."""
+        return "".join(self._symbols(_encode(word, self.voice, self.language, word)[1].ids))
+
+    def _split(self, text: Text, most_tokens: int) -> list[Text]:
+        """Split a passage into pieces of at most `most_tokens` tokens, or of one character, each with sound.
+
+        A pause follows each sentence.
+        """
+        encode = cache(lambda words: list(self.voice.tokenizer.encode(words, self.language).ids))
+        pieces = list[Text]()
+        for sentence in split_sentences(text.words, self.language):
+            split = [*filter(encode, split_text(sentence, lambda words: len(encode(words)) <= most_tokens))]
+            pieces += [replace(text, words=words, ids=encode(words), pause=0) for words in split]
+            if split:
+                pieces[-1] = replace(pieces[-1], pause=self._pause)
+        return [*pieces[:-1], replace(pieces[-1] if pieces else text, pause=text.pause)]
+
+    def _split_shorter(self, piece: Text, *, frames: int, most: int) -> list[Text]:
+        """Split a piece whose speech has more frames than the largest shape; `LockstepError` for a single letter."""
+        if len(units_of(piece.words)) <= 1:
+            raise LockstepError(
+                f"{piece.location}: {piece.words!r}", found=f"speaks for {frames} frames",
+                expected=f"at most {most}, the largest shape",
+                fix="raise --speed, or train further: this checkpoint has not learnt durations yet",
+            )  # fmt: skip
+        return self._split(piece, int(len(piece.ids) * _SHORTER))
+
+    def _share_seconds(self, pieces: list[Text]) -> list[int]:
+        """Frames of each piece of a text that shall last for `seconds`; empty if it has no such limit.
+
+        Splits pieces that would be longer than the largest shape.
+        """
+        if (seconds := self.synthesizer.options.seconds) is None:
+            return []
+        per_second, unsplit = self._frames_per_second, True
+        while True:
+            least = [len(piece.ids) for piece in pieces]
+            own = [
+                self.synthesizer.count_frames(x.ids, speaker=self.speaker, language=self._row) if x.ids else 0
+                for x in pieces
+            ]
+            pauses = sum(piece.pause for piece in pieces)
+            if unsplit:  # shorter pieces lose the spaces between them, and gain pauses
+                location = pieces[0].location
+                _check_seconds(seconds, own, least, per_second=per_second, pauses=pauses, location=location)
+            frames = share_frames(round(seconds * per_second) - pauses, own, least)
+            most = [max(shape.frames for shape in self.voice.shapes if shape.tokens >= tokens) for tokens in least]
+            long = next((i for i in range(len(pieces)) if frames[i] > most[i]), None)
+            if long is None:
+                return frames
+            pieces[long : long + 1] = self._split_shorter(pieces[long], frames=frames[long], most=most[long])
+            unsplit = False
+
+
+def _check_seconds(
+    seconds: float, own: Sequence[int], least: Sequence[int], *, per_second: float, pauses: int, location: str
+) -> None:
+    """Raise `LockstepError` for a text that cannot be spoken in `seconds`.
+
+    own: frames of each piece at speed 1, least: its tokens, per_second: frames, pauses: frames between the pieces,
+    which count and are not scaled.
+    """
+    shortest, longest = max(math.ceil(sum(own) / MOST_CHANGE), sum(least)), math.floor(sum(own) * MOST_CHANGE)
+    if not shortest <= round(seconds * per_second) - pauses <= longest:
+        lowest, itself, most = ((frames + pauses) / per_second for frames in (shortest, sum(own), longest))
+        raise LockstepError(
+            location, found=f"{seconds:g} s asked for", expected=f"{lowest + 0.005:.2f} to {most - 0.005:.2f} s",
+            fix=f"ask for a time near its own, {itself:.2f} s, or change the text",
+        )  # fmt: skip
+
+
+def share_frames(total: int, own: Sequence[int], least: Sequence[int]) -> list[int]:
+    """Share `total` frames between pieces in proportion to their own, with at least their tokens, `least`."""
+    later, tokens, shares = sum(own), sum(least), list[int]()
+    for frames, fewest in zip(own, least, strict=True):
+        later, tokens = later - frames, tokens - fewest
+        share = round(total * frames / max(frames + later, 1))
+        shares.append(min(max(share, fewest), total - tokens))
+        total -= shares[-1]
+    return shares
+
+
+def _lines(words: Words, language: str) -> list[Words]:
+    """Group words by sentence and line."""
+    lines, offset = list[Words](), 0
+    ends = {*sentence_ends("".join(word for word, _ in words), language)}
+    for i, word in enumerate(words):
+        if not i or "\n" in words[i - 1][0] or offset in ends:
+            lines.append([])
+        lines[-1].append(word)
+        offset += len(word[0])
+    return lines

@@ -1,0 +1,77 @@
+"""Output files of synthesis: checked before the work, written atomically."""
+
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.errors import LockstepError
+from xtts.shared.system import atomic_files
+from xtts.trainer.speech.encodings import Encoder
+
+
+def check_file(path: Path, option: str, *suffixes: str) -> None:
+    """Raise `LockstepError` for a file with another suffix, or that cannot be written."""
+    expected = f"a file that ends in {' or '.join(suffixes)}"
+    if path.suffix.lower() not in suffixes:
+        raise LockstepError(option, found=str(path), expected=expected)
+    if path.is_dir():
+        raise LockstepError(option, found=f"{path} is a folder", expected=expected)
+    _check_writable(path.parent, option)
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Raise `LockstepError` for a folder that cannot be written to or created."""
+    if path.exists() and not path.is_dir():
+        raise LockstepError(option, found=f"{path} is a file", expected="a folder, for one wav per line")
+    _check_writable(path if path.is_dir() else path.parent, option)
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """Context that fills a folder, which becomes OUT at its end; `LockstepError` if OUT is there or not writable."""
+    check_folder(out, "OUT")
+    if out.exists():
+        raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    try:
+        partial.mkdir()
+        yield partial
+        partial.rename(out)
+    except OSError as error:
+        raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def _check_writable(folder: Path, option: str) -> None:
+    if not folder.is_dir():
+        raise LockstepError(option, found=f"no such folder: {folder}", fix=f"mkdir -p {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise LockstepError(option, found=f"{folder} cannot be written to")
+
+
+def write_sound(path: Path, samples: np.ndarray, sample_rate: int) -> None:
+    """Write a sound of 16 bits in the format of the path's suffix; samples: float32[S] in -1 to 1."""
+    name = path.suffix[1:].lower()
+    encoder = Encoder("opus" if name == "ogg" else name, sample_rate, streams=False)
+    write_bytes(path, encoder.add(samples, last=True))
+
+
+def write_mel(path: Path, mel: np.ndarray) -> None:
+    """Write a mel for `numpy.load`: float32[T, M], natural-log magnitude."""
+    data = io.BytesIO()
+    np.save(data, mel.astype(np.float32))
+    write_bytes(path, data.getvalue())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file atomically; `LockstepError` if it cannot be written."""
+    try:
+        atomic_files.write(path, data)
+    except OSError as error:
+        raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None

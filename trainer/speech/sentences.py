@@ -1,0 +1,80 @@
+"""Splitting of a text into sentences, and of a sentence that is too long into clauses and words."""
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
+
+from xtts.shared.text.pronunciation import INLINE_PHONEMES
+
+_CLOSING = "[\"')\\]\u2019\u201d\u00bb\u300d\u300f\u300b\uff09]*"
+_CLAUSE, _WIDE_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a\u17d4", "\uff0c\u3001\uff1b\uff1a"
+"""Marks within a sentence, with Khmer's at its end; no space follows the wide ones of Chinese and Japanese."""
+_BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+", r"\s+")
+"""Ends of the pieces of a sentence that is too long: clauses, then words."""
+_BULLET = re.compile(r"[-*\u2022\u00b7\u2013\u2014]\s+")
+"""Start of a list item."""
+_WRAPPED_LINE = 60
+"""Characters of a line that may be wrapped: it goes on if the next line begins with a small letter."""
+
+
+def split_sentences(text: str, language: str) -> list[str]:
+    """Split a text into sentences and lines, list items without their bullets."""
+    lines, previous = list[str](), ""
+    for line in map(str.strip, text.splitlines()):
+        if len(previous) >= _WRAPPED_LINE and line[:1].islower():
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line[bullet.end() :] if (bullet := _BULLET.match(line)) else line)
+        previous = line
+    sentences = [s.strip() for line in lines for s in _cut_at(line, lambda plain: sentence_ends(plain, language))]
+    return [*filter(None, sentences)]
+
+
+def split_text(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Split a sentence into clauses, else words, that fit or are a single character or phoneme."""
+    text = text.strip()
+    if not text:
+        return []
+    if fits(text) or len(units := units_of(text)) == 1:
+        return [text]
+    for pattern in _BREAKS:
+        clauses = _cut_at(text, lambda plain: [match.end() for match in re.finditer(pattern, plain)])  # noqa: B023
+        if len(clauses) > 1:
+            return [piece for packed in _pack(clauses, fits) for piece in split_text(packed, fits)]
+    middle = len(units) // 2
+    halves = ("".join(half).replace("]][[", "") for half in (units[:middle], units[middle:]))
+    return [piece for half in halves for piece in split_text(half, fits)]
+
+
+def units_of(text: str) -> list[str]:
+    """Split a text into characters and phonemes, each phoneme in brackets of its own."""
+    phonemes = INLINE_PHONEMES.sub(lambda match: "".join(f"[[{phoneme}]]" for phoneme in match[1]), text)
+    return re.findall(r"(?s)\[\[[^\[\]]\]\]|.", phonemes)
+
+
+def _cut_at(text: str, ends: Callable[[str], list[int]]) -> list[str]:
+    """Cut a text at the offsets that `ends` returns for it with letters in place of inline phonemes."""
+    text = INLINE_PHONEMES.sub(lambda match: match[0].replace(" ", "]] [["), text)
+    plain = INLINE_PHONEMES.sub(lambda match: "X" * len(match[0]), text)
+    return [text[start:end] for start, end in pairwise([0, *ends(plain), len(text)]) if start < end]
+
+
+def sentence_ends(text: str, language: str) -> list[int]:
+    """Offset of the end of each sentence, with the white space after it."""
+    from sentencex import segment
+
+    # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
+    sentences = segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text))
+    return list(accumulate(map(len, sentences)))
+
+
+def _pack(clauses: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
+    """Join neighbours while they fit."""
+    packed = clauses[0]
+    for clause in clauses[1:]:
+        if fits((packed + clause).strip()):
+            packed += clause
+        else:
+            yield packed
+            packed = clause
+    yield packed

@@ -1,0 +1,134 @@
+"""The source of a voice: a stored model and the recordings that it imitates, read without TensorFlow."""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from xtts.shared.audio.decode import AudioProblem, decode
+from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.trim_and_loudness import condition
+from xtts.shared.errors import LockstepError
+from xtts.shared.model_config import ModelConfig
+from xtts.trainer.stored.checkpoint import ACOUSTIC
+from xtts.trainer.stored.stored_model import StoredModel, open_model
+from xtts.trainer.system.onnx_file import read_file
+
+_OPTION = "--speaker-wav"
+_SHORTEST_SECONDS = 2.0
+"""Shortest reference after trimming: a word or two do not characterise a voice."""
+_SILENT_PEAK = 1e-3
+"""Lowest peak of a recording with speech, -60 dB: below it there is hum and noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(StoredModel):
+    """A stored model that can speak."""
+
+    model: ModelConfig
+
+    @property
+    def takes_recording(self) -> bool:
+        """Whether the voice comes from a reference recording; a graph alone has its voice inside."""
+        return bool(self.model.voice_latents) and self.has_weights
+
+    @property
+    def speakers(self) -> list[str]:
+        """Names of the speakers to choose from, empty for one voice or a model that only takes recordings."""
+        return self.voice.speakers if self.model.has_speaker_table else []
+
+    @property
+    def speaker_languages(self) -> dict[str, str]:
+        """Language of each speaker, where it can be chosen."""
+        spoken = self.languages
+        return {name: code for name, code in self.voice.speaker_languages.items() if code in spoken}
+
+    @property
+    def conditioning(self) -> list[str]:
+        """Fields of `Conditioning` that the model reads, in signature order."""
+        fields = {
+            "speaker": len(self.speakers) > 1,
+            "voice": self.model.voice_latents > 0,
+            "language": len(self.voice.languages) > 1,
+        }
+        return [field for field, is_read in fields.items() if is_read]
+
+    def speaker_row(self, name: str | None, language: str) -> int:
+        """Row of a speaker in the model's table; without a name the first of the language, or else the first."""
+        speakers = self.speakers
+        if name is None:
+            own = self.speaker_languages
+            return next((row for row, speaker in enumerate(speakers) if own.get(speaker) == language), 0)
+        if self.takes_recording and not speakers:
+            found = f"{self.checkpoint} takes its voice from a recording"
+            raise LockstepError("--speaker", found=found, fix=f"use {_OPTION} REF.wav")
+        if name not in speakers:
+            matches = difflib.get_close_matches(name, speakers, n=3, cutoff=0.0)
+            similar = f"one of {len(speakers)}, such as {', '.join(matches)}"
+            expected = similar if matches else "no --speaker: it has one voice"
+            raise LockstepError("--speaker", found=f"{name!r} is not in {self.checkpoint}", expected=expected)
+        return speakers.index(name)
+
+    def language(self, code: str | None, speaker: str | None = None) -> str:
+        """Check the code of a language of the model; without a code that of the speaker, or else of the first one."""
+        languages = self.languages
+        if code is None:
+            return self.speaker_languages.get(speaker or next(iter(self.speakers), ""), languages[0])
+        if code not in languages:
+            found = f"{self.checkpoint} does not speak {code!r}"
+            raise LockstepError("--language", found=found, expected=" or ".join(languages))
+        return code
+
+
+def open_source(path: Path) -> Source:
+    """Open the voice of an exported folder, a run folder or a checkpoint; `LockstepError` if something is missing."""
+    stored = open_model(path)
+    fix = f"give a voice to speak a text with; of a vocoder, xtts-synth export --ckpt {path} OUT gives what follows "
+    stored.check_kind(ACOUSTIC, fix=f"{fix}--vocoder onnx:")
+    return Source(**vars(stored), model=stored.config().model)
+
+
+def read_references(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
+    """Read the log-mel float32[T, M] of each reference recording; none for a model without a reference encoder."""
+    if not source.takes_recording:
+        if paths:
+            if not source.has_weights:
+                raise LockstepError(_OPTION, found=f"the graph of {source.checkpoint} has its voice inside")
+            raise LockstepError(
+                _OPTION, found=f"{source.checkpoint} was trained without voice latents and takes no recording",
+                fix="train with --set model.voice_latents=16, or leave the option out",
+            )  # fmt: skip
+        return []
+    if not paths:
+        raise LockstepError(
+            _OPTION, found="missing", expected=f"a recording of the voice that {source.checkpoint} is to speak with",
+            fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
+        )  # fmt: skip
+    return [read_reference(read_file(path, _OPTION), f"{_OPTION} {path}", source) for path in paths]
+
+
+def read_reference(data: bytes, location: str, source: Source) -> np.ndarray:
+    """Read the log-mel float32[T, M] of a sound file, trimmed and normalised like the training recordings.
+
+    Raises:
+        LockstepError: At `location`, if it is not two seconds of a voice.
+    """
+    voice, profile = source.voice, source.voice.mel_profile
+    try:
+        samples = condition(
+            decode(data, rate=profile.sample_rate), rate=profile.sample_rate,
+            trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs,
+        )  # fmt: skip
+    except AudioProblem as problem:
+        raise LockstepError(location, found=str(problem), expected="a recording of one speaker") from None
+    if not np.isfinite(samples).all():
+        raise LockstepError(location, found="samples that are not finite numbers")
+    seconds = len(samples) / profile.sample_rate
+    if seconds < _SHORTEST_SECONDS:
+        raise LockstepError(location, found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s")
+    peak = float(np.abs(samples).max())
+    if peak < _SILENT_PEAK:
+        raise LockstepError(location, found=f"silence (a peak of {20 * np.log10(peak):.0f} dB)", expected="a voice")
+    return log_mel(samples, profile)

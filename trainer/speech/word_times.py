@@ -1,0 +1,116 @@
+"""Times of the words of a text, from the durations of its tokens, and files with them."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from xtts.shared.text.alphabet import PUNCTUATION
+from xtts.trainer.speech.marked_text import Words
+from xtts.trainer.speech.output_files import write_bytes
+
+SUFFIXES = (".json", ".srt")
+_NO_MARKS = str.maketrans("", "", PUNCTUATION)
+
+
+class Token(NamedTuple):
+    """A token of some speech."""
+
+    symbol: str
+    """Its letters, marks and spaces; empty for a blank."""
+    start: float
+    """Seconds."""
+    end: float
+    """Seconds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word:
+    """A word of a text as written, with its marks."""
+
+    word: str
+    start: float
+    """Seconds from the beginning of the audio to the start of its first letter."""
+    end: float
+    """Seconds from the beginning of the audio to the end of its last letter."""
+
+
+def time_words(lines: Sequence[Words], tokens: Sequence[Token], spell: Callable[[str], str]) -> list[list[Word]]:
+    """Time the words of every line; what nobody says, such as a dash, is left out.
+
+    Words are those of the written text: a number, a date or an abbreviation is one word, however many are spoken. They
+    are matched with the tokens by the symbols that each has when spoken alone. Where its symbols differ in the
+    sentence, or it is joined with its neighbour (espeak-ng's "of the"), the letters in between are shared in
+    proportion.
+
+    lines: of the text, in order; tokens: of its speech; spell: gives the symbols of a word that is spoken alone.
+    """
+    written = [word for line in lines for word in line]
+    spelled = [
+        (letters, i) for i, (_, spoken) in enumerate(written) for letters in spell(spoken).translate(_NO_MARKS).split()
+    ]
+    timed_letters = _letters(tokens)
+    heard = "".join(letter for letter, _, _ in timed_letters).split()
+    spans = dict[int, list[tuple[float, float]]]()
+    if spelled:
+        times = [(start, end) for letter, start, end in timed_letters if letter != " "]
+        for i, time in zip(_owners(spelled, heard), times, strict=True):
+            spans.setdefault(i, []).append(time)
+    words, end = dict[int, Word](), 0.0
+    for i in dict.fromkeys(i for _, i in spelled):
+        start, end = (spans[i][0][0], spans[i][-1][1]) if i in spans else (end, end)
+        words[i] = Word(word=written[i][0].strip(), start=round(start, 3), end=round(end, 3))
+    indices = iter(range(len(written)))
+    return [[words[i] for _, i in zip(line, indices, strict=False) if i in words] for line in lines]
+
+
+def _letters(tokens: Sequence[Token]) -> list[tuple[str, float, float]]:
+    """Every letter and space with its start and end; a blank belongs to the letter before it."""
+    timed, letters = list[tuple[str, float, float]](), ""
+    for symbol, start, end in tokens:
+        if not symbol and letters:
+            timed[-1] = (*timed[-1][:2], end)
+        letters = symbol.translate(_NO_MARKS)
+        timed += [(letter, start, end) for letter in letters]
+    return timed
+
+
+def _owners(spelled: Sequence[tuple[str, int]], heard: Sequence[str]) -> list[int]:
+    """The word of each letter in `heard`; spelled: (letters, their word), at least one."""
+    owners = list[int]()
+    matcher = SequenceMatcher(None, [letters for letters, _ in spelled], heard, autojunk=False)
+    for kind, start, stop, first, last in matcher.get_opcodes():
+        heard_letters = "".join(heard[first:last])
+        own = spelled[start:stop] or spelled[max(start - 1, 0) : max(start, 1)]
+        single_letters = all(len(letters) == 1 for letters in (*heard[first:last], *(letters for letters, _ in own)))
+        if kind != "replace" or single_letters:
+            candidates = [i for letters, i in own for _ in letters]
+            count = len(heard_letters)
+            owners += [candidates[k * len(candidates) // count] for k in range(count)]
+        else:  # match again, letter by letter
+            owners += _owners([(letter, i) for letters, i in own for letter in letters], heard_letters)
+    return owners
+
+
+def times_json(lines: Sequence[Sequence[Word]], seconds: float) -> dict[str, Any]:
+    """Return the JSON of word times: `seconds` of the audio and its `words`, each with `word`, `start` and `end`."""
+    return {"seconds": round(seconds, 3), "words": [asdict(word) for line in lines for word in line]}
+
+
+def write_times(path: Path, lines: Sequence[Sequence[Word]], seconds: float) -> None:
+    """Write the words as JSON, or for the suffix `.srt` as subtitles, one cue a line; seconds: of the audio."""
+    if path.suffix.lower() == ".srt":
+        cues = [f"{_clock(line[0].start)} --> {_clock(line[-1].end)}\n{' '.join(word.word for word in line)}\n"
+                for line in lines if line]  # fmt: skip
+        text = "\n".join(f"{i}\n{cue}" for i, cue in enumerate(cues, 1))
+    else:
+        text = json.dumps(times_json(lines, seconds), ensure_ascii=False, indent=1) + "\n"
+    write_bytes(path, text.encode())
+
+
+def _clock(seconds: float) -> str:
+    """Format a time for SubRip: 01:02:03,456."""
+    minutes, milliseconds = divmod(round(1000 * seconds), 60_000)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{milliseconds // 1000:02d},{milliseconds % 1000:03d}"

@@ -1,0 +1,1 @@
+"""What is stored of a run and of a voice: checkpoints, run folders, exported folders."""

@@ -1,0 +1,135 @@
+"""The run folder: resolved configuration, provenance, metrics, checkpoints and TensorBoard."""
+
+import json
+import platform
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.config import Config
+from xtts.shared.config_files import dump_config
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import PathOrUrl, path_or_url
+from xtts.shared.system import atomic_files
+from xtts.shared.system.folder_lock import exclusive
+from xtts.trainer.stored.speech_sources import SpeechSource, parse_sources
+from xtts.trainer.stored.stored_json import read_json
+from xtts.trainer.stored.voice_description import Voice, check_voice, voice_of
+
+_ORIGIN = "a run of xtts-train"
+
+
+class RunFolder:
+    """Paths and small files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config_file = path / "config.yaml"
+        self.run_file = path / "run.json"
+        self.metrics_file = path / "metrics.jsonl"
+        self.checkpoints = path / "checkpoints"
+        self.tensorboard = path / "tensorboard"
+        self.evaluation_file = path / "evaluation.json"
+        self.voice_folder = path / "voice"
+
+    @classmethod
+    def of_checkpoint(cls, checkpoint: Path) -> "RunFolder":
+        """The run that a checkpoint belongs to: RUN/checkpoints/step-N."""
+        resolved = checkpoint.resolve()
+        if resolved.parent.name != "checkpoints" or not (resolved.parents[1] / "config.yaml").is_file():
+            expected = "RUN/checkpoints/step-N beside RUN/config.yaml"
+            raise LockstepError(str(checkpoint), found="a checkpoint outside a run folder", expected=expected)
+        run = resolved.parents[1]
+        return cls(run.relative_to(Path.cwd()) if run.is_relative_to(Path.cwd()) else run)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Lock the folder for this process, creating it if missing."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LockstepError(str(self.path), found=f"cannot be made ({error.strerror})") from None
+        with exclusive(self.path):
+            yield
+
+    def cache(self) -> PathOrUrl | None:
+        """The cache of this run, if recorded."""
+        cache = self._recorded("cache")
+        return path_or_url(cache) if isinstance(cache, str) else None
+
+    def init_from(self) -> Path | None:
+        """The model whose weights began this run, if recorded."""
+        model = self._recorded("init_from")
+        return Path(model) if isinstance(model, str) else None
+
+    def sources(self) -> list[SpeechSource]:
+        """The sources of this run: its own corpora, and those of its start."""
+        return parse_sources(self._recorded("sources"))
+
+    def _recorded(self, key: str) -> object:
+        with suppress(LockstepError):
+            return read_json(self.run_file, _ORIGIN).get(key)
+        return None
+
+    def cache_now(self) -> PathOrUrl | None:
+        """The cache of this run, if recorded; `LockstepError` for a folder that is gone."""
+        cache = self.cache()
+        if isinstance(cache, Path) and not cache.is_dir():
+            problem, fix = f"cache {cache}, which no longer exists", "give its new path with --cache"
+            raise LockstepError(str(self.run_file), found=problem, expected="the cache of the run", fix=fix)
+        return cache
+
+    def voice(self) -> Voice:
+        """The voice, which synthesis needs; `LockstepError` if something is missing."""
+        entry = read_json(self.run_file, _ORIGIN).get("synthesis")
+        if entry is None:
+            raise LockstepError(str(self.run_file), found="no `synthesis` entry", expected=_ORIGIN)
+        return check_voice(entry, f"{self.run_file} synthesis")
+
+    def write_run_files(
+        self, config: Config, cache: Path, spec: CacheSpec, *, url: str | None = None, init_from: Path | None = None,
+        sources: Sequence[SpeechSource] = (),
+    ) -> None:  # fmt: skip
+        """Write `config.yaml` and `run.json`.
+
+        url: of a cache that was copied; init_from: the model whose weights began the run; sources: see `sources`.
+        """
+        versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
+        fields: dict[str, Any] = {
+            "cache": url or str(cache.resolve()),
+            "init_from": str(init_from) if init_from else None,
+            "sources": [asdict(each) for each in sources],
+            "cache_identity": spec.identity,
+            "cache_fingerprint": spec.fingerprint,
+            "versions": {"python": platform.python_version(), **versions},
+            "synthesis": voice_of(cache, spec).model_dump(mode="json"),
+        }
+        try:
+            atomic_files.write(self.config_file, dump_config(config).encode())
+            atomic_files.write(self.run_file, (json.dumps(fields, indent=1) + "\n").encode())
+        except OSError as error:
+            raise LockstepError(str(self.path), found=f"cannot be written ({error.strerror})") from None
+
+    def forget_after(self, step: int) -> None:
+        """Drop the metrics of steps after `step`: the resumed run writes them again."""
+        if not self.metrics_file.is_file():
+            return
+        kept = [json.dumps(row) + "\n" for row in self.metrics() if row["step"] <= step]
+        try:
+            atomic_files.write(self.metrics_file, "".join(kept).encode())
+        except OSError as error:
+            raise LockstepError(str(self.metrics_file), found=f"cannot be written ({error.strerror})") from None
+
+    def metrics(self) -> Iterator[dict[str, Any]]:
+        """The lines of `metrics.jsonl`, parsed, without a last one truncated by a kill; none without such a file."""
+        if not self.metrics_file.is_file():
+            return
+        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):
+                row = json.loads(line)
+                if isinstance(row, dict) and {"split", "step"} <= row.keys():
+                    yield row

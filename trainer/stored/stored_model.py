@@ -1,0 +1,178 @@
+"""Averaged weights, stored by a run or in an exported folder, and their use as the start of another run.
+
+The embedding tables of a model have a row for each symbol, speaker and language; those of the new run may differ.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xtts.shared.config import Config
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+from xtts.shared.storage.urls import PathOrUrl
+from xtts.trainer.stored.checkpoint import PROFILE_SETTING, find_checkpoint, load_arrays, model_settings, read_meta
+from xtts.trainer.stored.model_folder import (
+    GRAPH_FILE,
+    WEIGHTS_FILE,
+    is_model_folder,
+    read_config,
+    read_facts,
+    read_voice,
+    read_weights,
+)
+from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.stored.speech_sources import SpeechSource, parse_sources
+from xtts.trainer.stored.voice_description import Voice
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredModel:
+    """A checkpoint, or an exported folder: of weights, or of an ONNX graph."""
+
+    checkpoint: Path
+    run: RunFolder | None
+    """The run of the checkpoint; None for an exported folder."""
+    voice: Voice
+    languages: list[str]
+    """ISO codes of the languages that can be spoken."""
+
+    @property
+    def graph(self) -> Path | None:
+        """The ONNX graph of an exported folder, or of RUN/voice/ if that was exported from this checkpoint."""
+        folder = self.checkpoint
+        if self.run is not None:
+            folder = self.run.voice_folder
+            if read_facts(folder).get("checkpoint") != self.weights_digest():
+                return None
+        return folder / GRAPH_FILE if (folder / GRAPH_FILE).is_file() else None
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether TensorFlow can speak with it, and a run can start from it."""
+        return self.run is not None or self.graph is None or (self.checkpoint / WEIGHTS_FILE).is_file()
+
+    @property
+    def cache(self) -> PathOrUrl | None:
+        """The cache of the run, if recorded."""
+        return self.run.cache() if self.run else None
+
+    @property
+    def name(self) -> str:
+        """Name of the run, also for its RUN/voice/, or of the exported folder."""
+        folder = (self.run.path if self.run else self.checkpoint).resolve()
+        run = RunFolder(folder.parent)
+        return run.path.name if folder == run.voice_folder and run.run_file.is_file() else folder.name
+
+    def sources(self) -> list[SpeechSource]:
+        """The recordings in its weights, as its run or its card lists them."""
+        return self.run.sources() if self.run else parse_sources(read_facts(self.checkpoint).get("sources"))
+
+    def passed_on(self) -> list[SpeechSource]:
+        """Those recordings as the sources of a run that began with its weights."""
+        return [replace(source, through=(*source.through, self.name)) for source in self.sources()]
+
+    def config(self) -> Config:
+        """The configuration, read from its file at each call."""
+        return load_config(str(self.run.config_file)) if self.run else read_config(self.checkpoint)
+
+    def check_kind(self, kind: str, *, fix: str = "") -> None:
+        """Raise `LockstepError` unless it is of this kind (`training.kind`)."""
+        if (stored := self.config().training.kind) != kind:
+            raise LockstepError(str(self.checkpoint), found=f"a model of the kind {stored}", expected=kind, fix=fix)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of `identity_of` that decide whether weights fit."""
+        if self.run:
+            return dict(read_meta(self.checkpoint)["settings"])
+        return {**model_settings(self.config()), PROFILE_SETTING: self.voice.profile}
+
+    def weights_digest(self) -> str:
+        """SHA-256 of the file of weights; for a run, as recorded when it was saved."""
+        if self.run:
+            return str(read_meta(self.checkpoint)["sha256"])
+        with open(self.checkpoint / WEIGHTS_FILE, "rb") as weights:
+            return hashlib.file_digest(weights, "sha256").hexdigest()
+
+    def restore(self, weights: Iterable["tf.Variable"]) -> None:
+        """Give the weights their averages; `LockstepError` where one is missing or has another shape."""
+        arrays = self.averages()
+        for weight in weights:
+            stored = arrays.get(weight.path)
+            if stored is None or stored.shape != tuple(weight.shape):
+                problem = "is missing" if stored is None else f"has the shape {stored.shape}"
+                raise LockstepError(
+                    str(self.checkpoint), found=f"weight {weight.path} {problem}", expected=str(tuple(weight.shape)),
+                    fix="speak with the version of Lockstep that trained it",
+                )  # fmt: skip
+            weight.assign(stored)
+
+    def averages(self) -> dict[str, np.ndarray]:
+        """Averaged weights by weight path; `LockstepError` if they are damaged, or there is only an ONNX graph."""
+        if not self.has_weights:
+            raise LockstepError(
+                str(self.checkpoint), found="an ONNX graph, which only speaks",
+                expected="a run folder, one checkpoint or a folder of safetensors",
+            )  # fmt: skip
+        if self.run is None:
+            return read_weights(self.checkpoint)
+        arrays = load_arrays(self.checkpoint)
+        return {name.removeprefix("averages/"): arrays[name] for name in arrays if name.startswith("averages/")}
+
+
+def open_model(path: Path) -> StoredModel:
+    """The model of an exported folder, a run folder or one checkpoint; `LockstepError` if something is missing."""
+    if is_model_folder(path):
+        voice, languages = read_voice(path)
+        return StoredModel(checkpoint=path, run=None, voice=voice, languages=languages)
+    checkpoint = find_checkpoint(path)
+    run = RunFolder.of_checkpoint(checkpoint)
+    voice = run.voice()
+    return StoredModel(checkpoint=checkpoint, run=run, voice=voice, languages=voice.languages)
+
+
+def _tables(voice: Voice) -> dict[str, Sequence[str]]:
+    """The row names of each embedding, by layer name."""
+    return {"tokens": voice.tokenizer.symbols, "speakers": voice.speakers, "languages": voice.languages}
+
+
+def take_rows(
+    averages: Mapping[str, np.ndarray], initial: Mapping[str, np.ndarray], before: Voice, now: Voice
+) -> dict[str, np.ndarray]:
+    """The averages of a stored model by weight path, with the rows of its tables reordered to the names in `now`.
+
+    initial: the new model's initial values, kept for names that the stored model does not have.
+    """
+    taken = dict(averages)
+    rows_before, rows_now = _tables(before), _tables(now)
+    for path, value in initial.items():
+        layer, _, leaf = path.rpartition("/")
+        kind = layer.rpartition("/")[2]
+        if leaf != "embeddings" or kind not in rows_now:
+            continue
+        stored, row_of = averages.get(path), {name: i for i, name in enumerate(rows_before[kind])}
+        table = value.copy()
+        if stored is not None and stored.shape == (len(row_of), value.shape[1]):
+            for row, name in enumerate(rows_now[kind]):
+                if name in row_of:
+                    table[row] = stored[row_of[name]]
+        taken[path] = table
+    return taken
+
+
+def shared_names(before: Voice, now: Voice) -> str:
+    """The names that both runs share, as in `38 of 51 symbols, 0 of 2 speakers`; empty if all tables are the same."""
+    shared = []
+    for kind, names in _tables(now).items():
+        names_before = list(_tables(before)[kind])
+        if list(names) != names_before:
+            plural = "symbols" if kind == "tokens" else kind
+            shared.append(f"{sum(name in names_before for name in names)} of {len(names)} {plural}")
+    return ", ".join(shared)

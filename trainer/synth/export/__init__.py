@@ -1,1 +1,0 @@
-"""`xtts-synth export`: SavedModel, safetensors with a model card, ONNX, Piper."""

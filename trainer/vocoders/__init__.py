@@ -1,1 +1,0 @@
-"""From log-mel to samples: Griffin-Lim, and ONNX vocoders."""

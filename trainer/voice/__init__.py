@@ -1,1 +1,0 @@
-"""What a voice is, and how it is stored: description, options, checkpoints, run folders, exported folders."""
