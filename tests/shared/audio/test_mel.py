@@ -3,7 +3,6 @@
 import librosa.util.utils  # here, and in no test: in a fresh environment numba compiles it for ten seconds
 import numpy as np
 import pytest
-import soundfile
 
 from xtts.shared.audio.mel import clip_mel, log_mel
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MEL_PROFILES, MelProfile
@@ -70,12 +69,3 @@ def test_quiet_channels_beside_a_loud_one_are_exact():
         samples = noisy.astype(np.float32)
         mel = log_mel(samples, MEL_PROFILES["vocos24"])
         np.testing.assert_allclose(mel, plain_log_mel(samples, "vocos24"), atol=6e-4, rtol=0)
-
-
-def test_every_real_clip_matches_the_plain_implementation(real_clips):
-    recordings = sorted(real_clips.glob("*/*.flac"))
-    assert len(recordings) == 9
-    for path in recordings:
-        samples, _ = soundfile.read(path, dtype="float32")
-        mel = log_mel(samples, MEL_PROFILES["hifigan"])
-        np.testing.assert_allclose(mel, plain_log_mel(samples, "hifigan"), atol=1e-3, rtol=0, err_msg=path.name)

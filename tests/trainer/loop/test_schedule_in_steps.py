@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import tensorflow as tf
 from graph_walk import walk
-from kept_steps import KEPT_STEPS, SCHEDULE, KeptSteps, trace_replicas
+from kept_steps import SCHEDULE, KeptSteps, trace_replicas
 
 from xtts.trainer.data.training_bucket import training_buckets
 
@@ -29,36 +29,16 @@ def operations(traced):
     ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def ended(make_plan, run_settings, run_train, one_shape_cache, tmp_path_factory):
-    """(plan, buckets, steps) of a run that has ended; the steps are kept."""
-    folder = tmp_path_factory.mktemp("ended")
-    plan = make_plan(folder / "run", *run_settings, cache=one_shape_cache)
-    buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    assert run_train(folder / "first", "training.steps=1")[0] == 0
-    replicas = KEPT_STEPS.take(buckets, plan.config)
-    assert KEPT_STEPS.take(buckets, plan.config) is None
-    KEPT_STEPS.keep(replicas, buckets, plan.config)
-    return plan, buckets, replicas
-
-
 @pytest.mark.long
-def test_no_setting_of_the_schedule_is_in_a_compiled_step(ended):
-    plan, _, replicas = ended
+def test_no_setting_of_the_schedule_is_in_a_compiled_step(make_plan, run_settings, one_shape_cache, tmp_path):
     assert OTHER.keys() == SCHEDULE
-    training = plan.config.training.model_copy(update=OTHER)
-    config = plan.config.model_copy(update={"training": training})
-    other = trace_replicas(training_buckets(plan.cache, plan.spec, config), plan.kind, config)
-    assert operations(other) == operations(replicas)
-
-
-@pytest.mark.long
-def test_another_run_takes_the_steps_and_leaves_them(ended, run_train, tmp_path):
-    plan, buckets, before = ended
-    assert run_train(tmp_path / "run", "training.steps=2", "training.seed=3")[0] == 0
-    after = KEPT_STEPS.take(buckets, plan.config)
-    assert after[0].step_functions is before[0].step_functions
-    KEPT_STEPS.keep(after, buckets, plan.config)
+    plan = make_plan(tmp_path / "run", *run_settings, cache=one_shape_cache)
+    other = plan.config.model_copy(update={"training": plan.config.training.model_copy(update=OTHER)})
+    one, another = (
+        operations(trace_replicas(training_buckets(plan.cache, plan.spec, config), plan.kind, config))
+        for config in (plan.config, other)
+    )
+    assert one == another
 
 
 def test_another_model_and_another_cache_have_their_own_steps(make_plan, tmp_path):

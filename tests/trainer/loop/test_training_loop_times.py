@@ -34,7 +34,7 @@ def after(call, batch):
 
 
 class Clock:
-    """Seconds that pass only in steps and reads; one that takes time begins once all earlier steps are recorded."""
+    """Seconds that pass only in steps and reads, which begin once all earlier steps are recorded."""
 
     def __init__(self):
         self.now, self._stamps, self._recorded = 0.0, 0, 0
@@ -59,7 +59,7 @@ class Clock:
         def wait_and_pass():
             with self._changed:
                 earlier = next(batches)
-                self._changed.wait_for(lambda: not seconds or self._recorded >= earlier)
+                self._changed.wait_for(lambda: self._recorded >= earlier)
                 self.now += seconds
 
         return wait_and_pass
@@ -84,11 +84,11 @@ class TimedStepFunctions:
 
 @pytest.fixture
 def loop_of(make_plan, tmp_path, monkeypatch):
-    """`loop_of(waiting, stepping)`: a loop whose pipelines and steps take so many seconds, or do as `meeting` does."""
+    """`loop_of()`: a loop whose pipelines take `SLOW` seconds and whose steps `QUICK` ones, or as `meeting` has it."""
 
-    def make(waiting=0.0, stepping=0.0, meeting=None):
+    def make(meeting=None):
         clock = Clock()
-        read = meeting.read_batch if meeting else clock.passing(waiting)
+        read = meeting.read_batch if meeting else clock.passing(SLOW)
 
         def batches(bucket, consumed, rows):
             options = tf.data.Options()
@@ -102,7 +102,7 @@ def loop_of(make_plan, tmp_path, monkeypatch):
             monkeypatch.setattr(loop_module, "time", SimpleNamespace(perf_counter=lambda: clock.now))
         plan = make_plan(tmp_path)
         position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
-        used = [meeting or TimedStepFunctions(plan.config.training, clock.passing(stepping))]
+        used = [meeting or TimedStepFunctions(plan.config.training, clock.passing(QUICK))]
         loop = TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), used, position)
         if meeting is None:
             loop.run(2)  # opens the pipelines
@@ -111,28 +111,17 @@ def loop_of(make_plan, tmp_path, monkeypatch):
     return make
 
 
-def rows_of(result, **options):
-    about = {"first_step": 1, "result": result, "metrics": ACOUSTIC, "outside_seconds": 0.0, "traces": 2, "epoch": 0}
-    return Chunk(**{**about, **options}).rows()
-
-
-def test_a_slow_pipeline_is_reported_with_its_share(loop_of):
-    result = loop_of(waiting=SLOW, stepping=QUICK).run(STEPS)
+def test_the_wait_for_a_slow_pipeline_and_the_time_outside_the_loop_are_reported_with_their_shares(loop_of):
+    result = loop_of().run(STEPS)
     assert result.wall == pytest.approx(STEPS * (SLOW + QUICK))
     assert result.seconds == pytest.approx(np.tile([0.0, SLOW, QUICK], (STEPS, 1)))
-    rows = rows_of(result)
+    about = {"first_step": 1, "metrics": ACOUSTIC, "traces": 2, "epoch": 0}
+    rows = Chunk(result=result, outside_seconds=3 * result.wall, **about).rows()
     assert means(rows)["input_wait_share"] == pytest.approx(SLOW / (SLOW + QUICK))
+    assert means(rows)["outside_share"] == pytest.approx(0.75)
     frames = sum(row["useful_frames"] for row in rows)
     assert frames > 0
     assert means(rows)["useful_frames_per_second"] == pytest.approx(frames / result.wall)
-
-
-def test_a_slow_step_is_a_step_and_no_wait_and_time_outside_the_loop_is_a_column(loop_of):
-    result = loop_of(waiting=0.0, stepping=SLOW).run(STEPS)
-    assert result.seconds == pytest.approx(np.tile([0.0, 0.0, SLOW], (STEPS, 1)))
-    outside = rows_of(result, outside_seconds=3 * result.seconds.sum())
-    assert means(outside)["outside_share"] == pytest.approx(0.75)
-    assert np.allclose([row["outside_share"] for row in rows_of(result)], 0.0)
 
 
 class MeetingStepFunctions(TimedStepFunctions):
@@ -160,6 +149,6 @@ class MeetingStepFunctions(TimedStepFunctions):
 def test_the_next_batch_is_read_while_a_step_runs_and_no_more_than_that(loop_of):
     """Each side waits for the other: a loop that reads a batch only after the step before it would never end."""
     meeting = MeetingStepFunctions(load_config("tiny").training, STEPS)
-    result = loop_of(meeting=meeting).run(STEPS)
+    result = loop_of(meeting).run(STEPS)
     assert len(result.metrics) == meeting.begun == STEPS
     assert meeting.furthest == 1

@@ -4,15 +4,19 @@ import os
 import signal
 import threading
 
+import pytest
+
 from xtts.trainer.run.signals import stop_requests
 
 
-def test_a_signal_is_noted_and_the_handler_before_comes_back():
-    before = signal.getsignal(signal.SIGTERM)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_noted_and_the_handler_before_comes_back(number):
+    before = signal.getsignal(number)
     with stop_requests() as received:
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert received == ["SIGTERM"]
-    assert signal.getsignal(signal.SIGTERM) is before
+        assert signal.getsignal(number) is not before
+        os.kill(os.getpid(), number)
+        assert received == [number.name]
+    assert signal.getsignal(number) is before
 
 
 def test_outside_the_main_thread_signals_are_left_alone():

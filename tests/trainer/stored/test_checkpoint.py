@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 
 import numpy as np
@@ -10,10 +11,13 @@ from xtts.trainer.stored.checkpoint import (
     before_decay,
     best_checkpoint,
     check_resumable,
+    check_weights,
     find_checkpoint,
+    identity_of,
     list_checkpoints,
     load_arrays,
     prune_checkpoints,
+    read_meta,
     save_checkpoint,
     schedule_of,
     set_aside_newer,
@@ -145,6 +149,16 @@ def test_another_model_order_or_cache_is_refused_by_name(tmp_path, change, messa
     check_resumable(path, IDENTITY)
     with pytest.raises(LockstepError, match=f"{message}.*--init-from"):
         check_resumable(path, {**IDENTITY, **change})
+
+
+@pytest.mark.parametrize("change", ["model.dropout=0.2", "model.voice_vtlp=0.0"])
+def test_weights_serve_a_model_that_drops_or_perturbs_otherwise(tmp_path, make_plan, change):
+    plans = [make_plan(tmp_path / "run", "model.voice_latents=4", *more) for more in ((), (change,))]
+    old, new = (identity_of(plan.config, plan.spec) for plan in plans)
+    path = save_checkpoint(tmp_path, {"step": np.int64(1)}, step=1, identity=old, progress={})
+    check_weights(path, read_meta(path)["settings"], new)
+    with pytest.raises(LockstepError, match="made with " + re.escape(change.split("=")[0])):
+        check_resumable(path, new)
 
 
 def test_going_back_sets_newer_checkpoints_aside(tmp_path):
