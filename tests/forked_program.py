@@ -3,7 +3,6 @@
 import multiprocessing
 import multiprocessing.context
 import os
-import resource
 import runpy
 import subprocess
 import sys
@@ -35,13 +34,11 @@ SERVER = _Server()
 SERVER.set_forkserver_preload(["xtts.trainer.cli", "xtts.trainer.run.trainer"])
 
 
-def _main(line, screens, folder, environment, largest_file_bytes):
+def _main(line, screens, folder, environment):
     """The program, as the process of its own that it is; what it says goes into the files `screens`."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    if largest_file_bytes is not None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file_bytes,) * 2)
     for number, screen in enumerate(screens, 1):
         os.dup2(os.open(screen, os.O_WRONLY | os.O_CREAT | os.O_APPEND), number)
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
@@ -63,11 +60,11 @@ class Forked:
     line: a Python program and its arguments; `sys.executable` before it is left out. screen: the file for all it says.
     """
 
-    def __init__(self, line, screen, err=None, *, cwd=".", env=None, largest_file_bytes=None, daemon=True):
+    def __init__(self, line, screen, err=None, *, cwd=".", env=None, daemon=True):
         line = [*map(str, line)]
         line = line[line[0] == sys.executable :]
         environment, screens = dict(os.environ if env is None else env), (str(screen), str(err or screen))
-        details = (line, screens, str(Path(cwd).absolute()), environment, largest_file_bytes)
+        details = (line, screens, str(Path(cwd).absolute()), environment)
         self._screen = Path(screen)
         self._process = SERVER.Process(target=_main, args=details, daemon=daemon)
         self._process.start()

@@ -237,12 +237,6 @@ def run_settings():
 
 
 @pytest.fixture(scope="session")
-def sampling():
-    """Assignments that make a run speak samples, as the finished run did."""
-    return SAMPLING
-
-
-@pytest.fixture(scope="session")
 def finished_run(tmp_path_factory, run_train, worker_id):
     """(folder, screen) of an uninterrupted run of 12 steps, with samples, on one shape: do not change it."""
     with made_once(tmp_path_factory, worker_id, "finished-run") as (place, empty):

@@ -102,7 +102,7 @@ def broken_audio(draw: st.DrawFn) -> bytes:
 
 @fuzzed(few=30, many=500)
 def test_any_text_and_audio_give_a_sound_cache_or_one_message(tmp_path, monkeypatch, fuzz):
-    """Of a list of two lines; broken lists are in test_fuzzed_layouts."""
+    """Of a list of two lines; broken lists are in test_hostile_layouts."""
     monkeypatch.setattr("os.fsync", lambda _: None)
     corpus, cache = tmp_path / "corpus", tmp_path / "cache"
     page = " ".join((Path(__file__).parents[3] / "docs" / "cache-format.md").read_text(encoding="utf-8").split())

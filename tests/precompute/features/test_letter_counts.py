@@ -39,16 +39,6 @@ def test_phonemes_in_double_brackets_are_not_counted_as_letters():
     assert (dict(counts.letters), dict(counts.left_out)) == ({"j": 1, "a": 1}, {"ʙ": 2})
 
 
-@pytest.mark.parametrize(("language", "text", "said"), [
-    ("en", "Über die Straße gingen acht große Bären", "text.language=CODE"),
-    ("ru", "سلام، حال شما چطور است؟", r"Russian \(ru\), but most letters are Arabic.*--set text.language=CODE"),
-])  # fmt: skip
-def test_a_corpus_in_another_language_or_script_is_refused(language, text, said):
-    with pytest.raises(LockstepError, match=said) as caught:
-        check_letters(counted(language, [text]), 0.001)
-    assert caught.value.where == "text.language"
-
-
 def test_a_corpus_of_ipa_is_refused_with_the_fix():
     fix = r"expected at most 0\.10% with .*; write phonemes as .* and build with --set text.tokenizer=ph"
     with pytest.raises(LockstepError, match=fix):

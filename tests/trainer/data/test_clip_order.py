@@ -1,6 +1,3 @@
-import sys
-from functools import partial
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -51,39 +48,6 @@ def test_epochs_seeds_and_blocks_are_shuffled_differently():
     first, second = ([epoch[start : start + 50] for start in range(0, 800, 50)] for epoch in epochs)
     assert max(len({*a} & {*b}) for a in first for b in second) < 25
     assert len({tuple(record % 4 for _, record in block) for block in first}) > 4
-
-
-def lines_run(call):
-    """Lines of Python that a call runs, whatever it calls."""
-    lines, before = 0, sys.gettrace()
-
-    def count(frame, event, argument):
-        nonlocal lines
-        lines += event == "line"
-        return count
-
-    sys.settrace(count)
-    try:
-        call()
-    finally:
-        sys.settrace(before)
-    return lines
-
-
-def test_positions_among_146000_shards_are_found_at_once():
-    """Going through all groups before the position took 8 ms each."""
-    records = tuple(np.random.default_rng(0).integers(100, 300, 146_000).tolist())
-    order = order_of(*records, open_shards=16, block_records=200)
-    positions = range(0, 2 * order.clips, order.clips // 1000)
-    order.find(0), order.find(order.clips)
-    blocks = [order.find(consumed) for consumed in positions]
-    assert max(lines_run(partial(order.find, consumed)) for consumed in positions) < 100
-    shards = order.epoch_shards(1)[0].numpy()
-    before = np.cumsum([0, *(records[shard] for shard in shards)])
-    for consumed, position in list(zip(positions, blocks, strict=True))[1500::100]:
-        group = position.group - order.groups
-        assert position.shards == tuple(shards[16 * group : 16 * group + 16])
-        assert consumed == order.clips + before[16 * group] + position.start + position.consumed
 
 
 def draw_all(schedule, epochs, consumed):

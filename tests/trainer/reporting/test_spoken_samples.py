@@ -1,7 +1,6 @@
 """Fixed validation sentences at an interval: their audio and pictures, and no effect on training."""
 
 import re
-import shutil
 from contextlib import nullcontext
 from dataclasses import fields
 from types import SimpleNamespace
@@ -60,27 +59,6 @@ def test_tensorboard_says_what_each_tag_is(finished_run):
     assert {tag.partition("/")[0] for tag in said} >= {"train", "validation", "evaluation", "text", "recording", "mel"}
     assert all(re.fullmatch(r"[A-Z].{20,}\.", sentence) for sentence in said.values()), said
     assert said["train/flow"] != said["validation/flow"]
-
-
-@pytest.mark.long
-def test_a_resumed_run_says_the_same_sentences_again_and_no_figure_twice(
-    finished_run, run_train, sampling, read_steps, tmp_path
-):
-    part = tmp_path / "run"
-    shutil.copytree(finished_run[0], part)
-    code, _, err = run_train(part, *sampling, more=["--resume", part / "checkpoints" / "step-8"])
-    assert code == 0, err
-
-    def rows(folder):
-        return [{k: v for k, v in row.items() if k != "seconds"} for row in read_steps(folder, "evaluation")]
-
-    assert [row["step"] for row in rows(part)] == [8, 12]
-    assert rows(part) == rows(finished_run[0])
-    assert {field.name for field in fields(Figures)} <= set(rows(part)[0])
-    assert read_steps(part) == read_steps(finished_run[0])
-    tags = {kind: {tag: list(by_step) for tag, by_step in tagged.items()} for kind, tagged in shown(part).items()}
-    assert all(set(by_step) == {8, 12} for by_step in tags["images"].values())
-    assert [by_step for tag, by_step in tags["audio"].items() if tag.startswith("recording/")] == [[0]]
 
 
 @pytest.fixture

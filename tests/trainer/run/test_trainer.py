@@ -69,6 +69,7 @@ def test_a_resumed_run_without_samples_equals_the_uninterrupted_one_with_them_to
     assert "step 8 of 12" in out
     assert read_steps(part) == read_steps(whole)
     assert read_steps(part, "validation") == read_steps(whole, "validation")
+    assert [line["step"] for line in read_steps(part, "evaluation")] == [8], "no figure stays of what is done again"
     ours, theirs = (load_arrays(folder / "checkpoints" / "step-12") for folder in (part, whole))
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
@@ -211,6 +212,18 @@ def test_a_run_that_fails_in_its_graph_leaves_the_last_whole_step(
         train(plan, Console(quiet=True), [fail])
     (saved,) = list_checkpoints(plan.folder.checkpoints)
     assert int(load_arrays(saved)["step"]) == 5
+
+
+def test_a_save_that_fails_ends_the_run_with_its_reason(run_train, read_steps, tmp_path, monkeypatch):
+    """What a full disk leaves is in test_full_disk."""
+
+    def full(*_, **__):
+        raise LockstepError("step-4", found="cannot be saved")
+
+    monkeypatch.setattr("xtts.trainer.run.training_run.save_checkpoint", full)
+    code, _, err = run_train(tmp_path / "run")
+    assert (code, err) == (2, "error: step-4: cannot be saved\n")
+    assert len(read_steps(tmp_path / "run")) == 4
 
 
 def test_weights_are_restored_once_the_update_has_written_its_own(training_run):

@@ -1,9 +1,8 @@
-"""Servers in processes of their own: started, asked, stopped; and, in the long suite, crowds and other clients."""
+"""Servers in processes of their own: started, asked, stopped; and, in the long suite, other clients."""
 
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
@@ -23,21 +22,6 @@ def test_sigterm_stops_a_server_after_the_current_sentence(onnx_folder, spoken_b
             assert waiting.result().status_code == 503
             assert process.wait() == 0
         assert process.stdout.read() == "stopped\n"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("engine", ["onnx", "tensorflow"])
-def test_thirty_two_at_once_have_the_bytes_of_the_command(moved_run, spoken_by_command, engine):
-    texts = [(HELLO, 0), (HELLO, 3), (LONG[:37], 0), (LONG[:111], 3)] * 8
-    with running_server(moved_run, "--engine", engine, "--timeout", "600") as (client, _):
-        assert client.get("/v1/audio/voices").json()["engine"] == engine
-        with ThreadPoolExecutor(32) as threads:
-            answers = list(
-                threads.map(partial(speak, client), [FAST | {"input": text, "seed": seed} for text, seed in texts])
-            )
-    assert [answer.status_code for answer in answers] == [200] * 32
-    for answer, (text, seed) in zip(answers, texts, strict=True):
-        assert answer.content == spoken_by_command(text, seed=seed, ckpt=moved_run, engine=engine)[0]
 
 
 @pytest.mark.long
