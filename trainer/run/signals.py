@@ -1,5 +1,6 @@
-"""SIGINT and SIGTERM as requests to save and stop, and a thread for the graph, which leaves Python free for them."""
+"""Signals as requests to save and stop, and a thread for the graph, which leaves Python free for them."""
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -15,9 +16,10 @@ T = TypeVar("T")
 
 @contextmanager
 def stop_requests() -> Iterator[list[str]]:
-    """A list that receives the name of SIGINT or SIGTERM; a second signal stops at once.
+    """A list that receives the name of SIGINT, SIGTERM or SIGHUP; a second signal stops at once.
 
-    Outside the main thread signals are left to the calling program.
+    SIGHUP, which a terminal sends when it closes, stays ignored where it is (`nohup`); else nothing more is printed on
+    the terminal, which would fail. Outside the main thread signals are left to the calling program.
     """
     received: list[str] = []
     if threading.current_thread() is not threading.main_thread():  # Python sets handlers only there
@@ -26,15 +28,21 @@ def stop_requests() -> Iterator[list[str]]:
 
     def note(number: int, _: FrameType | None) -> None:
         received.append(signal.Signals(number).name)
+        for descriptor in terminals if number == signal.SIGHUP else []:
+            os.dup2(nowhere, descriptor)
         if len(received) > 1:
             raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    terminals, nowhere = [*filter(os.isatty, (1, 2))], os.open(os.devnull, os.O_WRONLY)
+    ignores = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    taken = (signal.SIGINT, signal.SIGTERM, *([] if ignores else [signal.SIGHUP]))
+    before = {number: signal.signal(number, note) for number in taken}
     try:
         yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+        os.close(nowhere)
 
 
 class GraphThread(ThreadPoolExecutor):
