@@ -12,7 +12,6 @@ from xtts.shared.errors import LockstepError
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif", ".au", ".caf", ".w64")
 """Suffixes of formats that libsndfile reads, in the order of preference."""
 UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
-_LINK_FIX = "copy it into the corpus, or list it in a JSON-lines manifest by its absolute path"
 
 
 def without_suffix(name: str) -> str:
@@ -30,26 +29,21 @@ def nfc(name: str) -> str:
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
-def check_inside(root: Path, source: str) -> None:
-    """Raise a `LockstepError` if `source`, relative to `root`, is a link that leads out of it."""
-    if not Path(os.path.realpath(root / source)).is_relative_to(os.path.realpath(root)):
-        raise LockstepError(str(root / source), found="a link out of the corpus", fix=_LINK_FIX)
-
-
 def files_below(root: Path, folder: str = "") -> list[str]:
     """Return sorted paths of the regular files below `root / folder`, relative to it, without hidden ones.
 
-    Links within the corpus are followed; a folder with several paths is visited once. Raises a `LockstepError` if a
-    folder cannot be read or a link leads out of `root`.
+    Links are followed wherever they lead, but for one to a folder that holds it; a folder with several paths is visited
+    once. Raises a `LockstepError` if a folder cannot be read.
     """
     files, waiting, links, visited = list[str](), [""], list[str](), set[str]()
     while waiting or links:
-        below = waiting.pop() if waiting else links.pop(0)  # links last: what they lead to may have been visited
+        is_link = not waiting
+        below = links.pop(0) if is_link else waiting.pop()  # links last: what they lead to may have been visited
         path = os.path.realpath(root / folder / below)
-        if path in visited:
+        if path in visited or (is_link and Path(os.path.realpath((root / folder / below).parent)).is_relative_to(path)):
             continue
         visited.add(path)
-        for entry in _entries(root, os.path.join(folder, below)):
+        for entry in _entries(root / folder / below):
             if _holds(entry.is_dir):
                 (links if entry.is_symlink() else waiting).append(f"{below}{entry.name}/")
             elif _holds(entry.is_file):
@@ -58,21 +52,13 @@ def files_below(root: Path, folder: str = "") -> list[str]:
     return sorted(files)
 
 
-def _entries(root: Path, folder: str) -> "list[os.DirEntry[str]]":
-    """Return the entries of `root / folder` without hidden ones.
-
-    Raises a `LockstepError` if the folder cannot be read, or it or an entry is a link that leads out of `root`.
-    """
-    check_inside(root, folder)
+def _entries(folder: Path) -> "list[os.DirEntry[str]]":
+    """Return the entries of a folder without hidden ones; raises a `LockstepError` if it cannot be read."""
     try:
-        with os.scandir(root / folder) as entries:
-            visible = [entry for entry in entries if not entry.name.startswith(".")]
+        with os.scandir(folder) as entries:
+            return [entry for entry in entries if not entry.name.startswith(".")]
     except OSError as error:
-        raise LockstepError(str(root / folder), found=f"cannot be read ({error.strerror})") from None
-    for entry in visible:
-        if entry.is_symlink():
-            check_inside(root, os.path.join(folder, entry.name))
-    return visible
+        raise LockstepError(str(folder), found=f"cannot be read ({error.strerror})") from None
 
 
 def _holds(check: Callable[[], bool]) -> bool:
@@ -136,7 +122,7 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], location: str) -
     The file is looked for in `folders`, as named, then with each of `SUFFIXES` instead of its own. A missing file gets
     a path in the last folder: the index will call it missing.
 
-    Raises a `LockstepError` if the name is no path, leads out of the corpus by `..`, or is a link out of it.
+    Raises a `LockstepError` if the name is no path, or leads out of the corpus by `..`.
     """
     path = PurePosixPath(named)
     if not named or not path.name or "\0" in named:
@@ -153,6 +139,5 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], location: str) -
     for candidate in as_named + with_suffixes:
         for spelling in dict.fromkeys((candidate, nfc(candidate), unicodedata.normalize("NFD", candidate))):
             if os.path.isfile(root / spelling):  # accepts a name of any length, unlike `Path.is_file`
-                check_inside(root, spelling)
                 return spelling
     return f"{paths[-1]}{'' if as_named else SUFFIXES[0]}"

@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 from xtts.precompute.corpus.corpus_files import (
     SUFFIXES,
     audio_by_name,
-    check_inside,
     clip_ids,
     files_below,
     is_audio,
@@ -62,7 +61,6 @@ class _Audio:
     def __init__(self, root: Path, path: Path) -> None:
         self._root, self._path = root, path
         for self._folder in (*_FOLDERS, _FOLDERS[0]):
-            check_inside(root, self._folder)
             names = visible_names(root / self._folder)
             self._files = audio_by_name(names)
             folders = {nfc(name) for name in names if not is_audio(name) and (root / self._folder / name).is_dir()}
@@ -97,10 +95,7 @@ class _Audio:
         Raises a `LockstepError` if several folders hold a file of this name.
         """
         clip_id, file = self._file(nfc(named), location)
-        path = os.path.join(self._folder, file or f"{without_suffix(named)}{SUFFIXES[0]}")
-        if file and os.path.islink(self._root / path):  # links in subfolders are already checked
-            check_inside(self._root, path)
-        return clip_id, path
+        return clip_id, os.path.join(self._folder, file or f"{without_suffix(named)}{SUFFIXES[0]}")
 
     def _file(self, named: str, location: str) -> tuple[str, str | None]:
         """Return (id, path in the folder); the path is None for a missing file."""

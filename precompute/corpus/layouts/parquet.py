@@ -23,7 +23,7 @@ from xtts.precompute.archives.parquet_files import (
     row_values,
     rows_with_audio,
 )
-from xtts.precompute.corpus.corpus_files import check_inside, clip_ids, source_of, visible_names, without_suffix
+from xtts.precompute.corpus.corpus_files import clip_ids, source_of, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, folder_of
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
 from xtts.shared.cache.clip_index import Clip
@@ -130,22 +130,12 @@ def _read_and_skipped(data: Path) -> tuple[list[str], list[str]]:
     if data.is_file():
         return [data.name], []
     files = _files(data)
-    for file in files:
-        _check_link(data, file)
     train = [file for file in files if _split(file).startswith("train")]
     chosen = train or [file for file in files if not _split(file)] or files
     splits = sorted({_split(file) for file in chosen})
     if not train and len(splits) > 1:
         raise LockstepError(str(data), found=f"splits {', '.join(splits)[:80]}", expected="train", fix="give one file")
     return chosen, [file for file in files if file not in set(chosen)]
-
-
-def _check_link(data: Path, file: str) -> None:
-    """Raise a `LockstepError` for a link out of the corpus, except to the Hub cache's `blobs` from its `snapshots`."""
-    target_folder = os.path.dirname(os.path.realpath(data / file))
-    snapshots = (parent for parent in data.absolute().parents if parent.name == "snapshots")
-    if not any(target_folder == os.path.realpath(folder.parent / "blobs") for folder in snapshots):
-        check_inside(data, file)
 
 
 def _split(file: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from builds import read_corpus, write_files
+from conftest import WRITERS
 from fuzzing import fuzzed
 from hypothesis import strategies as st
 
@@ -83,42 +84,33 @@ def test_a_missing_folder_or_a_file_without_clips_is_rejected(tmp_path):
         read_corpus(tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize(("layout", "files", "link"), [
-    ("table", {"metadata.csv": "audio|text\na.wav|x\n"}, "a.wav"),
-    ("kaldi", {"wav.scp": "a a.wav\n", "text": "a x\n"}, "a.wav"),
-    ("vctk", {"txt/p1/a.txt": "x\n"}, "wav48/p1/a.wav"),
-    ("vctk", {"txt/p1/b.txt": "x\n", "wav48/p1/a.wav": ""}, "txt/p1/a.txt"),
-    ("folder", {"a.txt": "x\n"}, "a.wav"),
-    ("folder", {"a.wav": ""}, "a.txt"),
-    ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/p1/a.wav"),
-    ("ljspeech", {"metadata.csv": "a|x\n"}, "wavs/a.wav"),
-])  # fmt: skip
-def test_links_out_of_the_corpus_are_rejected(tmp_path, layout, files, link):
-    (tmp_path / "secret").write_bytes(b"x")
-    root = write_files(tmp_path / "corpus", files)
-    (root / link).parent.mkdir(parents=True, exist_ok=True)
-    (root / link).symlink_to(tmp_path / "secret")
-    with pytest.raises(
-        LockstepError, match=f"{link}: a link out of the corpus; copy it into the corpus, or list it in"
-    ):
-        read_corpus(root, layout=layout)
-    (root / "inside").write_bytes(b"x")
-    (root / link).unlink()
-    (root / link).symlink_to(root / "inside")
-    assert read_corpus(root, layout=layout).clips
+@pytest.mark.parametrize("layout", WRITERS)
+def test_links_are_followed_wherever_they_lead(written, tmp_path, layout):
+    root, away = written(layout), tmp_path / "away"
+    expected, notes = read_corpus(root).clips, read_corpus(root).notes
+    away.mkdir()
+    for path in sorted(root.iterdir()):  # folders, lists and shards
+        path.rename(away / path.name)
+        path.symlink_to(away / path.name)
+    found = read_corpus(root)
+    assert (found.clips, found.notes) == (expected, notes)
+    for number, path in enumerate([path for path in away.rglob("*") if path.is_file()]):  # and single files
+        path.symlink_to(path.rename(tmp_path / f"{number}"))
+    found = read_corpus(root)
+    assert (found.clips, found.notes) == (expected, notes)
 
 
-def test_linked_folders_out_of_the_corpus_are_rejected(tmp_path):
-    write_files(tmp_path / "away", {"a.wav": ""})
+def test_a_link_to_a_folder_that_holds_it_is_a_loop(tmp_path):
+    write_files(tmp_path / "disk" / "speaker", {"a.wav": "", "a.txt": "x"})
+    write_files(tmp_path, {"c.wav": "", "c.txt": "x"})
     root = write_files(tmp_path / "corpus", {"b.wav": "", "b.txt": "x"})
-    (root / "speaker").symlink_to(tmp_path / "away")
-    with pytest.raises(LockstepError, match="speaker: a link out of the corpus"):
-        read_corpus(root)
-    (root / "speaker").unlink()
-    (root / "loop").symlink_to(root)
-    assert [clip.id for clip in read_corpus(root).clips] == ["b"]
+    (root / "speaker").symlink_to(tmp_path / "disk" / "speaker")
+    for name, target in (("loop", "."), ("up", ".."), ("itself", "itself")):
+        (root / name).symlink_to(target)
+    (tmp_path / "disk" / "speaker" / "disk").symlink_to(tmp_path / "disk")
     (tmp_path / "linked").symlink_to(root)
-    assert [clip.id for clip in read_corpus(tmp_path / "linked").clips] == ["b"]
+    for folder in (root, tmp_path / "linked"):
+        assert [clip.id for clip in read_corpus(folder).clips] == ["b", "a"]
 
 
 def test_a_linked_folder_within_the_corpus_is_read_once(tmp_path):
