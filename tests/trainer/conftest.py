@@ -44,6 +44,7 @@ with tensorflow_import():  # as the commands do
     # Steps of tests wait in Python for what other ops do: on one core TensorFlow would have one thread for both.
     tf.config.threading.set_inter_op_parallelism_threads(max(2, usable_cores()))
     from kept_steps import KEPT_STEPS, trace_replicas
+from speaking_models import several, several_graph, tensorflow_synthesizer, untrained  # noqa: F401
 
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",

