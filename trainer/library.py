@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,17 +76,18 @@ def train(
         LockstepError: The cache, the settings or the checkpoint do not fit, or losses stay non-finite. Its message
             says what to do.
     """
+    console = Console(quiet=quiet)
     given = None if resume is False else "" if resume is True else str(resume)
     plan = make_plan(
         config_names(config), (), settings or {}, cache=path_or_url(cache) if cache else None,
         out=Path(out) if out else None, resume=given, init_from=Path(init_from) if init_from else None,
+        say=partial(console.print, highlight=False, soft_wrap=True),
     )  # fmt: skip
     if plan.steps_done >= plan.config.training.steps:
         return _result(plan, complete=True)
     with tensorflow_import():
         from xtts.trainer.run.trainer import train as train_plan
 
-    console = Console(quiet=quiet)
     with plan.held():
         complete = train_plan(plan, console, hooks=hooks)
         if complete and plan.is_rank_0:

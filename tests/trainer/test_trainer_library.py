@@ -21,7 +21,7 @@ def test_a_complete_run_is_unchanged(finished_run, monkeypatch):
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finished_run, monkeypatch, quiet):
+def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finished_run, monkeypatch, capsys, quiet):
     plans = []
 
     def stop_at_once(plan, console, hooks):
@@ -29,8 +29,9 @@ def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finishe
         return False
 
     monkeypatch.setattr(trainer_module, "train", stop_at_once)
-    result = train(resume=finished_run[0], settings=STEPS, quiet=quiet)
+    result = train(resume=finished_run[0], settings=STEPS | {"training.batch_size": 1000}, quiet=quiet)
     assert not result.complete
+    assert ("clips a step instead of 1000" in capsys.readouterr().out) is not quiet
     ((plan, silent),) = plans
     assert silent is quiet
     assert plan.config.training.steps == 20

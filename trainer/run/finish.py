@@ -1,6 +1,8 @@
 """What a run ends in, RUN/voice/, and every other export of a model."""
 
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,8 +15,8 @@ from xtts.trainer.speech.output_files import new_folder
 from xtts.trainer.stored.stored_model import open_model
 
 
-def export(checkpoint: Path, request: ExportRequest) -> None:
-    """Write the folder `request.out` atomically, and print what is in it.
+def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object] = click.echo) -> None:
+    """Write the folder `request.out` atomically, and say what is in it.
 
     Raises:
         LockstepError: It is already there or cannot be written, or the model cannot be exported so.
@@ -28,7 +30,7 @@ def export(checkpoint: Path, request: ExportRequest) -> None:
         stored = open_model(checkpoint)
         described = kind_of(stored.config()).export(stored, partial, request)
     for each in described:
-        click.echo(f"{request.out}: {stored.checkpoint} as {each}")
+        say(f"{request.out}: {stored.checkpoint} as {each}")
 
 
 def finish_run(path: Path, console: Console) -> None:
@@ -43,5 +45,6 @@ def finish_run(path: Path, console: Console) -> None:
     config, out = stored.config(), stored.run.voice_folder
     kind = kind_of(config)
     shutil.rmtree(out, ignore_errors=True)
-    export(stored.checkpoint, ExportRequest(out=out, formats=kind.final_formats(config)))
+    say = partial(console.print, highlight=False, soft_wrap=True)
+    export(stored.checkpoint, ExportRequest(out=out, formats=kind.final_formats(config)), say)
     kind.measure(stored, out, console)

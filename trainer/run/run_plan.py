@@ -1,7 +1,7 @@
 """The plan of a run, resolved from the command line and checked before TensorFlow is imported."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,8 +83,9 @@ def _leaves(settings: Mapping[str, Any], section: str = "") -> dict[str, str]:
 def make_plan(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
     cache: PathOrUrl | None, out: Path | None, resume: str | None, init_from: Path | None,
+    say: Callable[[str], object] = click.echo,
 ) -> RunPlan:  # fmt: skip
-    """Resolve and check everything that does not need TensorFlow."""
+    """Resolve and check everything that does not need TensorFlow; say: gets lines about what was decided."""
     checkpoint, source = find_run(out, resume)
     setup = prepare(config, assignments, flags, cache=cache, run=source)
     _check_cache_settings(setup.config, setup.spec, setup.named_cache)
@@ -99,19 +100,19 @@ def make_plan(
         )
     find_cluster(setup.config.training.strategy)  # a malformed one is refused here
     init_from = RunFolder.of_checkpoint(checkpoint).init_from() if checkpoint else init_from
-    setup = setup.suited(from_a_model=init_from is not None)
+    setup = setup.suited(from_a_model=init_from is not None, say=say)
     identity, asked = identity_of(setup.config, setup.spec), setup.config.training.steps
     if checkpoint:
         check_resumable(checkpoint, identity)
         resolved, asked = _as_it_ends(checkpoint, setup.config)
         setup = replace(setup, config=resolved)
-        checkpoint = checkpoint if named else longer_run(checkpoint, resolved.training)
+        checkpoint = checkpoint if named else longer_run(checkpoint, resolved.training, say)
     elif init_from:
         start = open_model(init_from)
         init_from = start.checkpoint
         start.check_kind(setup.kind.name, fix="give --init-from another model")
         check_weights(init_from, start.settings(), identity)
-    setup.fetch()
+    setup.fetch(say)
     return RunPlan(**vars(setup), folder=folder, resume=checkpoint, init_from=init_from, asked_steps=asked)
 
 
@@ -127,18 +128,18 @@ def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
     return config.model_copy(update={"training": training}), progress["asked_steps"]
 
 
-def longer_run(checkpoint: Path, training: TrainingConfig) -> Path:
+def longer_run(checkpoint: Path, training: TrainingConfig, say: Callable[[str], object] = click.echo) -> Path:
     """The checkpoint from which a run with more steps continues: before its learning rate decayed."""
     start, done = before_decay(checkpoint, training), step_of(checkpoint)
     if done >= training.steps or start == checkpoint:
         return checkpoint
     if start is None:
-        click.echo(
+        say(
             f"{checkpoint}: made with another learning-rate schedule, and no checkpoint from before its decay is left: "
             "the learning rate may rise here"
         )
         return checkpoint
-    click.echo(
+    say(
         f"{checkpoint.parents[1]}: continuing from step {step_of(start)}, before the learning rate was decayed towards "
         f"the end of a shorter run; steps {step_of(start) + 1} to {done} are trained again"
     )
