@@ -7,6 +7,7 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
+from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch_sizes import AutomaticSteps
 from xtts.trainer.export.export_formats import ONNX, SAFETENSORS
 from xtts.trainer.kinds.kind import InitialWeights, Kind
@@ -35,6 +36,17 @@ def _automatic_steps(config: Config) -> tuple[AutomaticSteps, AutomaticSteps]:
 def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
     if spec.holds_crops:
         raise LockstepError(str(cache), found="crops, which train a vocoder", fix="train with --config vocoder")
+
+
+def _check_start(stored: StoredModel, cache: Path, spec: CacheSpec) -> None:
+    reads, given = stored.voice.tokenizer.kind, load_tokenizer(cache / spec.tokenizer_file).kind
+    if reads != given:
+        extra = " (extra phonemes)" if reads == "phonemes" else ""
+        found, expected = f"a model that reads {reads}", f"{given}, as the cache has"
+        raise LockstepError(
+            f"--init-from {stored.checkpoint}", found=found, expected=expected,
+            fix=f"build the cache with --set text.tokenizer={reads}{extra}, or train from nothing",
+        )  # fmt: skip
 
 
 def _network(config: Config, spec: CacheSpec) -> "AcousticModel":
@@ -103,6 +115,7 @@ KIND = Kind(
     model_name=lambda config: str(config.model.size),
     automatic_steps=_automatic_steps,
     check=_check,
+    check_start=_check_start,
     network=_network,
     objective=_objective,
     samples=_samples,

@@ -45,6 +45,8 @@ class Kind:
     """The steps of `training.epochs: auto`, from nothing and from a model (`--init-from`)."""
     check: Callable[[Config, CacheSpec, PathOrUrl], None]
     """Raises `LockstepError` if it cannot train with a configuration on a cache."""
+    check_start: Callable[[StoredModel, Path, CacheSpec], None]
+    """Raises `LockstepError` if a run on a cache cannot begin with the weights of a stored model of this kind."""
     network: Callable[[Config, CacheSpec], Any]
     """Makes the network, sized by the cache, with initial weights from `training.seed`."""
     objective: "Callable[[Any], Objective]"

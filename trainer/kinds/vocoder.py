@@ -58,6 +58,7 @@ KIND = Kind(
     model_name=lambda _: "vocoder",
     automatic_steps=lambda _: (AutomaticSteps(1, 25_000, 25_000), AutomaticSteps(8, 750, 3_000)),
     check=_check,
+    check_start=lambda *_: None,
     network=_network,
     objective=_objective,
     samples=_samples,

@@ -113,6 +113,8 @@ def make_plan(
         start.check_kind(setup.kind.name, fix="give --init-from another model")
         check_weights(init_from, start.settings(), identity)
     setup.fetch(say)
+    if init_from and not checkpoint:
+        setup.kind.check_start(open_model(init_from), setup.cache, setup.spec)
     return RunPlan(**vars(setup), folder=folder, resume=checkpoint, init_from=init_from, asked_steps=asked)
 
 

@@ -172,7 +172,7 @@ def shared_names(before: Voice, now: Voice) -> str:
     shared = []
     for kind, names in _tables(now).items():
         names_before = list(_tables(before)[kind])
-        if list(names) != names_before:
+        if names and list(names) != names_before:
             plural = "symbols" if kind == "tokens" else kind
             shared.append(f"{sum(name in names_before for name in names)} of {len(names)} {plural}")
     return ", ".join(shared)

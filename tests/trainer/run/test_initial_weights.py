@@ -1,9 +1,14 @@
 """`--init-from` across alphabets: rows are found by name."""
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 
 from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
+from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.stored.stored_model import shared_names, take_rows
 from xtts.trainer.stored.voice_description import Voice
 
@@ -41,6 +46,7 @@ def test_a_table_that_the_checkpoint_does_not_have_keeps_its_own_values():
     taken = take_rows(arrays, {TOKENS: rows(5, 0), ENCODER_SPEAKERS: rows(2, 0)}, before, now)
     assert taken[ENCODER_SPEAKERS].tolist() == rows(2, 0).tolist()
     assert shared_names(before, now) == "0 of 2 speakers, 1 of 2 languages"
+    assert shared_names(now, before) == "1 of 1 languages"
 
 
 def test_speakers_are_found_by_name():
@@ -52,3 +58,13 @@ def test_speakers_are_found_by_name():
 
 def test_identical_names_print_nothing():
     assert shared_names(voice("a", speakers=["ann"]), voice("a", speakers=["ann"])) == ""
+
+
+def test_a_model_that_reads_phonemes_is_no_start_for_characters(tiny_cache, tmp_path):
+    base = Path(__file__).parents[3] / "voices" / "base"
+    settings = ["shapes.buckets=2", "split.validation_fraction=0.1"]
+    with pytest.raises(LockstepError, match="base: a model that reads phonemes, expected characters, ") as caught:
+        make_plan(["tiny"], settings, {}, cache=tiny_cache, out=tmp_path, resume=None, init_from=base)
+    assert (
+        caught.value.fix == "build the cache with --set text.tokenizer=phonemes (extra phonemes), or train from nothing"
+    )
