@@ -6,6 +6,7 @@ import click
 
 from xtts.trainer.export.export_formats import ExportOptions
 from xtts.trainer.export.model_card import collect_facts
+from xtts.trainer.speech.vocoder import OUR_VOCODER, find_vocoder
 from xtts.trainer.speech.voice_source import Source, open_source
 from xtts.trainer.stored.model_folder import read_facts
 from xtts.trainer.stored.speech_sources import parse_sources
@@ -29,8 +30,12 @@ def info(checkpoint: Path) -> None:
         "size": f"{source.model.size}{parameters}",
         "step": f"{model['steps']:,}" if "steps" in model else "not known",
         "corpus": f"{corpus['hours']:.2f} hours, {corpus['clips']:,} clips" if corpus else "not known",
+        "started from": model.get("started_from", "not known"),
         "recordings": ", ".join(each.name for each in parse_sources(facts.get("sources"))),
     }
+    file = find_vocoder(profile, source.checkpoint)
+    described["vocoder"] = "Griffin-Lim" if file is None else "ours" if file == OUR_VOCODER else str(file)
+    described["licence"] = facts.get("license") or "not stated"
     click.echo(source.checkpoint)
     for name, value in described.items():
         click.echo(f"  {name:<12} {value}")

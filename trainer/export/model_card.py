@@ -170,6 +170,7 @@ def collect_facts(source: Source, *, options: ExportOptions) -> Facts:
             "size": source.model.size,
             "parameters": sum(values.size for values in source.averages().values()),
             "steps": read_meta(source.checkpoint)["step"],
+            "started_from": _start(source),
             "tokenizer": voice.tokenizer.kind,
             "symbols": len(voice.tokenizer.symbols),
             "languages": voice.languages,
@@ -179,6 +180,12 @@ def collect_facts(source: Source, *, options: ExportOptions) -> Facts:
         "sources": [asdict(each) for each in sources],
         "evaluation": _evaluation(options.evaluation, source.checkpoint) if options.evaluation else None,
     }
+
+
+def _start(source: Source) -> str:
+    """Name of the model with whose weights the run began."""
+    start = source.run.init_from() if source.run else None
+    return next((each.through[-1] for each in source.sources() if each.through), start.name) if start else "nothing"
 
 
 def _corpus(source: Source) -> Facts | None:

@@ -19,8 +19,10 @@ def test_a_run_and_its_exports_say_what_they_are(finished_run, safetensors_folde
     for text in (run, weights):
         assert re.search(r"size +tiny, [\d,]{4,} parameters\n", text)
         assert re.search(r"step +12\n", text)
+        assert re.search(r"started from nothing\n", text)
         assert re.search(r"recordings +own corpus\n", text)
         assert re.search(r"corpus +\d\.\d\d hours, \d+ clips\n", text)
+    assert re.search(r"vocoder +ours\n +licence +not stated\n", run)
     assert re.search(r"size +tiny\n", graph)
     assert re.search(r"corpus +not known\n", graph)
 

@@ -139,6 +139,7 @@ def test_a_run_remembers_the_recordings_of_its_starts_when_they_are_gone(safeten
     assert run_train(bo, "training.steps=8", more=["--resume", bo])[0] == 0
     line = ["export", "--ckpt", bo, "--format", "safetensors", "--license", "cc0-1.0", bo / "voice"]
     assert call(synth_main, *line)[0] == 0
+    assert "started from ann\n" in call(synth_main, "info", "--ckpt", bo / "voice")[1]
     own = "| model | own corpus | 0.01 | not stated | "
     rows = f"{own}cc0-1.0 | asks nothing |  |\n{own}not stated |  | ann |\n"
     assert rows in (bo / "voice" / "README.md").read_text()
