@@ -1,5 +1,6 @@
 """README and docs/: paths and links exist, commands are understood, figures are named by what measured them."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import click
 import pytest
+
+from xtts.trainer.stored.checkpoint import FORMAT_VERSION
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -63,7 +66,7 @@ def test_every_command_of_the_pages_is_one(line, tmp_path, monkeypatch):
     """Options, their types and the number of words are those of the program; nothing runs."""
     checkpoint = tmp_path / "runs" / "newest" / "checkpoints" / "step-1"
     checkpoint.mkdir(parents=True)
-    (checkpoint / "checkpoint.json").touch()
+    (checkpoint / "checkpoint.json").write_text(json.dumps({"format_version": FORMAT_VERSION, "kind": "acoustic"}))
     monkeypatch.chdir(tmp_path)
     program, *words = shlex.split(line)
     if program == "make":
