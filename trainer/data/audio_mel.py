@@ -60,7 +60,7 @@ def mel_in_step(batch: AnyBatch, spec: CacheSpec) -> AnyBatch:
     return batch._replace(mel=tf.pad(tf.where(mask, mel, silence), edges, constant_values=silence))
 
 
-def read_clips(clips: tf.data.Dataset, spec: CacheSpec, signature: Batch) -> tf.data.Dataset:
+def clips_from_audio(clips: tf.data.Dataset, spec: CacheSpec, signature: Batch) -> tf.data.Dataset:
     """Serialized clips that name audio, to `Batch`es without a batch dimension, on all cores and in order.
 
     signature: of the bucket, any batch size; its field `samples` holds reflected int16 samples.

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.trainer.data.audio_mel import read_clips
+from xtts.trainer.data.audio_mel import clips_from_audio
 from xtts.trainer.data.batch import AnyBatch, Batch, blank_batch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import BucketOrder, part_size
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
@@ -155,7 +155,9 @@ def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None =
     if rows is not None:
         batches = batches.map(without_autograph(lambda clips: clips[rows.start : rows.stop]), synchronous=True)
     if bucket.spec.names_audio:
-        read = read_clips(clips if rows is None else batches.unbatch(), bucket.spec, cast(Batch, bucket.signature))
+        read = clips_from_audio(
+            clips if rows is None else batches.unbatch(), bucket.spec, cast(Batch, bucket.signature)
+        )
         parsed = read.batch(size, drop_remainder=True)
     else:
         parsed = batches.map(parser(bucket, size), synchronous=True)
@@ -176,7 +178,7 @@ def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
     parse, missing = parser(bucket, 1), -sum(records) % bucket.batch_size
     padding = tf.data.Dataset.from_tensors(blank_batch(bucket.signature_of(1))).repeat(missing)
     if bucket.spec.names_audio:
-        parsed = read_clips(clips, bucket.spec, cast(Batch, bucket.signature)).batch(1)
+        parsed = clips_from_audio(clips, bucket.spec, cast(Batch, bucket.signature)).batch(1)
     else:
         parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
     batches = parsed.concatenate(padding).rebatch(bucket.batch_size, drop_remainder=True)

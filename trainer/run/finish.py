@@ -26,9 +26,9 @@ def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object
         raise LockstepError(
             "--format piper", found=found, expected="alone: Home Assistant takes each graph for a voice"
         )
-    with new_folder(request.out) as partial:
+    with new_folder(request.out) as folder:
         stored = open_model(checkpoint)
-        described = kind_of(stored.config()).export(stored, partial, request)
+        described = kind_of(stored.config()).export(stored, folder, request)
     for each in described:
         say(f"{request.out}: {stored.checkpoint} as {each}")
 

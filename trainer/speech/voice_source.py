@@ -85,8 +85,7 @@ class Source(StoredModel):
 def open_source(path: Path) -> Source:
     """Open the voice of an exported folder, a run folder or a checkpoint; `LockstepError` if something is missing."""
     stored = open_model(path)
-    fix = f"give a voice to speak a text with; of a vocoder, xtts-synth export --ckpt {path} OUT gives what follows "
-    stored.check_kind(ACOUSTIC, fix=f"{fix}--vocoder onnx:")
+    stored.check_kind(ACOUSTIC, fix="give --ckpt a voice; xtts-synth export writes a vocoder as a file for --vocoder")
     return Source(**vars(stored), model=stored.config().model)
 
 
