@@ -8,6 +8,7 @@ CACHE ?= features$(if $(LANGUAGE),-$(LANGUAGE))
 PYTHON ?= python3
 BUILD_ARGS ?=
 TRAIN_ARGS ?=
+VOICE_ARGS ?=
 TEST_ARGS ?=
 TESTS ?=
 BENCH_ARGS ?= --quick
@@ -30,7 +31,7 @@ IS_SAMPLE := $(if $(DATA)$(wildcard $(CACHE)/cache.json $(CACHE)/.building),,yes
 ifdef IS_SAMPLE
 CACHE := $(SAMPLE)-features
 SAMPLE_SETTINGS := --set shapes.buckets=2
-SAMPLE_START := $(if $(filter tiny,$(CONFIG)),--init-from voices/base --steps 300)
+SAMPLE_STEPS := $(if $(filter tiny,$(CONFIG)),--steps 300)
 endif
 # Editors and type checkers do not run the finder of an editable install: they read folders. A .pth in the environment
 # names one whose xtts/ holds links to the tree. Python itself still asks the finder first, so that a module has one
@@ -40,10 +41,11 @@ FINDER_FIRST := import sys; sys.meta_path.sort(key=lambda finder: getattr(finder
 SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 
 .DEFAULT_GOAL := help
-.PHONY: help train features cache verify test test-long check wheel-check bench synth app \
+.PHONY: help voice train features cache verify test test-long check wheel-check bench synth app \
 	doctor clean
 
 help:
+	@echo "make voice DATA=my-corpus LANGUAGE=en   from recordings with their texts to a voice, and a page to hear it"
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
 	@echo "                to a voice, from where it stopped; an existing cache is used as it is, and with"
 	@echo "                DATA brought up to date first; without both, a sample: five minutes"
@@ -97,7 +99,13 @@ cache: $(READY)
 
 train: cache
 	$(BIN)/xtts-train --config $(CONFIG) $(if $(GPU),--config gpu/$(GPU)) $(SAMPLE_SETTINGS) --cache '$(CACHE)' \
-		--resume $(SAMPLE_START) $(TRAIN_ARGS)
+		--resume $(SAMPLE_STEPS) $(TRAIN_ARGS)
+
+# Without make: xtts-voice my-corpus --language en
+voice: $(READY)
+	@$(if $(DATA),,echo 'error: no recordings; fix: make voice DATA=my-corpus LANGUAGE=en'; exit 2)
+	$(BIN)/xtts-voice '$(DATA)' --cache '$(CACHE)' --config $(CONFIG) $(if $(GPU),--config gpu/$(GPU)) \
+		$(if $(LANGUAGE),--language $(LANGUAGE)) $(VOICE_ARGS)
 
 verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
@@ -129,13 +137,13 @@ wheel-check: $(READY_DEV)
 	$(BIN)/python tests/wheel_check.py
 
 # CKPT: a run folder, a checkpoint or a voice; without it the run that was trained last, or our voice if there is none.
-VOICE_ARGS = $(if $(CKPT),--ckpt '$(CKPT)',$(if $(wildcard runs/*/checkpoints),,--ckpt voices/base))
+SPEAKING = $(if $(CKPT),--ckpt '$(CKPT)')
 
 synth: $(READY)
-	$(BIN)/xtts-synth $(VOICE_ARGS) -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
+	$(BIN)/xtts-synth $(SPEAKING) -o out.wav $(SYNTH_ARGS) -- "$$TEXT"
 
 app: $(READY)
-	$(BIN)/xtts-synth serve $(VOICE_ARGS) --open $(APP_ARGS)
+	$(BIN)/xtts-synth serve $(SPEAKING) --open $(APP_ARGS)
 
 # Every benchmark, ratios first; BENCH_ARGS= runs them at full size.
 bench: $(READY_DEV)

@@ -19,12 +19,12 @@ def train_and_speak(corpus: Path, out: Path, text: str, settings: Mapping[str, o
         raise SystemExit(f"{cache}: {problems[0]}")
     result = train(cache, config="tiny", settings=settings, out=out / "run", resume=True)
     print(f"{result.run}: step {result.step}")
-    for system, figures in evaluate_checkpoint(result.run, limit=10).items():
-        print(f"{system}: relative MCD {figures.relative_mcd:.2f}, Fréchet distance {figures.frechet_distance:.1f}")
     voice = load_voice(result.run)
     speech = voice.speak(text)
     wav = out / "speech.wav"
     soundfile.write(wav, speech.samples, voice.sample_rate)
+    for system, figures in evaluate_checkpoint(result.run, limit=10).items():
+        print(f"{system}: relative MCD {figures.relative_mcd:.2f}, Fréchet distance {figures.frechet_distance:.1f}")
     return wav
 
 

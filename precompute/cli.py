@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options, resolve
-from xtts.shared.errors import report_errors
+from xtts.shared.errors import counted_noun, report_errors
 from xtts.shared.system.machine import usable_cores
 
 _FOLDER = click.Path(path_type=Path)
@@ -148,6 +148,7 @@ def stats(cache: str) -> None:
     with report_errors():
         from xtts.precompute.features.letter_counts import letters_of
         from xtts.precompute.features.quality_stats import quality_stats
+        from xtts.precompute.features.recording_advice import ADVICE_TITLE, read_quality, recording_advice
         from xtts.precompute.view.terminal import quality_text, stats_text
         from xtts.shared.cache.cache_copy import local_cache
         from xtts.shared.cache.cache_spec import load_spec
@@ -157,9 +158,11 @@ def stats(cache: str) -> None:
 
         with local_cache(cache) as folder, ReadLock(folder):
             spec = load_spec(folder)
-            rows, lengths = read_index(folder / spec.index_file), read_lengths(folder / spec.index_file)
+            index = folder / spec.index_file
+            rows, lengths, quality = read_index(index), read_lengths(index), read_quality(index)
         letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
         click.echo(stats_text(corpus_stats(lengths), letters, corpora))
+        click.echo("\n".join(["", ADVICE_TITLE, *recording_advice(quality)]))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
 
 
@@ -213,4 +216,8 @@ def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int)
                 out, clips=clips, seed=seed, language=language, workers=workers, progress=display
             )
         minutes = f"{seconds / 60:.1f} minutes of speech" + ("" if language == "en" else f" in {language}")
-        click.echo(f"{out}: {clips} clips, {minutes}")
+        click.echo(f"{out}: {counted_noun(clips, 'clip')}, {minutes}")
+
+
+if __name__ == "__main__":  # `xtts-voice` runs the build as a module
+    main()

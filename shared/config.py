@@ -134,8 +134,8 @@ class SplitConfig(ConfigSection):
     """Split into training and held-out clips."""
 
     validation_fraction: Fraction = 0.05
-    """Share of clips held out, at least one if above 0; chosen by a digest of the text, so that all clips of a text are
-    on one side."""
+    """Share of clips held out; if above 0, at least eight texts, or a fifth of them where there are fewer than forty.
+    Chosen by a digest of the text, so that all clips of a text are on one side."""
     seed: int = 0
     """Salt of the digests that choose a clip's split, its shard and its position there."""
 

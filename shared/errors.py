@@ -37,6 +37,11 @@ class LockstepError(Exception):
         return rebuild, ()
 
 
+def counted_noun(count: int, noun: str) -> str:
+    """Return a count with its noun in the right number: `1 clip`, `1,440 clips`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def repair_command(cache: object) -> str:
     """Return the fix for a cache (path or URL) with damaged files: a command that rebuilds them from its corpus."""
     return f"run xtts-precompute verify --cache {shlex.quote(str(cache))} --against <its corpus> --repair"

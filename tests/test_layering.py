@@ -36,13 +36,13 @@ def imports(path):
                 yield f"{node.module}.{alias.name}" if is_module else node.module
 
 
-TOPS = {"cli", "synth_cli", "library", "__init__"}
+TOPS = {"cli", "synth_cli", "voice_cli", "library", "__init__"}
 """Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
     "shared": "system audio text < storage < cache",
     "precompute": "workers < archives < corpus < features < pipeline < check view sample < library < cli __init__",
     "trainer": "data system < model < loop < stored < speech < evaluation < export reporting < kinds < run"
-    " < doctor serve < cli synth_cli library < __init__",
+    " < doctor serve < cli synth_cli library < voice_cli __init__",
 }
 """The folders of each stage: one imports itself and those before the < before its own. Modules at the top of `shared/`
 (configuration, errors) are below all."""
@@ -74,12 +74,16 @@ def test_a_module_has_two_importers_or_40_lines():
     files = {f"xtts.{'.'.join(p.relative_to(ROOT).with_suffix('').parts)}": p for s in FORBIDDEN for p in MODULES[s]}
     importers = Counter(module for path in files.values() for module in set(imports(path)))
     lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in files.items()}
-    entries = {"xtts.trainer.synth_cli", *(name for name in files if name.endswith("__init__"))}
+    entries = {
+        "xtts.trainer.synth_cli",
+        "xtts.trainer.voice_cli",
+        *(name for name in files if name.endswith("__init__")),
+    }
     crumbs = [name for name in files if name not in entries and importers[name] < 2 and lines[name] < 40]
     assert crumbs == []
 
 
-@pytest.mark.parametrize("command", ["xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth"])
+@pytest.mark.parametrize("command", ["xtts-precompute", "xtts-train", "xtts-voice", "xtts-doctor", "xtts-synth"])
 def test_help_loads_nothing_heavy(command):
     run = [sys.executable, "-X", "importtime", Path(sys.executable).with_name(command), "--help"]
     result = subprocess.run(run, capture_output=True, text=True, check=False)
@@ -90,7 +94,7 @@ def test_help_loads_nothing_heavy(command):
     assert not loaded & HEAVY - from_a_model
 
 
-@pytest.mark.parametrize("command", ["xtts-precompute", "xtts-train", "xtts-doctor", "xtts-synth"])
+@pytest.mark.parametrize("command", ["xtts-precompute", "xtts-train", "xtts-voice", "xtts-doctor", "xtts-synth"])
 def test_the_version_is_that_of_the_package(command):
     result = subprocess.run([Path(sys.executable).with_name(command), "--version"], capture_output=True, text=True)
     assert result.stdout == f"{command}, version {version('lockstep-tts')}\n"

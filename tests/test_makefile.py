@@ -21,10 +21,7 @@ MAKE_SAMPLE = "xtts-precompute sample-corpus sample-corpus --clips 160 --seed 0"
 SAMPLE = (
     "xtts-precompute build --data sample-corpus --cache sample-corpus-features --config tiny --set shapes.buckets=2"
 )
-TRAIN_SAMPLE = (
-    "xtts-train --config tiny --set shapes.buckets=2 --cache sample-corpus-features --resume --init-from voices/base "
-    "--steps 300"
-)
+TRAIN_SAMPLE = "xtts-train --config tiny --set shapes.buckets=2 --cache sample-corpus-features --resume --steps 300"
 BUILD = "xtts-precompute build --data {} --cache features --config tiny"
 TRAIN = "xtts-train --config tiny --cache features --resume"
 
@@ -76,9 +73,7 @@ def test_with_data_train_brings_the_cache_up_to_date_first(make, tmp_path):
     assert make("train", "CONFIG=normal", "GPU=rtx4090", "TRAIN_ARGS=--steps 9")[0] == [train]
 
 
-def test_our_voice_speaks_until_there_is_a_run(make, tmp_path):
-    assert make("app")[0] == ["xtts-synth serve --ckpt voices/base --open"]
-    (tmp_path / "runs" / "own" / "checkpoints").mkdir(parents=True)
+def test_what_speaks_is_the_newest_run_or_what_is_named(make):
     assert make("app")[0] == ["xtts-synth serve --open"]
     assert make("synth", "CKPT=other", "TEXT=Hello.")[0] == ["xtts-synth --ckpt other -o out.wav -- Hello."]
 

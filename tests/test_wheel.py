@@ -6,8 +6,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 STAGES = {"configs": "*.yaml", "precompute": "*.py", "shared": "*.py", "trainer": "*.py"}
 DATA = [
-    "precompute/view/report.html", "precompute/sample/languages/*.txt", "trainer/serve/page/*", "voices/*.py",
-    "voices/base/vocoder.onnx", "voices/vocoder/facts.json",
+    "precompute/view/report.html", "precompute/sample/languages/*.txt", "trainer/serve/page/*",
+    "trainer/evaluation/listen.html", "voices/*.py",
+    "voices/base/*", "voices/vocoder/facts.json",
 ]  # fmt: skip
 
 

@@ -65,8 +65,9 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
 @click.option(
     "--init-from",
     type=click.Path(path_type=Path),
-    metavar="CKPT",
-    help="Model whose weights start a new run at step 0: a run folder, a checkpoint or an exported folder.",
+    metavar="CKPT|nothing",
+    help="Model whose weights start a new run at step 0: a run folder, a checkpoint or an exported folder.  "
+    "[default: our voice, for tiny on less than 3 hours]",
 )
 @click.option(
     "--steps",
@@ -96,8 +97,8 @@ def main(
         run(plan)
 
 
-def run(plan: "RunPlan") -> None:
-    """Import TensorFlow and train; a complete run is left unchanged."""
+def run(plan: "RunPlan", data: Path | None = None) -> None:
+    """Import TensorFlow and train; a complete run is left unchanged. data: folder of the corpus, as of `finish_run`."""
     from xtts.trainer.system.tensorflow_import import tensorflow_import
 
     console = _console()
@@ -118,18 +119,17 @@ def run(plan: "RunPlan") -> None:
             return
         from xtts.trainer.run.finish import finish_run
 
-        finish_run(folder, console)
+        finish_run(folder, console, data)
     from xtts.trainer.stored.checkpoint import find_checkpoint, read_meta
 
     meta = read_meta(find_checkpoint(folder))
     last, best = meta["step"], meta["progress"]["best_validation"]["step"]
-    spoken = f"spoken now:  step {last}, exported to {plan.folder.voice_folder}"
+    spoken = f"voice:       step {last}, in {plan.folder.voice_folder}"
     if best not in (None, last):
         spoken += f"; the best validation was at step {best} (xtts-synth --best)"
-    more = "" if plan.init_from else f", a {plan.kind.product} to start from (--init-from)"
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n{spoken}\n"
-        f"would help:  more than {plan.spec.statistics.seconds / 60:,.0f} minutes of recordings{more}\n"
+        f"to improve:  more recordings (it had {plan.spec.statistics.seconds / 60:,.0f} minutes)\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
         f"continue:    xtts-train --resume {folder} --steps N\n"
         f"{plan.kind.usage(folder, plan.folder.voice_folder)}",

@@ -63,7 +63,8 @@ def train(
         settings: Single keys that override those, as in `{"training.steps": 1000}`.
         out: Run folder (default: runs/SIZE-CACHE).
         resume: True continues the run in `out` if there is one; a path continues that run folder or checkpoint.
-        init_from: Checkpoint or exported folder whose averaged weights a new run starts from.
+        init_from: Checkpoint or exported folder whose averaged weights a new run starts from, or "nothing" (default:
+            our voice, for the size tiny on less than three hours).
         hooks: Functions `hook(run, chunk)`, called with the `TrainingRun` and the `Chunk` of each host call: its steps,
             and the losses of a validation after them. They come after those of `trainer/run/hooks.py`; the device
             waits for them.

@@ -13,6 +13,7 @@ import pyarrow as pa
 from xtts.precompute.features.filters import check_rejects
 from xtts.precompute.features.letter_counts import LetterCounts
 from xtts.precompute.features.mel_check import compute_mel_check
+from xtts.precompute.features.recording_advice import read_quality
 from xtts.precompute.features.tables import counted, with_status
 from xtts.precompute.pipeline.build_request import BuildRequest
 from xtts.precompute.pipeline.changes import change_lines
@@ -42,6 +43,8 @@ class BuildReport:
     """Letter counts of each language."""
     clips: pa.Table
     """All clips after the scan, rejected ones included, with the columns of an index."""
+    quality: pa.Table
+    """Quality of the kept clips, as of `read_quality`."""
     padding_efficiency: list[float]
     """Useful frames / stored frames of each bucket."""
     kept_shards: int
@@ -78,10 +81,11 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             statistics, padding_efficiency = write_index(index, plan, rows_of, rejected, recipe.config, sums)
             spec = make_spec(index, statistics, plan, finished, recipe, request.corpora.weights)
             changed = commit(cache, staging, spec, index, recipe.tokenizer, request.publish)
+            quality = read_quality(cache / spec.index_file)
             if left := sweep(cache, spec):
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
-        spec=spec, rejected=counted(rejected["reason"]), letters=letters, clips=clips,
+        spec=spec, rejected=counted(rejected["reason"]), letters=letters, clips=clips, quality=quality,
         padding_efficiency=padding_efficiency, changed=changed,
         kept_shards=len(finished) - len(written), written_shards=len(written), wall_seconds=time.monotonic() - started,
         peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=pool.workers),

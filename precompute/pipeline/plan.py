@@ -24,6 +24,8 @@ _TOLERATED_LOSS = 0.02
 _RECORD_OVERHEAD_BYTES = 256
 _BATCH = 2**12
 _SMALLEST_TARGET_BYTES = 2**22
+_FEWEST_HELD_OUT = 8
+"""Texts to measure a voice by."""
 _ENOUGH_SHARDS = 64
 """Shards of a corpus that keep all workers busy."""
 
@@ -171,15 +173,14 @@ def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
     """bool[N]: clips whose text digest, uint32[N], is among the smallest: about `fraction` of them, never none or all.
 
     So all readings of a text are on one side of the split. A threshold and not a count, so that adding or removing a
-    clip moves no other clip.
+    clip moves no other clip, but for a small corpus: of its texts `_FEWEST_HELD_OUT` are held out, or a fifth.
     """
-    if not fraction or len(texts) < 2 or texts.min() == texts.max():
+    distinct = np.unique(texts)
+    if not fraction or len(distinct) < 2:
         return np.zeros(len(texts), bool)
-    held: np.ndarray = texts < np.uint64(math.ceil(fraction * 2**32))
-    if not held.any():
-        held = texts == texts.min()
-    elif held.all():
-        held = texts != texts.max()
+    count = int(np.searchsorted(distinct, np.uint64(math.ceil(fraction * 2**32))))
+    fewest = max(1, min(_FEWEST_HELD_OUT, len(distinct) // 5))
+    held: np.ndarray = texts < distinct[min(max(count, fewest), len(distinct) - 1)]
     return held
 
 

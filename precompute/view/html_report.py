@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import io
 import json
 import random
 import zlib
@@ -15,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import soundfile
 
 from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.corpora import corpus_folders
@@ -30,16 +28,18 @@ from xtts.precompute.features.quality_stats import (
     letters_in,
     quality_stats,
 )
+from xtts.precompute.features.recording_advice import read_quality, recording_advice
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.terminal import UNMEASURED
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.griffin_lim import reconstruct
-from xtts.shared.audio.mel_pictures import LOUDEST, MEL_COLOURS
+from xtts.shared.audio.mel_pictures import LOUDEST
 from xtts.shared.audio.mel_profiles import MelProfile
+from xtts.shared.audio.page_media import picture_uri, sound_uri
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
-from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows, notes_of
+from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows
 from xtts.shared.cache.records import Record
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, read_lengths
 from xtts.shared.errors import LockstepError
@@ -48,7 +48,6 @@ from xtts.shared.storage.urls import PathOrUrl
 CLIPS_SHOWN, WORST_SHOWN = 6, 12
 EXCERPT_SECONDS = 5.0
 """Length of a clip's excerpts: with two mp3s for each clip, 2 MB of the page."""
-_MP3 = {"format": "MP3", "subtype": "MPEG_LAYER_III", "bitrate_mode": "VARIABLE", "compression_level": 0.7}
 _SEARCHED = 20_000
 """Count of clips that the search covers, whose texts are another megabyte."""
 _EXAMPLES = 4
@@ -62,7 +61,6 @@ class ClipCard:
 
     row: IndexRow
     record: Record
-    seconds: float
     used: float
     """Share of the picture's width that is not padding."""
     picture: str
@@ -101,7 +99,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
     positions = sorted(random.Random(0).sample(range(len(by_id)), min(CLIPS_SHOWN, len(by_id))))
     drawn = [(by_id[position], list[str]()) for position in positions]
     cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
-    notes = Counter(note for row in kept for note in notes_of(row).split("; ") if note)
+    notes = Counter(note for row in kept for note in row.notes.split("; ") if note)
     lines = [[row.clip.id, row.clip.speaker, round(row.seconds, 2), row.clip.text, row.reason] for row in clips.rows]
     packed = zlib.compress(json.dumps(sorted(lines)[:_SEARCHED], ensure_ascii=False).encode(), level=9)  # to search
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
@@ -116,6 +114,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=notes.most_common(),
         letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
+        advice=recording_advice(read_quality(clips.cache / spec.index_file)),
         quality=quality, far=OUTLIER_SCORE,
         examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
@@ -206,14 +205,14 @@ def clip_cards(
 
 
 def _card(row: IndexRow, record: Record, profile: MelProfile, audio: AudioFiles, remarks: list[str]) -> ClipCard:
-    stored, seconds = record.mel.astype(np.float32), profile.seconds(record.mel_length)
+    stored = record.mel.astype(np.float32)
     recording, problem = _recording(row.clip, audio, profile.sample_rate)
     limit = int(EXCERPT_SECONDS / profile.seconds(1))
     is_excerpt = record.mel_length > limit
     return ClipCard(
-        row=row, record=record, seconds=seconds, used=1.0 if is_excerpt else record.mel_length / len(stored),
-        picture=_data_uri("image/webp", _picture(stored[:limit] if is_excerpt else stored, profile)),
-        sound=_sound(reconstruct(record.unpadded_mel[:limit], profile), profile.sample_rate), recording=recording,
+        row=row, record=record, used=1.0 if is_excerpt else record.mel_length / len(stored),
+        picture=picture_uri(stored[:limit] if is_excerpt else stored, profile.silence, LOUDEST),
+        sound=_excerpt(reconstruct(record.unpadded_mel[:limit], profile), profile.sample_rate), recording=recording,
         remarks=remarks + problem,
     )  # fmt: skip
 
@@ -223,31 +222,13 @@ def _recording(clip: Clip, audio: AudioFiles, rate: int) -> tuple[str, list[str]
     if clip.corpus not in audio.roots:
         return "", []
     try:
-        return _sound(read_audio(audio.audio(clip), clip).at(rate), rate), []
+        return _excerpt(read_audio(audio.audio(clip), clip).at(rate), rate), []
     except (OSError, AudioProblem) as error:
         return "", [f"the recording cannot be read: {error}"]
 
 
-def _sound(samples: np.ndarray, rate: int) -> str:
-    file = io.BytesIO()
-    soundfile.write(file, samples[: round(EXCERPT_SECONDS * rate)], rate, **_MP3)
-    return _data_uri("audio/mpeg", file.getvalue())
-
-
-def _picture(mel: np.ndarray, profile: MelProfile) -> bytes:
-    """Draw a mel as lossless WebP, half the size of a PNG."""
-    from matplotlib.image import imsave
-
-    file, options = io.BytesIO(), dict[str, Any](lossless=True)
-    imsave(
-        file, mel.T, format="webp", origin="lower", cmap=MEL_COLOURS, vmin=profile.silence, vmax=LOUDEST,
-        pil_kwargs=options,
-    )  # fmt: skip
-    return file.getvalue()
-
-
-def _data_uri(kind: str, data: bytes) -> str:
-    return f"data:{kind};base64,{_base64(data)}"
+def _excerpt(samples: np.ndarray, rate: int) -> str:
+    return sound_uri(samples[: round(EXCERPT_SECONDS * rate)], rate)
 
 
 def _base64(data: bytes) -> str:

@@ -44,7 +44,7 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
 def figures_text(row: IndexRow, record: Record, profile: MelProfile) -> str:
     """Return a line with the clip's lengths, stored lengths and bucket."""
     tokens = f"{record.token_length} of {len(record.tokens)} tokens, " if row.clip.text else ""
-    frames = f"{record.mel_length} of {len(record.mel)} frames ({profile.seconds(record.mel_length):.2f} s)"
+    frames = f"{record.mel_length} of {len(record.mel)} frames ({row.seconds:.2f} s)"
     return f"{row.clip.id}: {tokens}{frames}, {row.split} bucket {row.bucket:02d}"
 
 

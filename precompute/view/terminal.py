@@ -10,12 +10,14 @@ from rich.console import Console
 
 from xtts.precompute.features.letter_counts import LetterCounts, letter_lines
 from xtts.precompute.features.quality_stats import Measure, QualityStats, SpeakerLine
+from xtts.precompute.features.recording_advice import ADVICE_TITLE, recording_advice
 from xtts.precompute.features.tables import counted
 from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
+from xtts.shared.errors import counted_noun
 
 if TYPE_CHECKING:  # commands that only read a cache start without the feature extractor
     from xtts.precompute.pipeline.build_cache import BuildReport
@@ -80,7 +82,9 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
 def build_summary(report: "BuildReport", cache: str) -> str:
     """Return the lines that summarize a build."""
     spec, figures = report.spec, report.spec.statistics
-    lines = [f"{figures.clips} clips kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"]
+    lines = [
+        f"{counted_noun(figures.clips, 'clip')} kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"
+    ]
     lines += [f"  {count} {reason}" for reason, count in report.rejected.items()]
     for kind in ("speaker", "language"):
         if named := [f"{plain(name)} {count:,}" for name, count in counted(report.clips[kind]).items() if name]:
@@ -92,16 +96,20 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     rates = [(source_rate(notes, rate), count) for notes, count in counted(report.clips["notes"]).items()]
     if low := [(hertz, count) for hertz, count in rates if hertz < rate]:
         count, (lowest, _) = sum(count for _, count in low), min(low)
-        lines.append(f"{count} clips were upsampled (lowest rate {lowest:,} Hz): they have no sound above half of it")
+        lines.append(
+            f"upsampled: {counted_noun(count, 'clip')} (lowest rate {lowest:,} Hz), without sound above half of it"
+        )
     lines += letter_lines(report.letters)
+    if not spec.holds_crops and (advice := recording_advice(report.quality)):
+        lines += [ADVICE_TITLE, *advice]
     lines += [
         bucket_table(spec, report.padding_efficiency),
         f"padding efficiency {figures.fill:.1%} (useful frames / stored frames)",
     ]
     if report.changed:
-        shards = f"{report.written_shards} shards written, {report.kept_shards} kept"
+        shards = f"{counted_noun(report.written_shards, 'shard')} written, {report.kept_shards} kept"
     else:
-        shards = f"nothing to do, {report.kept_shards} shards kept"
+        shards = f"nothing to do, {counted_noun(report.kept_shards, 'shard')} kept"
     peak, total = report.peak_bytes, sum(shard.bytes for shard in spec.shards())
     memory = f"memory at most {peak / 2**20:.0f} MiB" if peak else "memory not known"
     size = f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
@@ -121,7 +129,7 @@ def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
 
 def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Sequence[CorpusLine]) -> str:
     """Return the tables of `xtts-precompute stats`."""
-    lines = [f"{stats.clips} clips kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
+    lines = [f"{counted_noun(stats.clips, 'clip')} kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
     lines += letter_lines(letters)
     lengths = [["percentile", *PERCENTILE_NAMES]]

@@ -1,4 +1,4 @@
-"""Measurements of a recording's quality: loudness, noise floor, clipping, silence at the ends, band."""
+"""Measurements of a recording's quality: loudness, noise floor, clipping, silence at the ends, band, room."""
 
 from dataclasses import dataclass
 
@@ -12,6 +12,8 @@ _SILENCE_GATE = 1e-3
 _NOISE_PERCENTILE = 10.0
 _DIGITAL_SILENCE = 1e-11
 """Power of -110 dBFS, below the last of 16 bits: zero padding, which says nothing about the noise of the room."""
+_DECAY_FRAMES = 3
+_DECAY_PERCENTILE = 90.0
 _QUIETEST_DB = -120.0
 _FULL_SCALE = np.float32(32766.5 / 32768)
 _CLIPPED_RUN = 3
@@ -38,6 +40,9 @@ class SignalQuality:
     band_hz: float
     """Highest frequency with 1e-7 of the power in a bin of 1/1024 of the rate: half the rate, or less after a lossy
     format, a filter or an upsampling. 0 if silent."""
+    decay_db: float
+    """Fall of the level within 60 ms where speech falls steepest, the 90th percentile of its frames. Medians of clips:
+    14 to 22 dB near a microphone, below 13 dB with 0.3 s of reverberation 6 dB below the voice. 0 if silent."""
 
 
 def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
@@ -48,7 +53,7 @@ def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
         return None
     sounding, mean = power[power > _DIGITAL_SILENCE], power.mean()
     if not sounding.size:
-        return SignalQuality(_QUIETEST_DB, _QUIETEST_DB, 0.0, _stored(len(samples) / rate, 3), 0.0, 0.0)
+        return SignalQuality(_QUIETEST_DB, _QUIETEST_DB, 0.0, _stored(len(samples) / rate, 3), 0.0, 0.0, 0.0)
     speech = power[power >= _SPEECH_GATE * mean].mean()
     loud = np.flatnonzero(power > _SILENCE_GATE * speech)
     trailing = max(0, len(samples) - int(loud[-1] + 1) * window)
@@ -56,7 +61,7 @@ def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
         loudness_db=_decibels(speech), noise_floor_db=_decibels(np.percentile(sounding, _NOISE_PERCENTILE)),
         clipped_share=_stored(_clipped_samples(samples) / len(samples), 6),
         leading_silence=_stored(int(loud[0]) * window / rate, 3), trailing_silence=_stored(trailing / rate, 3),
-        band_hz=_stored(_band_end(samples, rate), 0),
+        band_hz=_stored(_band_end(samples, rate), 0), decay_db=_stored(_steepest_fall(power, speech), 2),
     )  # fmt: skip
 
 
@@ -92,6 +97,16 @@ def _band_end(samples: np.ndarray, rate: int) -> float:
     power = np.square(np.abs(spectrum)).mean(axis=0)
     sounding = np.flatnonzero(power > _LEAST_SOUND * power.sum())
     return float(sounding[-1] * rate / _BAND_WINDOW) if sounding.size else 0.0
+
+
+def _steepest_fall(power: np.ndarray, speech: float) -> float:
+    """Measure how far the power of frames falls after those of speech, in dB; 0 for a clip that is too short."""
+    before, after = power[:-_DECAY_FRAMES], power[_DECAY_FRAMES:]
+    spoken = before >= _SPEECH_GATE * speech
+    if not spoken.any():
+        return 0.0
+    falls = 10.0 * np.log10(before[spoken] / np.maximum(after[spoken], _DIGITAL_SILENCE))
+    return max(0.0, float(np.percentile(falls, _DECAY_PERCENTILE)))
 
 
 def _decibels(power: float) -> float:

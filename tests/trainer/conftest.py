@@ -154,7 +154,7 @@ def training_run(compiled_run):
 def no_voice_at_the_end():
     """Let runs end without their voice, whose export takes seconds; test_finish.py exports one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finish_module, "finish_run", lambda path, console: None)
+        patch.setattr(finish_module, "finish_run", lambda path, console, data=None: None)
         yield
 
 

@@ -120,12 +120,11 @@ def test_a_run_whose_cache_was_moved_asks_for_its_new_place(refused, cache, tmp_
     assert f"cache {cache}, which no longer exists, expected the cache of the run; give its new path with --" in found
 
 
-def test_a_run_ends_with_what_is_spoken_now_and_what_would_help(finished_run):
+def test_a_run_ends_with_where_its_voice_is_and_what_would_improve_it(finished_run):
     folder, screen = finished_run
-    lines = screen.splitlines()[-6:]
+    lines = screen.splitlines()[-7:]
     cache = Path(json.loads((folder / "run.json").read_text())["cache"])
     minutes = load_spec(cache).statistics.seconds / 60
-    assert lines[1] == f"spoken now:  step 12, exported to {folder}/voice"
-    more = "a voice to start from (--init-from)"
-    assert lines[2] == f"would help:  more than {minutes:,.0f} minutes of recordings, {more}"
+    assert lines[1] == f"voice:       step 12, in {folder}/voice"
+    assert lines[2] == f"to improve:  more recordings (it had {minutes:,.0f} minutes)"
     assert lines[4] == f"continue:    xtts-train --resume {folder} --steps N"

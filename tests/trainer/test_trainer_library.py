@@ -40,7 +40,9 @@ def test_a_run_goes_on_with_its_own_configuration_and_the_settings_given(finishe
 
 def test_a_complete_run_ends_in_a_voice_and_a_stopped_one_does_not(finished_run, monkeypatch):
     finished = []
-    monkeypatch.setattr(finish_module, "finish_run", lambda path, console: finished.append((path, console.quiet)))
+    monkeypatch.setattr(
+        finish_module, "finish_run", lambda path, console, data=None: finished.append((path, console.quiet))
+    )
     for complete in (False, True):
         monkeypatch.setattr(trainer_module, "train", lambda *_, complete=complete, **__: complete)
         assert train(resume=finished_run[0], settings=STEPS, quiet=True).complete is complete

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
+from xtts.shared.errors import counted_noun
 from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import AnyBatch, crop_signature, make_signature
 from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
@@ -69,7 +70,7 @@ class TrainingBucket:
         """The shape of a batch in words."""
         if self.spec.holds_crops:
             return f"{self.batch_size} crops of {self.stored.frames} frames"
-        return f"{self.batch_size} clips of {self.stored.tokens} tokens, {self.stored.frames} frames"
+        return f"{counted_noun(self.batch_size, 'clip')} of {self.stored.tokens} tokens, {self.stored.frames} frames"
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -48,7 +48,8 @@ def load_setup(
         )  # fmt: skip
     say = partial(click.echo, err=True)
     setup.fetch(say)
-    return setup.suited(from_a_model=folder is not None and folder.init_from() is not None, say=say)
+    start = folder.init_from() if folder else setup.default_start(say)
+    return setup.suited(from_a_model=start is not None, say=say)
 
 
 def check_settings(setup: Setup) -> Findings:

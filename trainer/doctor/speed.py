@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, counted_noun
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 from xtts.trainer.doctor.results import Fact, Findings, Problem
@@ -174,7 +174,7 @@ def step_times(loops: TrainingLoops, times: StepTimes) -> Findings:
     buckets, traces = len(loops.loop.buckets), loops.step_functions.guard.count("training")
     yield Fact(
         name="compile time", value=times.compile_seconds,
-        text=f"{times.compile_seconds:.1f} s for {buckets} shapes (less where XLA's cache holds them)",
+        text=f"{times.compile_seconds:.1f} s for {counted_noun(buckets, 'shape')} (less where XLA's cache holds them)",
     )  # fmt: skip
     yield Fact(
         name="step time", value={"p50": p50, "p95": p95, "mean": times.mean, "steps": len(seconds)},
@@ -184,7 +184,7 @@ def step_times(loops: TrainingLoops, times: StepTimes) -> Findings:
         name="step spread", value={"std_over_mean": spread},
         text=f"std/mean {spread:.2f} within a bucket; load of this machine {load}",
     )  # fmt: skip
-    yield Fact(name="traces", value=traces, text=f"{traces} for {buckets} shapes")
+    yield Fact(name="traces", value=traces, text=f"{traces} for {counted_noun(buckets, 'shape')}")
     yield Fact(name="useful frames/s", value=rate, text=f"{rate:,.0f}")
 
 

@@ -14,7 +14,7 @@ from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
 from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, counted_noun
 from xtts.trainer.evaluation.beside_recordings import Brightness, brightness, zimtohrli_opinion
 from xtts.trainer.evaluation.evaluation_clips import (
     EvaluationClip,
@@ -98,7 +98,8 @@ class TestSet:
         if len({tuple(clip.ids) for clip in self.clips}) < 2:
             fix = "build the cache with a larger split.validation_fraction"
             raise LockstepError(
-                str(cache), found=f"{len(self.clips)} {split} clips", expected="at least 2 sentences to compare",
+                str(cache), found=counted_noun(len(self.clips), f"{split} clip"),
+                expected="at least 2 sentences to compare",
                 fix=fix if split == "validation" else "give the cache of a larger corpus",
             )  # fmt: skip
         self.own = spread(len(self.clips), limit)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from xtts.shared.errors import counted_noun
 from xtts.trainer.export.export_formats import ExportOptions
 from xtts.trainer.export.model_card import collect_facts
 from xtts.trainer.speech.vocoder import OUR_VOCODER, find_vocoder
@@ -29,7 +30,7 @@ def info(checkpoint: Path) -> None:
         "sample rate": f"{profile.sample_rate:,} Hz",
         "size": f"{source.model.size}{parameters}",
         "step": f"{model['steps']:,}" if "steps" in model else "not known",
-        "corpus": f"{corpus['hours']:.2f} hours, {corpus['clips']:,} clips" if corpus else "not known",
+        "corpus": f"{corpus['hours']:.2f} hours, {counted_noun(corpus['clips'], 'clip')}" if corpus else "not known",
         "started from": model.get("started_from", "not known"),
         "recordings": ", ".join(each.name for each in parse_sources(facts.get("sources"))),
     }

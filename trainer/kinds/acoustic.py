@@ -7,11 +7,12 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
-from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch_sizes import AutomaticSteps
 from xtts.trainer.export.export_formats import ONNX, SAFETENSORS
 from xtts.trainer.kinds.kind import InitialWeights, Kind
+from xtts.trainer.speech.vocoder import OUR_VOICE
 from xtts.trainer.stored.checkpoint import ACOUSTIC
+from xtts.trainer.stored.stored_json import read_json
 from xtts.trainer.stored.stored_model import StoredModel, shared_names, take_rows
 from xtts.trainer.stored.voice_description import voice_of
 
@@ -38,8 +39,8 @@ def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
         raise LockstepError(str(cache), found="crops, which train a vocoder", fix="train with --config vocoder")
 
 
-def _check_start(stored: StoredModel, cache: Path, spec: CacheSpec) -> None:
-    reads, given = stored.voice.tokenizer.kind, load_tokenizer(cache / spec.tokenizer_file).kind
+def _check_start(stored: StoredModel, spec: CacheSpec) -> None:
+    reads, given = stored.voice.tokenizer.kind, spec.features["text"]["tokenizer"]
     if reads != given:
         extra = " (extra phonemes)" if reads == "phonemes" else ""
         found, expected = f"a model that reads {reads}", f"{given}, as the cache has"
@@ -88,16 +89,18 @@ def _export(stored: StoredModel, folder: Path, request: "ExportRequest") -> list
     return export_voice(stored, folder, request)
 
 
-def _measure(stored: StoredModel, folder: Path, console: "Console") -> None:
-    """Measure the voice on held-out sentences, for its card and for RUN/evaluation.json."""
+def _measure(stored: StoredModel, folder: Path, data: Path | None, console: "Console") -> None:
+    """Measure the voice on held-out sentences, for its card and RUN/evaluation.json, and write the page to hear it."""
     from xtts.trainer.evaluation.evaluate import evaluate
+    from xtts.trainer.evaluation.listening_page import write_listening_page
     from xtts.trainer.export.export_formats import ExportOptions
     from xtts.trainer.export.model_card import write_card
     from xtts.trainer.speech.synthesis_options import SynthesisOptions
     from xtts.trainer.speech.voice_source import open_source
 
     assert stored.run is not None
-    figures = stored.run.evaluation_file
+    figures, source = stored.run.evaluation_file, open_source(stored.checkpoint)
+    figures.unlink(missing_ok=True)
     try:
         evaluate(
             stored.checkpoint, SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES,
@@ -106,7 +109,9 @@ def _measure(stored: StoredModel, folder: Path, console: "Console") -> None:
     except LockstepError as error:
         console.print(f"no figures: {error}", highlight=False, soft_wrap=True)
     else:
-        write_card(open_source(stored.checkpoint), folder, folder.name, options=ExportOptions(evaluation=figures))
+        write_card(source, folder, folder.name, options=ExportOptions(evaluation=figures))
+    evaluation = read_json(figures, "the figures of a run") if figures.is_file() else {}
+    write_listening_page(source, folder, evaluation=evaluation, data=data)
 
 
 KIND = Kind(
@@ -116,6 +121,7 @@ KIND = Kind(
     automatic_steps=_automatic_steps,
     check=_check,
     check_start=_check_start,
+    default_start=lambda config: OUR_VOICE if config.model.size == "tiny" else None,
     network=_network,
     objective=_objective,
     samples=_samples,
@@ -124,5 +130,8 @@ KIND = Kind(
     final_formats=lambda config: [SAFETENSORS] if config.model.voice_latents else [SAFETENSORS, ONNX],
     export=_export,
     measure=_measure,
-    usage=lambda run, _: f'hear it:     xtts-synth --ckpt {run} "A sentence of your own." -o out.wav',
+    usage=lambda run, voice: (
+        f"""speak:       xtts-synth --ckpt {run} "A sentence of your own." -o out.wav
+hear it:     {voice}/listen.html, in a browser, beside the recordings"""
+    ),
 )

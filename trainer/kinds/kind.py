@@ -45,8 +45,10 @@ class Kind:
     """The steps of `training.epochs: auto`, from nothing and from a model (`--init-from`)."""
     check: Callable[[Config, CacheSpec, PathOrUrl], None]
     """Raises `LockstepError` if it cannot train with a configuration on a cache."""
-    check_start: Callable[[StoredModel, Path, CacheSpec], None]
+    check_start: Callable[[StoredModel, CacheSpec], None]
     """Raises `LockstepError` if a run on a cache cannot begin with the weights of a stored model of this kind."""
+    default_start: Callable[[Config], Path | None]
+    """Our model of this kind, from which a small corpus starts unless `--init-from` says otherwise."""
     network: Callable[[Config, CacheSpec], Any]
     """Makes the network, sized by the cache, with initial weights from `training.seed`."""
     objective: "Callable[[Any], Objective]"
@@ -59,7 +61,8 @@ class Kind:
     """Formats of `xtts-synth export` in which a run leaves its product in RUN/voice/."""
     export: "Callable[[StoredModel, Path, ExportRequest], list[str]]"
     """Writes the files of an export into a folder; returns what each format is."""
-    measure: "Callable[[StoredModel, Path, Console], None]"
-    """Measures the product of a run, exported into a folder, and adds the figures to its card."""
+    measure: "Callable[[StoredModel, Path, Path | None, Console], None]"
+    """Measures the product of a run, exported into a folder, for its card and a page to hear it; the third argument is
+    the folder of the corpus, if known."""
     usage: Callable[[Path, Path], str]
     """The line that says how to use what a run left, from its folder and that of its product."""

@@ -59,6 +59,7 @@ KIND = Kind(
     automatic_steps=lambda _: (AutomaticSteps(1, 25_000, 25_000), AutomaticSteps(8, 750, 3_000)),
     check=_check,
     check_start=lambda *_: None,
+    default_start=lambda _: None,
     network=_network,
     objective=_objective,
     samples=_samples,

@@ -28,13 +28,16 @@ def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object
         )
     with new_folder(request.out) as folder:
         stored = open_model(checkpoint)
+        say(f"exporting {stored.checkpoint}: up to a minute")
         described = kind_of(stored.config()).export(stored, folder, request)
     for each in described:
         say(f"{request.out}: {stored.checkpoint} as {each}")
 
 
-def finish_run(path: Path, console: Console) -> None:
+def finish_run(path: Path, console: Console, data: Path | None = None) -> None:
     """Export the newest checkpoint of a run into RUN/voice/, in place of an earlier one, and measure it.
+
+    data: folder of the corpus, if known, for the recordings of the page to hear the voice.
 
     Raises:
         LockstepError: The folder is no run, or cannot be written.
@@ -47,4 +50,4 @@ def finish_run(path: Path, console: Console) -> None:
     shutil.rmtree(out, ignore_errors=True)
     say = partial(console.print, highlight=False, soft_wrap=True)
     export(stored.checkpoint, ExportRequest(out=out, formats=kind.final_formats(config)), say)
-    kind.measure(stored, out, console)
+    kind.measure(stored, out, data, console)

@@ -30,6 +30,9 @@ from xtts.trainer.stored.checkpoint import (
 from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.stored_model import open_model
 
+NOTHING = Path("nothing")
+"""The start of a run from initial weights, for `--init-from`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan(Setup):
@@ -85,7 +88,11 @@ def make_plan(
     cache: PathOrUrl | None, out: Path | None, resume: str | None, init_from: Path | None,
     say: Callable[[str], object] = click.echo,
 ) -> RunPlan:  # fmt: skip
-    """Resolve and check everything that does not need TensorFlow; say: gets lines about what was decided."""
+    """Resolve and check everything that does not need TensorFlow.
+
+    init_from: the model to start from, `NOTHING`, or None for the default of the kind of model; say: gets lines about
+    what was decided.
+    """
     checkpoint, source = find_run(out, resume)
     setup = prepare(config, assignments, flags, cache=cache, run=source)
     _check_cache_settings(setup.config, setup.spec, setup.named_cache)
@@ -99,7 +106,12 @@ def make_plan(
             str(folder.path), found="already holds a run", fix="continue it with --resume, or give another --out"
         )
     find_cluster(setup.config.training.strategy)  # a malformed one is refused here
-    init_from = RunFolder.of_checkpoint(checkpoint).init_from() if checkpoint else init_from
+    if checkpoint:
+        init_from = RunFolder.of_checkpoint(checkpoint).init_from()
+    elif init_from is None:
+        init_from = setup.default_start(say)
+    elif init_from == NOTHING:
+        init_from = None
     setup = setup.suited(from_a_model=init_from is not None, say=say)
     identity, asked = identity_of(setup.config, setup.spec), setup.config.training.steps
     if checkpoint:
@@ -112,9 +124,8 @@ def make_plan(
         init_from = start.checkpoint
         start.check_kind(setup.kind.name, fix="give --init-from another model")
         check_weights(init_from, start.settings(), identity)
+        setup.kind.check_start(start, setup.spec)
     setup.fetch(say)
-    if init_from and not checkpoint:
-        setup.kind.check_start(open_model(init_from), setup.cache, setup.spec)
     return RunPlan(**vars(setup), folder=folder, resume=checkpoint, init_from=init_from, asked_steps=asked)
 
 

@@ -12,13 +12,19 @@ from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
 from xtts.shared.cache.quick_check import full_check, quick_check
 from xtts.shared.config import Config, DataConfig
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
+from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import follow_text
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.kinds.all_kinds import kind_of
 from xtts.trainer.kinds.kind import Kind
+from xtts.trainer.stored.checkpoint import check_weights, identity_of
 from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.stored.stored_model import open_model
+
+_LARGE_CORPUS_HOURS = 3
+"""From here on a voice starts from nothing by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +63,23 @@ class Setup:
             reason = f"a step takes about {share:.1%} of an epoch (training.max_batch_share)" if share < 1.0 else few
             say(f"{config.training.batch_size} clips a step instead of {asked.training.batch_size}: {reason}")
         return replace(self, config=config)
+
+    def default_start(self, say: Callable[[str], object] = click.echo) -> Path | None:
+        """Return our model, if the corpus is small and its weights fit; say which start was chosen and why."""
+        ours, hours = self.kind.default_start(self.config), self.spec.statistics.seconds / 3600
+        if ours is None:
+            return None
+        if hours >= _LARGE_CORPUS_HOURS:
+            say(f"starting from nothing: {hours:.1f} hours of recordings (from our voice: --init-from {ours})")
+            return None
+        try:
+            check_weights(ours, (stored := open_model(ours)).settings(), identity_of(self.config, self.spec))
+            self.kind.check_start(stored, self.spec)
+        except LockstepError as reason:
+            say(f"starting from nothing: {reason}")
+            return None
+        say(f"starting from our voice: {hours:.1f} hours of recordings, fewer than {_LARGE_CORPUS_HOURS}")
+        return ours
 
     def fetch(self, say: Callable[[str], object] = click.echo) -> None:
         """Copy a remote cache completely, and check the files as `data.verify` says."""

@@ -12,7 +12,7 @@ from typing import Self
 from rich.console import Console
 
 from xtts.shared.config import Config
-from xtts.shared.errors import LockstepError, build_command
+from xtts.shared.errors import LockstepError, build_command, counted_noun
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.compiler import Compiler
@@ -198,18 +198,19 @@ class TrainingRun:
         plan, name = self.plan, self.plan.kind.model_name(self.plan.config)
         self.reporter.say(
             f"{plan.folder.path}: model {name}, {self.state.model.parameter_count:,} parameters, "
-            f"{plan.spec.statistics.clips} clips in {len(self._buckets)} shapes; step {self.step} of "
+            f"{counted_noun(plan.spec.statistics.clips, 'clip')} in {counted_noun(len(self._buckets), 'shape')}; "
+            f"step {self.step} of "
             f"{self.training.steps}\ndevice: {device_name()}{self.group.described}"
         )
         shapes = {training_step(bucket.number): bucket for bucket in self.loop.closed_set}
+        self.reporter.say(
+            f"compiling {counted_noun(len(shapes), 'shape')} and {len(self.step_functions.validation_steps) + 1} steps "
+            "of validation and update: up to half a minute a shape on two cores, seconds if it was compiled before"
+            if shapes else _UNPADDED_WARNING
+        )  # fmt: skip
         prepared = self.graph.submit(self.loop.prepare)
         if self.plan.resume is None and not self.samples.empty:
             self.reporter.recordings(self.samples)
-        self.reporter.say(
-            f"compiling {len(shapes)} buckets and {len(self.step_functions.validation_steps) + 1} steps of validation "
-            "and update: about half a minute a bucket for size tiny on two cores, seconds if it was compiled before"
-            if shapes else _UNPADDED_WARNING
-        )  # fmt: skip
         for name in self.step_functions.compile_calls:
             described = f", {shapes[name].described}" if name in shapes else ""
             if not self.stop_reason:

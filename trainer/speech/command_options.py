@@ -16,11 +16,15 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Path:
     """The newest run where none is named, and its best checkpoint where that is asked for."""
     with report_errors():
-        from xtts.trainer.stored.checkpoint import best_checkpoint, newest_run
+        from xtts.trainer.speech.vocoder import OUR_VOICE
+        from xtts.trainer.stored.checkpoint import RUNS, best_checkpoint, newest_run
 
         if path is None:
-            path = newest_run()
-            click.echo(f"--ckpt {path}: the run that was trained last")
+            run = newest_run()
+            path, why = (
+                (run, "the run that was trained last") if run else (OUR_VOICE, f"our voice, as {RUNS}/ has no run")
+            )
+            click.echo(f"--ckpt {path}: {why}")
         return best_checkpoint(path) if context.params.pop("best") else path
 
 
@@ -32,7 +36,8 @@ def checkpoint_option(command: _Command) -> _Command:
     )  # fmt: skip
     path = click.option(
         "--ckpt", "checkpoint", type=click.Path(path_type=Path), metavar="DIR", callback=_chosen,
-        help="Model: a run folder, a checkpoint folder or an exported folder.  [default: the newest run in runs/]",
+        help="Model: a run folder, a checkpoint folder or an exported folder.  [default: the newest run in runs/, or "
+        "our voice]",
     )  # fmt: skip
     return path(best(command))
 

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.errors import counted_noun
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.speech.onnx_synthesizer import WANTED_FRAMES
@@ -147,7 +148,7 @@ class TensorFlowSynthesizer(Synthesizer):
         if (program := (self.options.nfe, shape)) in self._ready:
             return
         last = float(f"{self._last_seconds:.1g}")
-        seconds = f"{last:g} s" if last else "10 s for size tiny, seconds if it was compiled before"
+        seconds = f"{last:g} s" if last else "10 s, less if it was compiled before"
         self._tell(f"compiling for up to {shape.tokens} tokens, {shape.frames} frames: about {seconds}")
         began = time.perf_counter()
         self.trace(shape)
@@ -158,7 +159,7 @@ class TensorFlowSynthesizer(Synthesizer):
 
     def readiness(self) -> str:
         """Describe what was compiled or loaded and how long that took."""
-        return f"{len(self._ready)} shapes made ready in {self.compile_seconds:.1f} s"
+        return f"{counted_noun(len(self._ready), 'shape')} made ready in {self.compile_seconds:.1f} s"
 
     def encode_reference(self, *mels: np.ndarray) -> None:
         """Set the voice to the mean latents of one or more recordings; mels: float32[T, M]."""

@@ -15,9 +15,10 @@ MelToSamples = Callable[[np.ndarray], np.ndarray]
 GRIFFIN_LIM, _ONNX = "griffinlim", "onnx:"
 VOCODER_FILE = "vocoder.onnx"
 """The vocoder of an exported voice, in its folder."""
-OUR_VOCODER = Path(str(files("xtts.voices"))) / "base" / VOCODER_FILE
-"""That of our own voice, which comes with the package."""
-OUR_WEIGHTS = OUR_VOCODER.parents[1] / "vocoder"
+OUR_VOICE = Path(str(files("xtts.voices"))) / "base"
+"""Our own voice, which comes with the package."""
+OUR_VOCODER = OUR_VOICE / VOCODER_FILE
+OUR_WEIGHTS = OUR_VOICE.with_name("vocoder")
 """The folder of its weights, of which the package has the sources alone."""
 _OUR_PROFILE = "hifigan"
 

@@ -165,15 +165,9 @@ def list_runs() -> list[Path]:
     return sorted((run for run in newest if newest[run]), key=lambda run: -newest[run][0].stat().st_mtime)
 
 
-def newest_run() -> Path:
-    """The last trained run of a voice; `LockstepError` if there is none."""
-    newest = next((run for run in list_runs() if read_meta(find_checkpoint(run))["kind"] == ACOUSTIC), None)
-    if newest is None:
-        raise LockstepError(
-            "--ckpt", found=f"missing, and no run in {RUNS}/ has a checkpoint",
-            expected="a run folder, one checkpoint or an exported folder", fix="train one: make train, or xtts-train",
-        )  # fmt: skip
-    return newest
+def newest_run() -> Path | None:
+    """The last trained run of a voice; None if there is none."""
+    return next((run for run in list_runs() if read_meta(find_checkpoint(run))["kind"] == ACOUSTIC), None)
 
 
 def best_checkpoint(path: Path) -> Path:

@@ -14,6 +14,7 @@ USUAL = SignalQuality(
     leading_silence=0.1,
     trailing_silence=0.1,
     band_hz=10_900.0,
+    decay_db=18.0,
 )
 
 

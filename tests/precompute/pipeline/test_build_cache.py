@@ -179,7 +179,7 @@ def test_upsampled_clips_and_a_much_longer_one_are_reported(tmp_path):
     files = {f"wavs/{name}.wav": sound(seconds, rate=8000) for name, seconds in lengths.items()}
     data = write_files(tmp_path / "data", files | {"metadata.csv": "".join(f"{name}|words\n" for name in lengths)})
     report = build(data, tmp_path / "cache", progress=said)
-    assert "4 clips were upsampled (lowest rate 8,000 Hz)" in build_summary(report, "cache")
+    assert "upsampled: 4 clips (lowest rate 8,000 Hz)" in build_summary(report, "cache")
     (line,) = (line for line in said.lines if line.startswith("clip long has 5 s and widens the largest shape"))
     setting = re.search(r"--set (shapes\.max_mel_frames=\d+)", line)[1]
     build(data, tmp_path / "cache", setting, "shapes.max_reject_fraction=0.5", progress=(said := Listener()))

@@ -52,6 +52,14 @@ def test_at_least_one_and_never_all_are_held_out(count):
     assert not held_out(np.repeat(digests(1), count), 0.5).any(), "one text cannot be on both sides"
 
 
+@pytest.mark.parametrize(("count", "fewest"), [(9, 1), (10, 2), (25, 5), (40, 8), (90, 8)])
+def test_eight_texts_are_held_out_or_a_fifth(count, fewest):
+    few = held_out(np.repeat(digests(count), 2), 1e-9)
+    assert few.sum() == 2 * fewest
+    assert (held_out(digests(count), 0.5) >= few[::2]).all(), "the same ones, and more"
+    assert held_out(digests(2_000), 0.05).sum() == (digests(2_000) < 0.05 * 2**32).sum(), "of a large corpus a share"
+
+
 @pytest.mark.parametrize(("flags", "golden"), [
     ({"shards.shard_mb": 4, "split.validation_fraction": 0.03}, "05963fb351a4db4b"),
     ({"shards.shard_mb": 1, "split.seed": 7, "shapes.buckets": 9, "shards.mel_dtype": "float32"},

@@ -83,6 +83,24 @@ def test_the_band_is_where_the_sound_ends_and_not_what_the_header_says(real_clip
     assert measure_signal(np.zeros(RATE, np.float32), RATE).band_hz == 0.0
 
 
+def test_speech_falls_more_slowly_in_a_room_and_not_in_noise(real_clips):
+    clips = [soundfile.read(path, dtype="float32") for path in sorted(real_clips.rglob("*.flac"))]
+    rate = clips[0][1]
+    seconds = np.arange(round(0.36 * rate)) / rate
+    echo = np.random.default_rng(0).standard_normal(len(seconds)) * 10 ** (-3 * seconds / 0.3)
+    echo *= 0.5 / np.linalg.norm(echo)  # 6 dB below the voice, 0.3 s to fall by 60 dB
+    echo[0] = 1.0
+
+    def median(change):
+        return np.median([measure_signal(change(samples).astype(np.float32), rate).decay_db for samples, _ in clips])
+
+    dry = median(np.array)
+    assert dry > 13.0
+    assert median(lambda samples: np.convolve(samples, echo)) < 12.5
+    assert median(lambda samples: noise(samples, -55.0)) == pytest.approx(dry, abs=1.5)
+    assert measure_signal(tone(1.0), RATE).decay_db < 1.0
+
+
 def test_a_clip_that_cannot_be_measured_gives_none():
     assert measure_signal(np.zeros(0, np.float32), RATE) is None
     broken = speech()

@@ -120,7 +120,9 @@ def test_with_latents_each_sentence_takes_its_voice_from_another_recording(make_
     for weight in samples.model.trainable_variables:
         weight.assign_add(0.1 * tf.random.stateless_normal(weight.shape, [1, 2]))
     before, after = (samples.generate(*batch)[0].numpy() for batch in (samples.batch, changed))
-    assert (before != after).any(axis=(1, 2)).tolist() == [False, True]
+    differs = (before != after).any(axis=(1, 2)).tolist()
+    assert not differs[0]
+    assert any(differs[1:])
 
 
 def test_sentences_come_from_the_bucket_that_holds_most(tiny_cache):

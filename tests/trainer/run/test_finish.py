@@ -1,14 +1,19 @@
 """The voice that a run ends in: what `xtts-train` does after its last step, and `--finish`."""
 
+import base64
+import io
 import json
+import re
 import shutil
 
 import numpy as np
 import pytest
+import soundfile
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.cli import main
+from xtts.trainer.evaluation.listening_page import LISTEN_FILE, write_listening_page
 from xtts.trainer.run.finish import finish_run
 from xtts.trainer.speech.engines import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
@@ -46,6 +51,35 @@ def test_the_card_of_that_folder_has_figures(run_with_voice):
     assert f"| relative MCD | {mcd:.3f} |" in (run_with_voice / "voice" / "README.md").read_text()
 
 
+def sounds_of(page):
+    """The names of the sounds on a page, and their MP3s."""
+    names = re.findall(r"<figcaption>(.*), [\d.]+ s</figcaption>", page)
+    return names, [base64.b64decode(data) for data in re.findall(r'src="data:audio/mpeg;base64,([^"]+)"', page)]
+
+
+def test_that_folder_has_a_page_to_hear_it(run_with_voice, tiny_corpus):
+    page = (run_with_voice / "voice" / LISTEN_FILE).read_text()
+    names, sounds = sounds_of(page)
+    assert set(names[::2]) == {"recorded, through the vocoder"}
+    assert set(names[1::2]) == {"spoken"}
+    assert len(names) == len(sounds) >= 4
+    mcd = json.loads((run_with_voice / "evaluation.json").read_text())["systems"]["synthesised"]["relative_mcd"]
+    assert f"<td>relative MCD</td><td>{mcd:.3f}</td>" in page
+    assert 'src="http' not in page
+
+
+def test_the_page_has_the_recordings_themselves_where_the_corpus_is_known(run_with_voice, tiny_corpus, tmp_path):
+    source = open_source(run_with_voice)
+    write_listening_page(source, tmp_path, evaluation={}, data=tiny_corpus)
+    page = (tmp_path / LISTEN_FILE).read_text()
+    names, sounds = sounds_of(page)
+    assert set(names[::2]) == {"recorded"}
+    assert "<h2>Figures" not in page
+    heard, rate = soundfile.read(io.BytesIO(sounds[0]))
+    recordings = [soundfile.read(path) for path in sorted((tiny_corpus / "wavs").glob("*.wav"))]
+    assert min(abs(len(heard) / rate - len(samples) / other) for samples, other in recordings) < 0.06
+
+
 def test_another_checkpoint_does_not_speak_with_that_graph(run_with_voice):
     newest, *others = sorted((run_with_voice / "checkpoints").iterdir(), key=lambda path: -int(path.name[5:]))
     assert open_source(newest).graph == run_with_voice / "voice" / "model.onnx"
@@ -54,7 +88,7 @@ def test_another_checkpoint_does_not_speak_with_that_graph(run_with_voice):
 
 def test_finish_replaces_an_earlier_voice_and_refuses_what_is_no_run(run_with_voice, call, tmp_path, monkeypatch):
     finished = []
-    monkeypatch.setattr("xtts.trainer.run.finish.finish_run", lambda path, console: finished.append(path))
+    monkeypatch.setattr("xtts.trainer.run.finish.finish_run", lambda path, console, data=None: finished.append(path))
     assert call(main, "--finish", run_with_voice)[0] == 0
     assert finished == [run_with_voice]
     with pytest.raises(LockstepError, match="voice: an exported folder, expected a run folder"):

@@ -1,4 +1,4 @@
-"""`--init-from` across alphabets: rows are found by name."""
+"""The start of a run: our voice or nothing by default, and `--init-from` across alphabets: rows are found by name."""
 
 from pathlib import Path
 
@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
+from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
-from xtts.trainer.run.run_plan import make_plan
+from xtts.trainer.run.run_plan import NOTHING, make_plan
+from xtts.trainer.run.setup import Setup
+from xtts.trainer.speech.vocoder import OUR_VOICE
 from xtts.trainer.stored.stored_model import shared_names, take_rows
 from xtts.trainer.stored.voice_description import Voice
 
@@ -68,3 +73,49 @@ def test_a_model_that_reads_phonemes_is_no_start_for_characters(tiny_cache, tmp_
     assert (
         caught.value.fix == "build the cache with --set text.tokenizer=phonemes (extra phonemes), or train from nothing"
     )
+
+
+@pytest.fixture
+def start(tiny_cache):
+    """`start(hours=..., tokenizer=..., config=...)`: (the default start of a run, what was said)."""
+
+    def choose(*assignments, hours=1.0, tokenizer="phonemes", config="tiny"):
+        spec, said = load_spec(tiny_cache), list[str]()
+        features = {**spec.features, "text": {**spec.features["text"], "tokenizer": tokenizer}}
+        statistics = spec.statistics.model_copy(update={"seconds": 3600 * hours})
+        spec = spec.model_copy(update={"features": features, "statistics": statistics})
+        setup = Setup(
+            config=load_config(config, assignments=assignments), cache=tiny_cache, named_cache=tiny_cache, spec=spec,
+            lock=ReadLock(tiny_cache),
+        )  # fmt: skip
+        return setup.default_start(said.append), said
+
+    return choose
+
+
+def test_a_small_corpus_starts_from_our_voice(start):
+    assert start() == (OUR_VOICE, ["starting from our voice: 1.0 hours of recordings, fewer than 3"])
+    assert start(hours=3.0) == (
+        None, [f"starting from nothing: 3.0 hours of recordings (from our voice: --init-from {OUR_VOICE})"]
+    )  # fmt: skip
+    assert start(config="normal") == (None, []), "a larger size never did"
+
+
+@pytest.mark.parametrize(("assignments", "tokenizer", "reason"), [
+    ([], "characters", "a model that reads phonemes, expected characters"),
+    (["model.text_width=64"], "phonemes", "weights of model.text_width = 128, expected 64"),
+])  # fmt: skip
+def test_a_model_that_our_voice_does_not_fit_starts_from_nothing(start, assignments, tokenizer, reason):
+    chosen, (said,) = start(*assignments, tokenizer=tokenizer)
+    assert chosen is None
+    assert said.startswith("starting from nothing: ")
+    assert reason in said
+
+
+def test_nothing_can_be_asked_for(tiny_cache, tmp_path):
+    settings, said = ["shapes.buckets=2", "split.validation_fraction=0.1"], list[str]()
+    plan = make_plan(
+        ["tiny"], settings, {}, cache=tiny_cache, out=tmp_path, resume=None, init_from=NOTHING, say=said.append
+    )
+    assert plan.init_from is None
+    assert not any("starting" in line for line in said)

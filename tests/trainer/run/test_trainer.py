@@ -52,8 +52,8 @@ def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
     assert [line["step"] for line in read_steps(folder, "validation")] == [6, 12]
     assert screen.count("compiled the training step of bucket") == 1
     assert (
-        "compiling 1 buckets and 2 steps of validation and update: about half a minute a bucket for size "
-        "tiny on two cores, seconds if it was compiled before\n" in screen
+        "compiling 1 shape and 2 steps of validation and update: up to half a minute a shape on two cores, seconds if "
+        "it was compiled before\n" in screen
     )
     assert screen.index("compiled the training step") < screen.index("training begins")
     assert "step 12/12" in screen

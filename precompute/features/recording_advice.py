@@ -1,0 +1,69 @@
+"""Will these recordings make a good voice? Their figures beside those of our voice's recordings, and what to do."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from xtts.shared.cache.clip_index import KEPT, QUALITIES, readable_index
+
+ADVICE_TITLE = "the recordings, in brackets those that our voice learned from:"
+_FEW_MINUTES, _ENOUGH_MINUTES = 10, 20
+"""Speech from which a voice that starts from ours is near its recordings (docs/training.md)."""
+_CLIPPED = 0.02
+"""Share of the clips with clipping from which the level was too high, rather than a few shouts."""
+_QUIET_DB, _UNEVEN_DB = -40.0, 6.0
+_NOISY_DB = 20.0
+"""Speech less than this above the noise floor: white noise 20 dB below the speech gives it."""
+_DULL_HZ = 7_000.0
+_REVERBERANT_DB = 12.5
+"""Steepest falls below this: 0.3 s of reverberation 6 dB below the voice makes 11 to 12.5 dB of 14 to 22."""
+
+
+def read_quality(index: Path) -> pa.Table:
+    """Read `seconds` and the columns of `SignalQuality` of the kept clips that were measured."""
+    with readable_index(index) as file:
+        table = file.read(columns=["status", "seconds", *QUALITIES])
+    return table.filter(pc.and_(pc.equal(table["status"], KEPT), pc.is_valid(table["loudness_db"])))
+
+
+def recording_advice(quality: pa.Table) -> list[str]:
+    """Return five lines about recordings: figures, those of our voice's in brackets, and what to do.
+
+    quality: as of `read_quality`; without clips there are no lines.
+    """
+    if not len(quality):
+        return []
+    figures = {name: quality[name].to_numpy().astype(np.float64) for name in quality.column_names if name != "status"}
+    minutes = float((figures["seconds"] - figures["leading_silence"] - figures["trailing_silence"]).sum()) / 60
+    loudness, spread = float(np.median(figures["loudness_db"])), float(figures["loudness_db"].std())
+    above_noise = float(np.median(figures["loudness_db"] - figures["noise_floor_db"]))
+    clipped = float((figures["clipped_share"] > 0).mean())
+    band, decay = float(np.median(figures["band_hz"])), float(np.median(figures["decay_db"]))
+    rows = [
+        ("speech", f"{minutes:.0f} minutes (162)", _amount(minutes)),
+        ("level", f"{loudness:.0f} dBFS (-28, -23), {clipped:.0%} of the clips are clipped (0%)",
+         _level(loudness, spread, clipped)),
+        ("noise", f"{above_noise:.0f} dB below the speech (26, 31)",
+         "record in a quieter place, or filter the noise: the voice learns it" if above_noise < _NOISY_DB else ""),
+        ("band", f"up to {band / 1000:.1f} kHz (10.7, 7.4)",
+         "use the originals, if these are telephone or lossy copies: the voice is as dull" if band < _DULL_HZ else ""),
+        ("room", f"falls by {decay:.0f} dB in 60 ms (15, 21)",
+         "record nearer to the microphone, in a furnished room: the voice echoes" if decay < _REVERBERANT_DB else ""),
+    ]  # fmt: skip
+    return [f"  {name:6}  {figure}: {advice or 'good'}" for name, figure, advice in rows]
+
+
+def _amount(minutes: float) -> str:
+    if minutes < _FEW_MINUTES:
+        return f"too little, record {_ENOUGH_MINUTES} minutes or more"
+    return f"go on, and record more: {_ENOUGH_MINUTES} minutes are much better" if minutes < _ENOUGH_MINUTES else ""
+
+
+def _level(loudness: float, spread: float, clipped: float) -> str:
+    if clipped > _CLIPPED:
+        return "record with less gain, or reject those clips (data.filters.max_clipped_share=0)"
+    if spread > _UNEVEN_DB:
+        return f"uneven, {spread:.0f} dB between clips; build with --set audio.loudness_lufs=-23"
+    return "quiet, and so will be the voice; build with --set audio.loudness_lufs=-23" if loudness < _QUIET_DB else ""

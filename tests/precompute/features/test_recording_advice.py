@@ -1,0 +1,43 @@
+"""What a build says of the recordings, from columns of the index alone."""
+
+import pyarrow as pa
+import pytest
+
+from xtts.precompute.features.recording_advice import recording_advice
+
+GOOD = {
+    "seconds": 5.2, "loudness_db": -24.0, "noise_floor_db": -60.0, "clipped_share": 0.0, "leading_silence": 0.1,
+    "trailing_silence": 0.1, "band_hz": 10_900.0, "decay_db": 18.0,
+}  # fmt: skip
+
+
+def advice(*groups, clips=300):
+    """Of as many clips as in all groups, each with what differs from `GOOD`."""
+    rows = [GOOD | different for different in groups for _ in range(clips // len(groups))]
+    return recording_advice(pa.Table.from_pylist(rows))
+
+
+def test_good_recordings_are_good_in_every_line():
+    lines = advice({})
+    assert [line.split()[0] for line in lines] == ["speech", "level", "noise", "band", "room"]
+    assert lines[0] == "  speech  25 minutes (162): good"
+    assert all(line.endswith(": good") for line in lines)
+    assert recording_advice(pa.Table.from_pylist([GOOD])[:0]) == []
+
+
+@pytest.mark.parametrize(("line", "groups", "clips", "words"), [
+    (0, [{}], 60, "5 minutes (162): too little, record 20 minutes or more"),
+    (0, [{}], 180, "15 minutes (162): go on, and record more"),
+    (0, [{"leading_silence": 3.0, "trailing_silence": 1.2}], 300, "5 minutes"),  # silence is no speech
+    (1, [{"clipped_share": 0.01}, *[{}] * 9], 300, "10% of the clips are clipped (0%): record with less gain"),
+    (1, [{"clipped_share": 0.01}, *[{}] * 99], 300, "1% of the clips are clipped (0%): good"),
+    (1, [{"loudness_db": -20.0}, {"loudness_db": -35.0}], 300, "uneven, 8 dB between clips"),
+    (1, [{"loudness_db": -45.0, "noise_floor_db": -80.0}], 300, "quiet, and so will be the voice"),
+    (2, [{"noise_floor_db": -43.0}], 300, "19 dB below the speech (26, 31): record in a quieter place"),
+    (3, [{"band_hz": 3_900.0}], 300, "up to 3.9 kHz (10.7, 7.4): use the originals"),
+    (4, [{"decay_db": 10.0}], 300, "falls by 10 dB in 60 ms (15, 21): record nearer to the microphone"),
+])  # fmt: skip
+def test_a_fault_is_named_in_its_line_with_what_to_do(line, groups, clips, words):
+    lines = advice(*groups, clips=clips)
+    assert words in lines[line]
+    assert all(other.endswith(": good") for other in lines[1:] if other != lines[line])

@@ -1,0 +1,122 @@
+"""A page to hear a voice: held-out sentences, recorded and spoken, in one HTML file that opens without a server."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from xtts.shared.audio.mel_profiles import EDGE_FRAMES
+from xtts.shared.audio.page_media import picture_uri, sound_uri
+from xtts.shared.cache.cache_copy import local_cache
+from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
+from xtts.shared.errors import LockstepError
+from xtts.trainer.evaluation.evaluation_clips import all_clips, read_clips, some_clips
+from xtts.trainer.evaluation.figures import spread
+from xtts.trainer.evaluation.systems import ROWS, recording_of, speak_clips
+from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.vocoder import make_vocoder
+from xtts.trainer.speech.voice_source import Source
+
+LISTEN_FILE = "listen.html"
+_SENTENCES = 6
+_WINDOW, _HOP = 512, 256
+_DARKEST_DB, _BRIGHTEST_DB = -100.0, -20.0
+"""Levels of a spectrogram's colours, relative to a sine of full scale."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sound:
+    """A sound and its spectrogram up to half its rate, as data URIs."""
+
+    name: str
+    seconds: float
+    uri: str
+    picture: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sentence:
+    text: str
+    speaker: str
+    sounds: Sequence[_Sound]
+
+    @property
+    def seconds(self) -> float:
+        """Length of its longest sound."""
+        return max(sound.seconds for sound in self.sounds)
+
+
+def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[str, Any], data: Path | None) -> None:
+    """Speak six held-out sentences of a run's cache and write `LISTEN_FILE` into a folder.
+
+    Of a cache that holds nothing out, sentences of the training are spoken; the page says so.
+
+    evaluation: `RUN/evaluation.json`, empty if there are no figures; data: folder of the corpus. A recording that is
+    not found there is what the vocoder makes of the cache's mel.
+    """
+    import jinja2
+
+    assert source.run is not None
+    assert source.cache is not None
+    with local_cache(source.cache) as cache:
+        spec = load_spec(cache)
+        held_out = bool(spec.shards("validation"))
+        clips = read_clips(
+            cache, source.voice,
+            lambda spec: all_clips(spec, "validation") if held_out else some_clips(spec, "train", _SENTENCES),
+        )  # fmt: skip
+        as_built = {key: spec.features["audio"][key] for key in ("trim_silence_db", "loudness_lufs")}
+        rows = {row.clip.id: row for row in kept_rows(read_index(cache / spec.index_file))}
+    own = spread(len(clips), _SENTENCES)
+    vocoder = make_vocoder(None, source.voice.mel_profile, lambda _: None, voice=source.checkpoint)
+    spoken = speak_clips(make_synthesizer(source, SynthesisOptions(), None, lambda _: None), source, clips, own)
+    rate, edge = source.voice.mel_profile.sample_rate, EDGE_FRAMES * source.voice.mel_profile.hop_samples
+
+    def sentence(row: IndexRow, recorded: np.ndarray, mel: np.ndarray) -> _Sentence:
+        try:
+            sounds = {"recorded": recording_of(data, row.clip, rate, **as_built)} if data else {}
+        except LockstepError:
+            sounds = {}
+        sounds = sounds or {"recorded, through the vocoder": vocoder(recorded)[edge:-edge]}
+        sounds["spoken"] = vocoder(mel)[edge:-edge]
+        return _Sentence(
+            text=row.clip.text, speaker=row.clip.speaker,
+            sounds=[_sound(name, samples, rate) for name, samples in sounds.items()],
+        )  # fmt: skip
+
+    pairs = zip((clips[i] for i in own), spoken, strict=True)
+    template = files("xtts.trainer.evaluation").joinpath("listen.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    page = environment.from_string(template).render(
+        name=source.name, sentences=[sentence(rows[clip.clip_id], clip.mel, mel) for clip, (mel, _, _) in pairs],
+        held_out=held_out, rate=rate, run=shlex.quote(str(source.run.path)),
+        several=len(source.voice.speakers) > 1, systems=list(evaluation.get("systems", {})), figures=_rows(evaluation),
+        judged=evaluation.get("spoken"),
+    )  # fmt: skip
+    (folder / LISTEN_FILE).write_text(page, encoding="utf-8")
+
+
+def _rows(evaluation: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
+    """Return (name of a figure, its text for each system, empty where not measured)."""
+    systems = evaluation.get("systems", {}).values()
+    return [
+        (name, [template.format(means[key]) if key in means else "" for means in systems])
+        for key, (name, template) in ROWS.items() if any(key in means for means in systems)
+    ]  # fmt: skip
+
+
+def _sound(name: str, samples: np.ndarray, rate: int) -> _Sound:
+    padded = np.pad(samples, (0, max(0, _WINDOW - len(samples))))
+    frames = sliding_window_view(padded, _WINDOW)[::_HOP] * np.hanning(_WINDOW)
+    levels = 20 * np.log10(np.abs(np.fft.rfft(frames)) * 4 / _WINDOW + 1e-7)
+    return _Sound(
+        name=name, seconds=len(samples) / rate, uri=sound_uri(samples, rate),
+        picture=picture_uri(levels, _DARKEST_DB, _BRIGHTEST_DB),
+    )  # fmt: skip
