@@ -146,13 +146,14 @@ def verify(
 def stats(cache: str) -> None:
     """Print statistics of a cache: lengths, padding, letters, and the quality of the recordings by speaker."""
     with report_errors():
+        from xtts.precompute.features.filters import reject_lines
         from xtts.precompute.features.letter_counts import letters_of
         from xtts.precompute.features.quality_stats import quality_stats
         from xtts.precompute.features.recording_advice import ADVICE_TITLE, read_quality, recording_advice
         from xtts.precompute.view.terminal import quality_text, stats_text
         from xtts.shared.cache.cache_copy import local_cache
         from xtts.shared.cache.cache_spec import load_spec
-        from xtts.shared.cache.clip_index import read_index
+        from xtts.shared.cache.clip_index import read_index, table_of
         from xtts.shared.cache.stats import corpus_lines, corpus_stats, read_lengths
         from xtts.shared.system.folder_lock import ReadLock
 
@@ -160,8 +161,12 @@ def stats(cache: str) -> None:
             spec = load_spec(folder)
             index = folder / spec.index_file
             rows, lengths, quality = read_index(index), read_lengths(index), read_quality(index)
-        letters, corpora = letters_of(rows, spec.text_language), corpus_lines(rows, spec.weights)
-        click.echo(stats_text(corpus_stats(lengths), letters, corpora))
+        letters, corpora = (
+            letters_of(rows, spec.text_language, spec.features["text"]["tokenizer"]),
+            corpus_lines(rows, spec.weights),
+        )
+        rejected = reject_lines(table_of([row for row in rows if not row.is_kept]))
+        click.echo(stats_text(corpus_stats(lengths), rejected, letters, corpora))
         click.echo("\n".join(["", ADVICE_TITLE, *recording_advice(quality)]))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
 

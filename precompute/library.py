@@ -113,5 +113,6 @@ def verify_cache(
             request = cache_request(at, corpora)
             findings = check_corpus(at, request)
             if deep is not None:
-                findings += compare_features(at, request, open_pool(workers, engine), clips=deep or None)
+                compared = compare_features(at, request, open_pool(workers, engine), clips=deep or None)
+                findings = [*dict.fromkeys([*findings, *compared])]
     return findings

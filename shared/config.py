@@ -41,6 +41,21 @@ class FilterConfig(ConfigSection):
     """Lowest sample rate of a file, Hz: it has no sound above half of its rate."""
 
 
+Doubt = Literal[
+    "encoding",
+    "question mark",
+    "control character",
+    "entity",
+    "language tag",
+    "tag",
+    "time",
+    "escape",
+    "phonemes",
+    "no text",
+]
+"""Kinds of doubt about a text, for which its clip is rejected."""
+
+
 class DataConfig(ConfigSection):
     """How stage 2 reads a cache; `filters` is for stage 1."""
 
@@ -51,6 +66,8 @@ class DataConfig(ConfigSection):
     stage: str | None = None
     """Folder for local copies of a cache in an object store; null: one in the user's cache folder."""
     filters: FilterConfig = FilterConfig()
+    accept: list[Doubt] = Field(default_factory=list)
+    """Kinds of doubtful texts to keep as they are, such as `[tag]`: see docs/corpus.md#doubtful-texts."""
 
 
 class AudioConfig(ConfigSection):

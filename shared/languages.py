@@ -11,7 +11,7 @@ _CODE = re.compile("(?!und|mul|mis|zxx)[a-z]{2,3}")
 _OTHER_CODES = """
 aa ab ae ak an as av ay ba bi bm bo br bs ce ch co cr cu cv dv dz ee ff fj fo fy gd gl gn gv ha ho ht hz ia ie ig ii
 ik io iu jv kg ki kj kl kr ks ku kv kw ky la lb lg li ln lu mg mh mi mn mo na nd ng nn nr nv ny oc oj om or os pi ps
-qu rm rn rw sa sc sd se sg sh sm sn so ss st su tg ti tk tl tn to ts tt tw ug ve vo wa wo xh yi yo za zu
+qu rm rn rw sa sc sd se sg sh sm sn so ss st su tg ti tk tl tn to ts tt tw ty ug ve vo wa wo xh yi yo za zu
 """
 """Two-letter codes of ISO 639-1 that are not in the table."""
 
@@ -29,12 +29,16 @@ class Language:
     """First words of the Unicode names of its letters, such as CYRILLIC; empty if unknown."""
     voice: str
     """espeak-ng voice; empty if none reads words with all tones and vowels."""
+    letters: frozenset[str] = frozenset()
+    """Its letters beyond a to z, in lower case, if it is written in the Latin script; empty if unknown."""
 
 
 _ROWS = [row.split("\t") for row in Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()[1:]]
 LANGUAGES = {
-    code: Language(code=code, name=name, scripts=tuple(scripts.split("+")), voice=voice.strip("-"))
-    for code, _, name, scripts, voice in _ROWS
+    code: Language(
+        code=code, name=name, scripts=tuple(scripts.split("+")), voice=voice.strip("-"), letters=frozenset(letters)
+    )
+    for code, _, name, scripts, voice, letters in _ROWS
 }
 _MAIN_CODES = {other: code for code, others, *_ in _ROWS for other in others.split()}
 

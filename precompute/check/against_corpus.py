@@ -113,8 +113,10 @@ def _differences(row: IndexRow, cached: IndexRow | None, recipe: RecordRecipe) -
     if not may_be_same_file(row, cached):
         digest = cached.audio_sha256
         if not digest or digest != audio_digest(clip, recipe):
-            problem = "audio missing" if row.source_bytes == UNKNOWN else "audio changed"
-            yield _finding(clip, problem, "the audio of the cache")
+            yield _finding(clip, *(_MISSING if row.source_bytes == UNKNOWN else _CHANGED))
+
+
+_MISSING, _CHANGED = (("audio missing", "the audio of the cache"), ("audio changed", "the audio of the cache"))
 
 
 def _finding(clip: Clip, found: str, expected: str) -> CacheFinding:
@@ -151,7 +153,8 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
     try:
         audio = read_audio(recipe.audio(row.clip), row.clip)
         if row.audio_sha256 not in ("", audio.sha256):
-            return  # `check_corpus` says so
+            yield _finding(row.clip, *_CHANGED)  # as `check_corpus` may have said, if size or time differ
+            return
         samples = recipe.samples(audio, resampling_rate(row.clip, recipe.config))
         mel = extract_mel(samples, row.mel_length, recipe)
         stored = mels.read_record(path, row.position, row.clip.id)

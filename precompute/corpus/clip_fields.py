@@ -1,19 +1,12 @@
-"""Checks of a clip's fields: names that are safe in file names and on a terminal, known languages, undamaged text."""
+"""Checks of a clip's fields: names that are safe in file names and on a terminal, known languages."""
 
 import re
-from functools import cache
-from pathlib import Path
 
-import yaml
-
-from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import LANGUAGES, find_language
 
 _LONGEST_ID_BYTES = 200
 _CODE_OF_NAME = {language.name.lower(): language.code for language in LANGUAGES.values()}
-_SUSPICIOUS = re.compile(r"[^ !#$'()*+,./0-9:;@A-Z\]^_`a-z|~\x22-]|=[0-9A-F]{2}|[a-z]\?[a-z]|^b['\"]")
-"""A quick first check: a text without a match has none of the faults in `broken_texts.yaml`."""
 
 
 def check_name(name: str, *, what: str, location: str) -> None:
@@ -62,23 +55,3 @@ def name_problem(name: str) -> str | None:
     if not name.isprintable():
         return "holds control characters"
     return None
-
-
-def check_text(clip: Clip, data: Path) -> Clip:
-    """Return the clip of the corpus `data`; raise a `LockstepError` if its text is damaged, as by a wrong encoding."""
-    if _SUSPICIOUS.search(clip.text):
-        for fault, pattern, fix in _faults():
-            if match := pattern.search(clip.text):
-                shown = f"{match[0]!r} in clip {clip.id}, {clip.text[:60]!r}"
-                raise LockstepError(str(data), found=f"{fault}: {shown}", expected="plain text", fix=fix)
-    return clip
-
-
-@cache
-def _faults() -> list[tuple[str, re.Pattern[str], str]]:
-    """Return (fault, pattern, fix) of each entry of `broken_texts.yaml`."""
-    table = yaml.safe_load(Path(__file__).with_name("broken_texts.yaml").read_text(encoding="utf-8"))
-    return [
-        (fault["fault"], re.compile(fault["pattern"].replace("{continuation}", table["continuation"])), fault["fix"])
-        for fault in table["faults"]
-    ]

@@ -39,15 +39,13 @@ class Corpora:
     """Lines to print, such as what was left out."""
 
 
-def read_corpora(
-    entries: Sequence[CorpusEntry], *, limit: int | None = None, words_in: str | None = None, check_texts: bool = True
-) -> Corpora:
+def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, words_in: str | None = None) -> Corpora:
     """Read one corpus unchanged, or several as one.
 
     Clips and speakers of a named corpus are called NAME_ID. A named corpus without speakers has one speaker, NAME. The
     order of the entries makes no difference.
 
-    limit: clips in total, the first of each corpus in equal shares. words_in, check_texts: see `read_corpus`.
+    limit: clips in total, the first of each corpus in equal shares. words_in: see `read_corpus`.
 
     Raises a `LockstepError` if a corpus cannot be read or is given twice, or two clips or speakers share a name.
     """
@@ -56,8 +54,7 @@ def read_corpora(
     for entry in labelled.values():
         language = words_in and (entry.language or words_in)
         read = read_corpus(
-            entry.data, limit=limit, layout=entry.layout, columns=entry.columns, words_in=language,
-            check_texts=check_texts,
+            entry.data, limit=limit, layout=entry.layout, columns=entry.columns, words_in=language
         )  # fmt: skip
         corpora.append(read)
     limited = _limited([corpus.clips for corpus in corpora], limit)

@@ -4,6 +4,7 @@ import os
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from os.path import splitext
 from pathlib import Path, PurePosixPath
 
@@ -12,6 +13,11 @@ from xtts.shared.errors import LockstepError
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif", ".au", ".caf", ".w64")
 """Suffixes of formats that libsndfile reads, in the order of preference."""
 UNREADABLE = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
+
+
+def posix(path: str) -> str:
+    """Return a path with slashes, also if a list was written on Windows."""
+    return path if "/" in path else path.replace("\\", "/")
 
 
 def without_suffix(name: str) -> str:
@@ -114,6 +120,27 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
         if unreadable := [suffix for suffix, _ in suffixes if suffix in UNREADABLE]:
             convert = f"; convert {unreadable[0]} to .wav or .flac, such as by ffmpeg: libsndfile does not read it"
     return (", ".join(descriptions) or "nothing") + convert
+
+
+class FilesByName:
+    """The audio files below a folder by their names, for lists that give a name without the folders above it."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @cached_property
+    def _paths(self) -> dict[str, list[str]]:
+        paths: dict[str, list[str]] = {}
+        for name, path in audio_by_name(files_below(self._root)).items():
+            paths.setdefault(PurePosixPath(name).name, []).append(path)
+        return paths
+
+    def anywhere(self, source: str) -> str:
+        """Return a path of `source_of` or, if no file is there, the only file of that name below the folder."""
+        if os.path.isfile(self._root / source):
+            return source
+        found = self._paths.get(nfc(without_suffix(PurePosixPath(source).name)), [])
+        return found[0] if len(found) == 1 else source
 
 
 def source_of(root: Path, named: str, folders: tuple[str, ...], location: str) -> str:

@@ -13,7 +13,7 @@ from zipfile import is_zipfile
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from xtts.precompute.corpus.clip_fields import check_name, check_text
+from xtts.precompute.corpus.clip_fields import check_name
 from xtts.precompute.corpus.corpus_files import UNREADABLE, is_audio, nfc, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
@@ -70,13 +70,13 @@ class Corpus:
 
 def read_corpus(
     data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None,
-    words_in: str | None = None, check_texts: bool = True,
+    words_in: str | None = None,
 ) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
     limit: count of clips to read. layout: one of `LAYOUTS`; None to detect it. columns: those of a CSV, TSV or Parquet
     file, as in `id=0,speaker=1,text=2`. words_in: ISO 639 code of clips that name no language: expand numbers and
-    abbreviations unless the corpus gives the text in words; None leaves them. check_texts: refuse damaged texts.
+    abbreviations unless the corpus gives the text in words; None leaves them.
 
     Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
@@ -88,8 +88,7 @@ def read_corpus(
         notes = chosen.left_out(data)
         end = None if chosen.speaker_folders else limit  # all clips tell which folders are speakers
         read = islice(chosen.read(data), end)
-        checked = (check_text(clip, data) for clip in read) if check_texts else read
-        clips = _table(checked if words_in is None else (_in_words(clip, words_in) for clip in checked))
+        clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
@@ -207,7 +206,11 @@ def _reject(data: Path) -> NoReturn:
     lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
     folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO_FILES) for path in data.glob(f"*/{name}")})
     problem, fix = "no such file", "see --columns"
-    if lists:
+    unreadable = sorted({path.suffix for path in data.iterdir() if path.name.endswith(UNREADABLE)})
+    if unreadable and not any(is_audio(path.name) for path in data.iterdir()):
+        problem = f"no such file, and {unreadable[0]} files, which libsndfile does not read"
+        fix = f"convert {unreadable[0]} to .wav or .flac, such as by ffmpeg"
+    elif lists:
         fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
     elif folders:
         values = [f"{name}={data / name}" if not _NO_SPEAKER.fullmatch(name) else str(data / name) for name in folders]

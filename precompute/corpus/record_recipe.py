@@ -12,7 +12,7 @@ from xtts.precompute.archives.parquet_files import SUFFIX, unpacked_row
 from xtts.precompute.archives.tar_files import read_member
 from xtts.shared.audio.decode import AudioSource, Recording
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
-from xtts.shared.audio.trim_and_loudness import condition
+from xtts.shared.audio.trim_and_loudness import condition, refuse_silence
 from xtts.shared.cache.clip_index import Clip, clip_of_crop
 from xtts.shared.config import Config
 from xtts.shared.feature_settings import stored_features
@@ -80,6 +80,7 @@ class RecordRecipe(AudioFiles):
     def samples(self, recording: Recording, rate: int) -> np.ndarray:
         """The samples of a mel, float32[S]: mono, resampled to `rate` Hz, trimmed and scaled as configured."""
         audio = self.config.audio
+        refuse_silence(recording.mono)
         return condition(
             recording.at(rate), rate=rate, trim_silence_db=audio.trim_silence_db, loudness_lufs=audio.loudness_lufs
         )

@@ -9,16 +9,17 @@ import pyarrow.compute as pc
 from xtts.precompute.corpus.clip_audio import same_file
 from xtts.precompute.corpus.corpus_files import described_files, visible_names
 from xtts.precompute.corpus.record_recipe import RecordRecipe
+from xtts.precompute.corpus.text_doubts import fix_of
 from xtts.precompute.features.quality_stats import letters_per_second
 from xtts.precompute.features.tables import counted
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.cache_spec import MAX_TOKENS
-from xtts.shared.cache.clip_index import MISSING_AUDIO, IndexRow, rows_of, strings
+from xtts.shared.cache.clip_index import DOUBTFUL, MISSING_AUDIO, IndexRow, rows_of, strings
 from xtts.shared.config import Config, FilterConfig
 from xtts.shared.errors import LockstepError
 
-_EXAMPLES = 3
+_EXAMPLES = 5
 MOST_FRAMES = 2**16
 """Limit of a clip's frames (12 minutes): a bucket of longer ones would not fit into memory."""
 
@@ -103,18 +104,33 @@ def check_rejects(rejected: pa.Table, corpus: str, recipe: RecordRecipe, *, of: 
     reasons, share = counted(rejected["reason"]), recipe.config.shapes.max_reject_fraction
     if len(rejected) < of and len(rejected) <= share * of:
         return
-    problems = list[str]()
-    for reason, count in reasons.items():
-        ids = strings(rejected.filter(pc.equal(rejected["reason"], reason))["id"].slice(0, _EXAMPLES))
-        problems.append(f"{count} {reason} ({', '.join(ids)}{', ...' * (count > _EXAMPLES)})")
-    problem = "; ".join(problems)
+    problem = "; ".join(reject_lines(rejected))
+    doubts = [doubt for reason in reasons if (doubt := reason.partition(f"{DOUBTFUL}: ")[2])]
+    fixes = [f"{fix_of(doubt)}, or keep them with --set data.accept=[{doubt}]" for doubt in doubts]
     if MISSING_AUDIO in reasons:
         problem += _files_instead(rejected, recipe.roots)
     if len(rejected) == of:
-        raise LockstepError(corpus, found=f"all {of} clips are rejected: {problem}", exit_code=1)
-    fix = "fix the corpus, or allow it with --set shapes.max_reject_fraction=..."
+        raise LockstepError(corpus, found=f"all {of} clips are rejected: {problem}", fix="; ".join(fixes), exit_code=1)
+    fix = "; ".join([*fixes, "or allow it with --set shapes.max_reject_fraction=..."])
     problem = f"{len(rejected)} of {of} clips are rejected: {problem}"
     raise LockstepError(corpus, found=problem, expected=f"at most {share:.1%}", fix=fix, exit_code=1)
+
+
+def reject_lines(rejected: pa.Table) -> list[str]:
+    """Return a line for each reason, the most frequent first: clips, reason, examples.
+
+    rejected: rows of an index. Examples of doubtful texts are what was found, and where; of others the clips' ids.
+    """
+    lines = list[str]()
+    for reason, count in counted(rejected["reason"]).items():
+        first = rejected.filter(pc.equal(rejected["reason"], reason)).slice(0, _EXAMPLES)
+        examples, details = strings(first["id"]), strings(first["detail"])
+        if reason.startswith(DOUBTFUL):
+            examples = details
+        elif reason == "unreadable audio":
+            examples[0] = f"{examples[0]}: {details[0]}"
+        lines.append(f"{count} {reason} ({', '.join(examples)}{', ...' * (count > _EXAMPLES)})")
+    return lines
 
 
 def _files_instead(rejected: pa.Table, roots: Mapping[str, Path]) -> str:

@@ -5,11 +5,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from xtts.shared.cache.clip_index import UNKNOWN, IndexRow
 from xtts.shared.errors import LockstepError
-from xtts.shared.languages import find_language
+from xtts.shared.languages import LANGUAGES, find_language
 from xtts.shared.text.alphabet import BY_READING, compose_jamo, fold_english, lower_case
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
 from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
@@ -20,6 +21,11 @@ _NAMED, _LISTED = 5, 20
 """Most characters in an error, and in a list."""
 _OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus is in another language"
 
+_SCRIPTS = frozenset(script for language in LANGUAGES.values() for script in language.scripts)
+_FEW_CLIPS = 3
+"""Fewer clips with such letters are odd lines, and no sign of a wrong encoding."""
+_FOREIGN_SHARE = 0.003
+"""Share of letters that a language does not have from which a list is in a wrong encoding: names have fewer."""
 _IPA_LETTERS = "".join(map(chr, range(0x250, 0x2E0)))
 """Unicode's letters of the International Phonetic Alphabet, stress and length."""
 
@@ -52,12 +58,16 @@ class LetterCounts:
     """Counts of characters over the clips of one language."""
 
     language: str = "en"
+    reads_accents: bool = False
+    """Whether English keeps the letters with accents, as espeak-ng does."""
     letters: Counter[str] = field(default_factory=Counter)
     """Every letter of the corpus in lower case, with or without a token."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Characters without a token, letters or not."""
     folded: Counter[str] = field(default_factory=Counter)
     """Letters with the token of another: accents that English loses."""
+    foreign_clips: int = 0
+    """Clips with letters that the language does not have."""
     examples: dict[str, str] = field(default_factory=dict)
     """For each character the smallest id of a clip with it."""
 
@@ -67,8 +77,9 @@ class LetterCounts:
         lowered, missing = lower_case(text, self.language), set(left_out)
         letters = Counter({c: count for c, count in Counter(lowered).items() if is_letter(c)})
         self.letters.update(letters)
+        self.foreign_clips += any(is_foreign(c, self.language) for c in letters)
         accented = set[str]()
-        if self.language == "en":
+        if self.language == "en" and not self.reads_accents:
             for letter in [c for c in letters if not unicodedata.normalize("NFKC", c).isascii()]:
                 lost = letter in missing or bool(missing.intersection(fold_english(letter)))
                 (self.left_out if lost else self.folded)[letter] += letters[letter]
@@ -81,6 +92,7 @@ class LetterCounts:
     def merge(self, other: "LetterCounts") -> None:
         """Add the counts of other clips in the same language."""
         self.letters.update(other.letters)
+        self.foreign_clips += other.foreign_clips
         self.left_out.update(other.left_out)
         self.folded.update(other.folded)
         for character, clip_id in other.examples.items():
@@ -130,6 +142,39 @@ def letter_lines(languages: Iterable[LetterCounts]) -> list[str]:
     return lines
 
 
+def check_encoding(counts: LetterCounts, max_share: float) -> None:
+    """Raise a `LockstepError` if many letters are not those of the language, as after decoding by a wrong table.
+
+    counts: of all clips in one language. max_share: `text.max_unknown_share`, if it is larger than `_FOREIGN_SHARE`.
+    """
+    language, total = find_language(counts.language), max(1, counts.letters.total())
+    foreign = Counter({c: n for c, n in counts.letters.items() if is_foreign(c, counts.language)})
+    beyond = sum(n for c, n in counts.letters.items() if not c.isascii())
+    share = foreign.total() / total
+    if counts.foreign_clips < _FEW_CLIPS or share <= max(_FOREIGN_SHARE, max_share) or 4 * foreign.total() <= beyond:
+        return
+    named = ", ".join(f"{c} {n:,}x in clip {counts.examples[c]}" for c, n in foreign.most_common(_NAMED))
+    own = " ".join(sorted(language.letters)[:_NAMED])
+    raise LockstepError(
+        "text.language", found=f"{share:.1%} of the letters are not {language.name} ({named})",
+        expected=" or ".join(map(script_name, language.scripts)) + (f" letters, such as {own}" if own else " letters"),
+        fix=f"export the list again as UTF-8, or {_OTHER_LANGUAGE}, or "
+        f"--set text.max_unknown_share={math.ceil(share * 1000) / 1000:g} to keep them",
+        exit_code=1,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=65_536)
+def is_foreign(letter: str, code: str) -> bool:
+    """Whether a language does not have a letter: one of another script, or with another accent; a to z never are."""
+    language, script = find_language(code), script_of(letter)
+    if letter.isascii() or not language.scripts:
+        return False
+    if script == "LATIN":
+        return bool(language.letters) and letter not in language.letters
+    return script in _SCRIPTS and script not in language.scripts
+
+
 def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "characters") -> None:
     """Raise a `LockstepError` if a corpus is not in its language, or loses more than `max_share` of its letters.
 
@@ -167,11 +212,16 @@ def _fix(counts: LetterCounts, kind: str) -> str:
     return ", or ".join(filter(None, [_OTHER_LANGUAGE, other, tolerate]))
 
 
-def letters_of(rows: Iterable[IndexRow], language: str) -> list[LetterCounts]:
-    """Count the letters of each language, sorted by code; `language` is that of clips without their own."""
+def letters_of(rows: Iterable[IndexRow], language: str, kind: str) -> list[LetterCounts]:
+    """Count the letters of each language, sorted by code.
+
+    language: of clips without their own; kind: `text.tokenizer`.
+    """
     counts = dict[str, LetterCounts]()
     for row in rows:
         if row.token_length != UNKNOWN:
             code = row.clip.language or language
-            counts.setdefault(code, LetterCounts(code)).add(row.clip.id, row.clip.text, row.left_out)
+            counts.setdefault(code, LetterCounts(code, kind == "phonemes")).add(
+                row.clip.id, row.clip.text, row.left_out
+            )
     return [counts[code] for code in sorted(counts)]

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 
-from xtts.precompute.features.filters import check_rejects
+from xtts.precompute.features.filters import check_rejects, reject_lines
 from xtts.precompute.features.letter_counts import LetterCounts
 from xtts.precompute.features.mel_check import compute_mel_check
 from xtts.precompute.features.recording_advice import read_quality
@@ -39,6 +39,8 @@ class BuildReport:
     spec: CacheSpec
     rejected: Mapping[str, int]
     """Reason to clips."""
+    reject_lines: list[str]
+    """As of `reject_lines`."""
     letters: list[LetterCounts]
     """Letter counts of each language."""
     clips: pa.Table
@@ -85,7 +87,8 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             if left := sweep(cache, spec):
                 progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
     return BuildReport(
-        spec=spec, rejected=counted(rejected["reason"]), letters=letters, clips=clips, quality=quality,
+        spec=spec, rejected=counted(rejected["reason"]), reject_lines=reject_lines(rejected), letters=letters,
+        clips=clips, quality=quality,
         padding_efficiency=padding_efficiency, changed=changed,
         kept_shards=len(finished) - len(written), written_shards=len(written), wall_seconds=time.monotonic() - started,
         peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=pool.workers),

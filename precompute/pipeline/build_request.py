@@ -77,7 +77,7 @@ def make_request(
     with disk_errors_explained(cache), ExitStack() as stack:
         for folder, corpus_url in corpus_urls.items():  # errors about the local folder of a remote corpus name its URL
             stack.enter_context(rename_in_errors(folder, str(corpus_url)))
-        corpora = read_corpora(entries, limit=limit, words_in=language, check_texts=is_of_texts)
+        corpora = read_corpora(entries, limit=limit, words_in=language)
     if index_only:
         refuse_unsuited(corpora.clips, config)
     if stored is not None and stored.lexicon != lexicon:

@@ -14,7 +14,6 @@ from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.bucket_shapes import round_up
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.errors import counted_noun
 from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences
 
 _CONSEQUENCES = {
@@ -91,8 +90,8 @@ def _work_ahead(work: ShardWork) -> str:
     """A line about the shards that will be written."""
     finished = len(work.staged) + len(work.reused)
     if not work.missing:
-        return f"finished shards: {finished}, none is written"
+        return f"{finished} shards are finished, none is written"
     clips = sum(len(shard.plan.clips) for shard in work.missing)
     stored = sum(len(shard.stored.positions) for shard in work.missing)
-    sources = f"{counted_noun(clips, 'clip')}, {clips - stored} from audio and {stored} from stored mels"
-    return f"shards to write: {len(work.missing)} ({sources}), kept: {finished}"
+    sources = f"{clips} clips, {clips - stored} of them from audio and {stored} from stored mels"
+    return f"{len(work.missing)} shards are written ({sources}), {finished} are kept"

@@ -48,6 +48,8 @@ class PlanColumns:
     """int64[N]."""
     speaker: np.ndarray
     """int32[N]: position in `speakers`."""
+    voice: np.ndarray
+    """int32[N]: equal for clips of the same speaker in the same language."""
     corpus: np.ndarray
     """int32[N]: position in `corpora`."""
     speakers: list[str]
@@ -79,10 +81,12 @@ def plan_columns(table: pa.Table, seed: int) -> PlanColumns:
     clips = pc.replace_substring_regex(table["id"], "/.*", "")  # crops have no text: those of a clip stay together
     texts = pc.if_else(pc.equal(table["text"], ""), clips, table["text"])
     (speaker, speakers), (corpus, corpora) = positions_and_names("speaker"), positions_and_names("corpus")
+    language, languages = positions_and_names("language")
     return PlanColumns(
         kept=pc.equal(table["reason"], "").to_numpy(), high=high, low=low,
         text=text_digests(seed, _strings(texts)), tokens=table["token_length"].to_numpy(),
-        frames=table["mel_length"].to_numpy(), speaker=speaker, corpus=corpus, speakers=speakers, corpora=corpora,
+        frames=table["mel_length"].to_numpy(), speaker=speaker, corpus=corpus,
+        voice=speaker * np.int32(len(languages)) + language, speakers=speakers, corpora=corpora,
     )  # fmt: skip
 
 
@@ -165,23 +169,28 @@ def _held_out(columns: PlanColumns, kept: np.ndarray, fraction: float) -> np.nda
     held = np.zeros(len(kept), bool)
     for corpus in range(len(columns.corpora)):
         members = np.flatnonzero(columns.corpus[kept] == corpus)
-        held[members] = held_out(columns.text[kept[members]], fraction)
+        held[members] = held_out(columns.text[kept[members]], columns.voice[kept[members]], fraction)
     return held
 
 
-def held_out(texts: np.ndarray, fraction: float) -> np.ndarray:
+def held_out(texts: np.ndarray, voices: np.ndarray, fraction: float) -> np.ndarray:
     """bool[N]: clips whose text digest, uint32[N], is among the smallest: about `fraction` of them, never none or all.
 
     So all readings of a text are on one side of the split. A threshold and not a count, so that adding or removing a
-    clip moves no other clip, but for a small corpus: of its texts `_FEWEST_HELD_OUT` are held out, or a fifth.
+    clip moves no other clip, but for a small corpus: of its texts `_FEWEST_HELD_OUT` are held out, or a fifth. The text
+    with the largest digest of each voice, int32[N], is trained on, unless no voice has a second text.
     """
     distinct = np.unique(texts)
     if not fraction or len(distinct) < 2:
         return np.zeros(len(texts), bool)
-    count = int(np.searchsorted(distinct, np.uint64(math.ceil(fraction * 2**32))))
+    order = np.lexsort((texts, voices))
+    is_last = np.append(voices[order][1:] != voices[order][:-1], True)
+    free = np.setdiff1d(distinct, texts[order][is_last])
+    if not free.size:
+        free = distinct[:-1]
+    count = int(np.searchsorted(free, np.uint64(math.ceil(fraction * 2**32))))
     fewest = max(1, min(_FEWEST_HELD_OUT, len(distinct) // 5))
-    held: np.ndarray = texts < distinct[min(max(count, fewest), len(distinct) - 1)]
-    return held
+    return np.isin(texts, free[: max(count, fewest)])
 
 
 def _shard_counts(

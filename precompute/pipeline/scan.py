@@ -22,8 +22,9 @@ from xtts.precompute.corpus.clip_audio import (
 from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
 from xtts.precompute.features.clip_features import measure
 from xtts.precompute.features.filters import filter_by_header, filter_by_signal, must_be_measured, needs_samples
-from xtts.precompute.features.letter_counts import LetterCounts, check_letters, letters_of
+from xtts.precompute.features.letter_counts import LetterCounts, check_encoding, check_letters, letters_of
 from xtts.precompute.features.tables import pack, unpack
+from xtts.precompute.pipeline.copies import reject_copies
 from xtts.precompute.pipeline.previous import (
     SAME_AUDIO,
     SAME_CLIP,
@@ -37,6 +38,7 @@ from xtts.precompute.workers.disks import check_visible
 from xtts.precompute.workers.worker_pool import Progress, ThisProcess, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import (
+    DOUBTFUL,
     DUPLICATE,
     MISSING_AUDIO,
     NO_LETTERS,
@@ -77,7 +79,7 @@ def scan(recipe: RecordRecipe, same_audio: bool, same_text: bool, task: _Task) -
         check_visible(recipe.roots[corpus])
     audio_rows, text_rows = previous_rows if same_audio else {}, previous_rows if same_text else {}
     rows = [_scan_clip(clip, recipe, audio_rows.get(i), text_rows.get(i)) for i, clip in enumerate(clips)]
-    letters = letters_of(rows, recipe.config.text.language)
+    letters = letters_of(rows, recipe.config.text.language, recipe.config.text.tokenizer)
     rows = [_filtered(row, audio_rows.get(offset), recipe) for offset, row in enumerate(rows)]
     unchanged = np.array([_unchanged(rows[offset], row) for offset, row in previous_rows.items()], np.uint8)
     return start, pack(table_of(rows).drop_columns(table.column_names)), start + offsets, unchanged, letters
@@ -88,6 +90,10 @@ def _scan_clip(clip: Clip, recipe: RecordRecipe, audio_row: IndexRow | None, tex
     row = with_file(clip, recipe)
     if clip.duplicate:
         return row.rejected(DUPLICATE)
+    kind, _, found = clip.doubt.partition(": ")
+    if kind and kind not in recipe.config.data.accept and not recipe.config.audio.crop_frames:
+        row = _with_audio(row, audio_row, recipe)  # a later build that accepts it knows its length
+        return row if row.reason else row.rejected(f"{DOUBTFUL}: {kind}", found)
     row = _with_audio(_with_tokens(row, text_row, recipe), audio_row, recipe)
     if row.reason or row.token_length or recipe.config.audio.crop_frames:
         return row
@@ -187,11 +193,13 @@ def scan_clips(
         progress.advance(len(columns[start]), 0.0)
     for _, letters in sorted(counts.items()):
         check_letters(letters, config.text.max_unknown_share, kind=config.text.tokenizer)
+        check_encoding(letters, config.text.max_unknown_share)
     others = pa.concat_tables([columns[start] for start in sorted(columns)]).combine_chunks()
     names = {name: (clips if name in clips.column_names else others)[name] for name in index_schema().names}
     scanned = pa.table(names, index_schema())  # type: ignore[arg-type]
     if pool.spans_machines:
         _check_missing(scanned, recipe)
+    scanned = reject_copies(scanned, recipe, pool, progress)
     return scanned, unchanged, [counts[code] for code in sorted(counts)]
 
 

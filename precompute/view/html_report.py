@@ -99,6 +99,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
     positions = sorted(random.Random(0).sample(range(len(by_id)), min(CLIPS_SHOWN, len(by_id))))
     drawn = [(by_id[position], list[str]()) for position in positions]
     cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
+    letters = letters_of(clips.rows, spec.text_language, spec.features["text"]["tokenizer"])
     notes = Counter(note for row in kept for note in row.notes.split("; ") if note)
     lines = [[row.clip.id, row.clip.speaker, round(row.seconds, 2), row.clip.text, row.reason] for row in clips.rows]
     packed = zlib.compress(json.dumps(sorted(lines)[:_SEARCHED], ensure_ascii=False).encode(), level=9)  # to search
@@ -112,7 +113,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         histograms=histograms(kept, stats, spec), splits=SPLITS,
         mib=sum(shard.bytes for shard in spec.shards()) / 2**20,
         shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=notes.most_common(),
-        letters=[counts for counts in letters_of(clips.rows, spec.text_language) if counts.characters()],
+        letters=[counts for counts in letters if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
         advice=recording_advice(read_quality(clips.cache / spec.index_file)),
         quality=quality, far=OUTLIER_SCORE,

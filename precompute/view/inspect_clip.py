@@ -22,7 +22,7 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; return the lines to print, of a rejected clip the reason."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)
-    segment = "" if row.clip.start is None else f", {row.clip.duration:g} s from {row.clip.start:g} s on"
+    segment = "" if row.clip.start is None else f", {row.seconds:g} s from {row.clip.start:g} s on"
     about = [*([f"text: {row.clip.text}"] if row.clip.text else []), f"audio: {row.clip.source}{segment}"]
     if not row.is_kept:
         reason = f"{row.clip.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")

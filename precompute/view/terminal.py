@@ -85,7 +85,7 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     lines = [
         f"{counted_noun(figures.clips, 'clip')} kept ({figures.seconds / 3600:.2f} h), {figures.rejected} rejected"
     ]
-    lines += [f"  {count} {reason}" for reason, count in report.rejected.items()]
+    lines += [f"  {plain(line)}" for line in report.reject_lines]
     for kind in ("speaker", "language"):
         if named := [f"{plain(name)} {count:,}" for name, count in counted(report.clips[kind]).items() if name]:
             lines.append(f"{kind}s: {len(named):,} ({', '.join(named[:_NAMED])}{', ...' * (len(named) > _NAMED)})")
@@ -127,10 +127,12 @@ def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
     return _table(rows)
 
 
-def stats_text(stats: CorpusStats, letters: Iterable[LetterCounts], corpora: Sequence[CorpusLine]) -> str:
-    """Return the tables of `xtts-precompute stats`."""
+def stats_text(
+    stats: CorpusStats, rejected: Sequence[str], letters: Iterable[LetterCounts], corpora: Sequence[CorpusLine]
+) -> str:
+    """Return the tables of `xtts-precompute stats`; rejected: as of `reject_lines`."""
     lines = [f"{counted_noun(stats.clips, 'clip')} kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
-    lines += [f"  {count} {reason}" for reason, count in stats.rejected.items()]
+    lines += [f"  {plain(line)}" for line in rejected]
     lines += letter_lines(letters)
     lengths = [["percentile", *PERCENTILE_NAMES]]
     for name, values in stats.percentiles.items():
@@ -150,7 +152,7 @@ def quality_text(quality: QualityStats) -> str:
     heads = [f"{measure.name} {measure.unit}" for measure in quality.shown]
     rows = [["speaker", "clips", "hours", *heads, "clipped clips", f"below {quality.sample_rate:,} Hz", "outliers"]]
     rows += [_speaker_cells(line, quality.shown) for line in quality.speakers[:_SPEAKERS]]
-    lines = [*quality.doubts, "medians of each speaker's clips", _table(rows)]
+    lines = [*map(plain, quality.doubts), "medians of each speaker's clips", _table(rows)]
     more = len(quality.speakers) - _SPEAKERS
     lines += [f"  and {more:,} more speakers"] if more > 0 else []
     lines += [UNMEASURED.format(quality.unmeasured)] if quality.unmeasured else []

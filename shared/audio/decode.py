@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import isinf
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,9 @@ _UNREAD_OGG = "Junk after the last page"
 _SILENT_SHARE, _CANCELLED_SHARE = 1e-4, 0.1
 """Shares of the loudest channel's power below which a channel is silent, and the channels' mean has cancelled out."""
 _ROUNDING_SECONDS = 0.01
-"""Tolerance for rounded times in lists: a segment may end this long after its recording; from 0 to this close to the
-end, it is the whole recording."""
+"""Tolerance for rounded times in lists: a segment from 0 to this close to the end is the whole recording."""
+_BEYOND_SECONDS = 0.1
+"""A segment may end this long after its recording, as times of subtitles and recognisers do: it is cut there."""
 
 
 class AudioProblem(Exception):
@@ -54,6 +56,7 @@ class Segment:
 
     start: float
     duration: float
+    """Infinite up to the end of the recording."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,13 +126,13 @@ def read_header(source: AudioSource, segment: Segment | None = None) -> Header:
     if (len(source) if isinstance(source, bytes) else os.path.getsize(source)) == 0:
         raise AudioProblem("empty audio", "a file of 0 bytes")
     with _opened(source) as file:
-        return _checked_header(file, segment)
+        return _checked_header(file, source, segment)
 
 
 def read_recording(source: AudioSource, segment: Segment | None = None) -> Recording:
     """Decode a file, or seek to a segment and decode it; raises `AudioProblem`."""
     with _opened(source) as file:
-        header = _checked_header(file, segment)
+        header = _checked_header(file, source, segment)
         lead_in = 0 if file.subtype.startswith(_SEEKABLE) else round(_LEAD_IN_SECONDS * header.rate)
         start = max(0, header.first - lead_in)
         if start:
@@ -165,14 +168,14 @@ def _opened(source: AudioSource) -> Iterator[Any]:
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
 
 
-def _checked_header(file: soundfile.SoundFile, segment: Segment | None) -> Header:
+def _checked_header(file: soundfile.SoundFile, source: AudioSource, segment: Segment | None) -> Header:
     header = Header(samples=file.frames, rate=file.samplerate, channels=file.channels)
     if not _LOWEST_RATE <= header.rate <= _HIGHEST_RATE:
         raise AudioProblem("unreadable audio", f"a rate of {header.rate} Hz")
     if segment is not None:
         header = _segment_header(header, segment)
     else:
-        _refuse_truncated(file.extra_info)
+        _refuse_truncated(file.extra_info, source)
     if header.samples <= 0:
         raise AudioProblem("empty audio", "no samples")
     if header.samples * header.channels * 4 > LARGEST_DECODED_BYTES:
@@ -180,13 +183,23 @@ def _checked_header(file: soundfile.SoundFile, segment: Segment | None) -> Heade
     return header
 
 
-def _refuse_truncated(log: str) -> None:
+def _refuse_truncated(log: str, source: AudioSource) -> None:
     """Raise `AudioProblem` if libsndfile's log says that a file holds less than its header promises."""
     for promised, actual in _SIZE_MISMATCH.findall(log):
         if int(actual) + 1 < int(promised) < _STREAMED_BYTES:  # a byte of padding may be missing
             raise AudioProblem("unreadable audio", f"cut off: {actual} bytes, the header says {promised}")
-    if _UNREAD_OGG in log:
+    if _UNREAD_OGG in log and not _ends_whole(source if isinstance(source, bytes) else Path(source).read_bytes()):
         raise AudioProblem("unreadable audio", "cut off, or several streams in one file")
+
+
+def _ends_whole(ogg: bytes) -> bool:
+    """Whether the last page of an Ogg file is whole and ends its only stream: a tag or zeros may follow (RFC 3533)."""
+    last = ogg.rfind(b"OggS")
+    page = ogg[last : last + 27]
+    if len(page) < 27 or not page[5] & 4 or page[14:18] != ogg[14:18]:
+        return False
+    lengths = ogg[last + 27 : last + 27 + page[26]]
+    return len(lengths) == page[26] and last + 27 + page[26] + sum(lengths) <= len(ogg)
 
 
 def _mixed_down(channels: np.ndarray) -> np.ndarray:
@@ -204,11 +217,12 @@ def _mixed_down(channels: np.ndarray) -> np.ndarray:
 
 def _segment_header(header: Header, segment: Segment) -> Header:
     """Return the header of a segment, its ends rounded to the nearest samples."""
-    first, end = round(segment.start * header.rate), round((segment.start + segment.duration) * header.rate)
+    first = round(segment.start * header.rate)
+    end = header.samples if isinf(segment.duration) else round((segment.start + segment.duration) * header.rate)
     beyond = (end - header.samples) / header.rate
     if first == 0 and abs(beyond) <= _ROUNDING_SECONDS:
         return header
-    if first < 0 or beyond > _ROUNDING_SECONDS:
+    if not 0 <= first < header.samples or beyond > _BEYOND_SECONDS:
         interval = f"{segment.duration:g} s from {segment.start:g} s on, of {header.samples / header.rate:g} s"
         raise AudioProblem("unreadable audio", f"a segment of {interval}")
     return replace(header, first=first, samples=min(end, header.samples) - first)

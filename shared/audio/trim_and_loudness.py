@@ -24,11 +24,19 @@ def condition(
     """
     if trim_silence_db is not None:
         samples = trim_silence(samples, rate, trim_silence_db)
-    if not samples.size or np.ptp(samples) < _SILENT_RANGE:
-        raise AudioProblem("empty audio", "only silence")
+    refuse_silence(samples)
     if np.ptp(samples) > 2 * _LARGEST_SAMPLE:
         raise AudioProblem("unreadable audio", f"samples up to {np.abs(samples).max():g}, expected floats from -1 to 1")
     return samples if loudness_lufs is None else set_loudness(samples, rate, loudness_lufs)
+
+
+def refuse_silence(samples: np.ndarray) -> None:
+    """Raise `AudioProblem` for samples float32[S] without sound: a constant, or noise of the least bit.
+
+    Resampling hides both: it rings at the ends of a constant, and noise overshoots.
+    """
+    if not samples.size or np.ptp(samples) < _SILENT_RANGE:
+        raise AudioProblem("empty audio", "only silence")
 
 
 def trim_silence(samples: np.ndarray, rate: int, below_peak_db: float) -> np.ndarray:

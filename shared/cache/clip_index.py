@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 """Values of `status`; UNDECIDED while a build is at work, never in an index."""
-MISSING_AUDIO, DUPLICATE, NO_LETTERS, UNNORMALISED = (
-    "missing audio", "duplicate id", "no known letters", "no normalised column",
+MISSING_AUDIO, DUPLICATE, COPIED, NO_LETTERS, UNNORMALISED, DOUBTFUL = (
+    "missing audio", "duplicate id", "copied audio", "no known letters", "no normalised column", "doubtful text",
 )  # fmt: skip
 UNKNOWN = -1
 _IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)
@@ -60,6 +60,8 @@ class Clip:
     """Seconds."""
     corpus: str = ""
     """Name of its corpus; empty for the only one that was given none."""
+    doubt: str = ""
+    """Why its text may be damaged: `KIND: what was found and where`; empty for plain text."""
 
     @property
     def audio_key(self) -> tuple[str, str, float | None, float | None]:

@@ -24,7 +24,9 @@ def test_build_verify_and_stats(tiny_corpus, tmp_path, monkeypatch):
     assert done.exit_code == 0, done.stderr
     assert "24 clips kept (0.01 h), 0 rejected" in done.stdout
     assert "shards written, 0 kept" in done.stdout
-    table = [line.split() for line in done.stdout.splitlines()[1:4]]
+    lines = [line.split() for line in done.stdout.splitlines()]
+    start = next(number for number, line in enumerate(lines) if line[0] == "bucket")
+    table = lines[start : start + 3]
     assert table[0] == ["bucket", "tokens", "frames", "train", "validation", "shards", "efficiency"]
     assert sum(int(line[3]) + int(line[4]) for line in table[1:]) == 24
     assert all(50.0 < float(line[6].rstrip("%")) <= 100.0 for line in table[1:])

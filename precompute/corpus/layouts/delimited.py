@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
-from xtts.precompute.corpus.corpus_files import clip_ids, source_of, without_suffix
+from xtts.precompute.corpus.corpus_files import FilesByName, clip_ids, posix, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import Layout, checked_clip
 from xtts.precompute.corpus.layouts.text_columns import HEADER_NAMES, KIND_OF, METADATA_FILE, TABLE_SUFFIXES, layout_of
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
@@ -176,7 +176,7 @@ def _clips(
     needed, file = max(columns.values()) + 1, columns.get("file", columns.get("id", 0))
 
     def name(row: list[str]) -> str:
-        return PurePosixPath(row[file]).as_posix() if row[file] else ""
+        return PurePosixPath(posix(row[file])).as_posix() if row[file] else ""
 
     def names() -> Iterator[str]:
         for location, row in _split(path, delimiter, skip=skip):
@@ -186,12 +186,13 @@ def _clips(
                 raise LockstepError(location, found=f"{len(row)} column{'s'[: len(row) != 1]}", expected=expected)
             yield without_suffix(name(row))
 
-    ids = clip_ids(names())
+    ids, files = clip_ids(names()), FilesByName(path.parent)
     for location, row in _split(path, delimiter, skip=skip):
         values = {kind: row[column] for kind, column in columns.items()}
         own_id = values.get("id") if "file" in columns else None
+        source = files.anywhere(source_of(path.parent, name(row), _FOLDERS, location))
         yield checked_clip(
-            own_id or ids[without_suffix(name(row))], values.get("normalised") or values["text"],
-            source_of(path.parent, name(row), _FOLDERS, location), location=location, speaker=values.get("speaker", ""),
-            normalised=bool(values.get("normalised")), language=values.get("language", ""),
+            own_id or ids[without_suffix(name(row))], values.get("normalised") or values["text"], source,
+            location=location, speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
+            language=values.get("language", ""),
         )  # fmt: skip

@@ -62,12 +62,13 @@ def _utterances(data: Path) -> list[_Utterance]:
 
 
 def _cut(location: str, utterance: str, line: str, files: Mapping[str, str]) -> _Utterance:
-    """Parse a line of `segments` after its id: recording, start and end in seconds, and optionally channel 0."""
+    """Parse a line of `segments` after its id: recording, start and end in seconds (-1: its end), channel 0."""
     recording, *numbers = line.split() or [""]
     try:
         start, end = map(float, numbers[:2])
     except ValueError:
         start, end = math.nan, math.nan
+    end = math.inf if end == -1 else end
     if not (end > start and numbers[2:] in ([], ["0"])):
         expected = "the id of a recording, start and end in seconds"
         raise LockstepError(location, found=f"{line[:60]!r}", expected=expected)

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from xtts.precompute.corpus.clip_fields import check_language, check_name, encodable
 from xtts.precompute.corpus.corpus_files import nfc
+from xtts.precompute.corpus.text_doubts import read_marks, text_doubt
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
+_SHOWN = 40
+"""Most letters of what makes a text doubtful."""
 MOST_SECONDS = 1e6
 """Limit of times in a recording: twelve days."""
 
@@ -45,30 +49,43 @@ def checked_clip(
     clip_id: str, text: str, source: str, *, location: str, speaker: str = "", normalised: bool = False,
     language: str = "", segment: Segment | None = None,
 ) -> Clip:  # fmt: skip
-    """Return a clip; raise a `LockstepError` if its id or speaker is no plain name or its language is unknown."""
+    """Return a clip, with a doubt if its text is damaged.
+
+    Raises a `LockstepError` if its id or speaker is no plain name or its language is unknown.
+    """
     clip_id, speaker = nfc(clip_id), nfc(speaker)
     check_name(clip_id, what="clip id", location=location)
     if speaker:
         check_name(speaker, what="speaker", location=location)
     if "\0" in source or not encodable(source + text):
         raise LockstepError(location, found="characters that are no text", expected="plain UTF-8")
+    text, doubt = read_marks(text), ""
+    if found := text_doubt(text):
+        doubt = f"{found[0]}: {found[1][:_SHOWN]!r} in {Path(location).name}"
     return Clip(
-        id=clip_id, speaker=speaker, text=text, source=source, normalised=normalised,
+        id=clip_id, speaker=speaker, text=text, doubt=doubt, source=source, normalised=normalised,
         language=check_language(language, location),
         start=segment.start if segment else None, duration=segment.duration if segment else None,
     )  # fmt: skip
 
 
 def checked_segment(start: float, duration: float, location: str) -> Segment:
-    """Return a segment, in seconds; raise a `LockstepError` if its times are impossible."""
-    if not (0 <= start < MOST_SECONDS and 0 < duration < MOST_SECONDS):  # true for NaN, too
+    """Return a segment, in seconds, of an infinite duration up to the end of its recording.
+
+    Raises a `LockstepError` if its times are impossible.
+    """
+    if not (0 <= start < MOST_SECONDS and (0 < duration < MOST_SECONDS or duration == inf)):  # true for NaN, too
         problem = f"a segment of {duration:g} s from {start:g} s on"
         raise LockstepError(location, found=problem, expected="a start from 0 and a duration above 0")
     return Segment(start, duration)
 
 
 def segment_name(recording: str, segment: Segment | None) -> str:
-    """Derive a clip's id from its recording's: `ID_START-END`, in milliseconds, for a segment, else the same."""
+    """Derive a clip's id from its recording's: `ID_START-END`, in milliseconds, for a segment, else the same.
+
+    A segment up to the end of its recording is `ID_START-`.
+    """
     if segment is None:
         return recording
-    return f"{recording}_{round(1000 * segment.start)}-{round(1000 * (segment.start + segment.duration))}"
+    end = "" if segment.duration == inf else round(1000 * (segment.start + segment.duration))
+    return f"{recording}_{round(1000 * segment.start)}-{end}"

@@ -12,6 +12,7 @@ from xtts.precompute.corpus.corpus_files import (
     files_below,
     is_audio,
     nfc,
+    posix,
     visible_names,
     without_suffix,
 )
@@ -42,7 +43,7 @@ def _read(data: Path) -> Iterator[Clip]:
             expected = "id|text, optionally followed by |normalised text|speaker|language"
             raise LockstepError(location, found=problem, expected=expected)
         named, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
-        clip_id, source = audio.find(named, location)
+        clip_id, source = audio.find(posix(named), location)
         yield checked_clip(
             clip_id, normalised or raw, source, location=location, speaker=speaker, normalised=bool(normalised),
             language=language,
@@ -71,7 +72,7 @@ class _Audio:
                 break
 
     def _names(self) -> Iterator[str]:
-        return (nfc(line.partition("|")[0].strip()) for _, line in filled_lines(self._path))
+        return (posix(nfc(line.partition("|")[0].strip())) for _, line in filled_lines(self._path))
 
     @cached_property
     def _nested(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from xtts.precompute.archives.tar_files import may_hold_tars
+from xtts.precompute.corpus.corpus_files import posix
 from xtts.precompute.corpus.layouts.layout import MOST_SECONDS, Layout, checked_clip, checked_segment, segment_name
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
 from xtts.precompute.corpus.text_lines import filled_lines
@@ -47,8 +48,8 @@ def _read(files: tuple[str, ...], data: Path) -> Iterator[Clip]:
             entry = _cut_entry(entry, location)
         elif "file_name" in entry and "audio_filepath" not in entry:  # as in audio folders of Hugging Face
             fields = {kind: first_value(entry, names, location) for kind, names in USUAL_NAMES.items()}
-            entry = fields | {"audio_filepath": entry["file_name"]}
-        source = str(entry.get("audio_filepath") or "")
+            entry = fields | {"audio_filepath": entry["file_name"], "normalized_text": fields["normalised"]}
+        source = posix(str(entry.get("audio_filepath") or ""))
         if Path(source).is_relative_to(root):
             source = Path(source).relative_to(root).as_posix()
         yield clip_of_entry(entry, source, location)
@@ -81,12 +82,13 @@ def clip_of_entry(entry: dict[str, Any], source: str, location: str) -> Clip:
     if entry.get("offset") is not None:
         start, duration = (_seconds_of(entry, key, location) for key in ("offset", "duration"))
         segment = checked_segment(start, duration, location)
-    clip_id, speaker, language = (
-        first_value(entry, USUAL_NAMES[key], location) for key in ("id", "speaker", "language")
+    clip_id, normalised, speaker, language = (
+        first_value(entry, USUAL_NAMES[key], location) for key in ("id", "normalised", "speaker", "language")
     )
     return checked_clip(
-        clip_id or segment_name(PurePosixPath(entry["audio_filepath"]).stem, segment), entry["text"].strip(), source,
-        speaker=speaker, language=language, location=location, segment=segment,
+        clip_id or segment_name(PurePosixPath(posix(entry["audio_filepath"])).stem, segment),
+        normalised or entry["text"].strip(), source, speaker=speaker, normalised=bool(normalised), language=language,
+        location=location, segment=segment,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from math import inf
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -25,6 +26,22 @@ _LABEL_OF_FREQUENCIES = "\\"
 _TIME = r"(\d+):(\d\d):(\d\d)[,.](\d{3})"
 _TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
 _MARKUP = re.compile(r"</?[a-z][^>]*>|\{\\[^}]*\}", re.IGNORECASE)
+_NO_SPEECH = re.compile(r"^[^\w]*[♪♫].*[♪♫][^\w]*$|\[[^\[\]]*\]|[♩♪♫♬*#\s]")
+"""What a cue without speech consists of: `[Music]`, notes, a song between notes."""
+_CLOCK = re.compile(r"(?:(\d{1,2}):)?(\d{1,2}):(\d\d)")
+"""A line of a transcript copied from a video's page: its sentence follows in the next line."""
+_SPAN = re.compile(r"\[(?:(\d+):)?(\d{1,2}):(\d\d[.,]\d{1,3}) --> (?:(\d+):)?(\d{1,2}):(\d\d[.,]\d{1,3})\]\s*(.*)")
+"""A line of Whisper's output."""
+
+
+def _cues_without_speech(suffixes: tuple[str, ...], data: Path) -> list[str]:
+    """Return a line about the cues of subtitles that are passed over, with the first."""
+    passed = list[str]()
+    is_read = _SUBTITLES in suffixes and data.is_dir()
+    for path in [data / name for name in files_below(data) if name.endswith(_SUBTITLES)] if is_read else []:
+        cues = [line for _, line in filled_lines(path) if not (line.strip().isdecimal() or _TIMES.match(line))]
+        passed += [cue for cue in cues if not _NO_SPEECH.sub("", cue)]
+    return [f"{data}: {len(passed)} cues of subtitles hold no speech, such as {passed[0]!r}"] if passed else []
 
 
 def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: bool) -> Layout:
@@ -34,7 +51,8 @@ def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: 
     normalised.
     """
     matches, read = partial(_has_pair, suffixes), partial(_read, suffixes, by_speaker=by_speaker)
-    return Layout(name, expected, matches, read, speaker_folders=not by_speaker)
+    left_out = partial(_cues_without_speech, suffixes)
+    return Layout(name, expected, matches, read, left_out, speaker_folders=not by_speaker)
 
 
 def _has_pair(suffixes: tuple[str, ...], data: Path) -> bool:
@@ -142,6 +160,10 @@ def _texts_in(path: Path) -> list[_TimedText]:
         return _subtitles(path, lines)
     if any(_LABEL.fullmatch(line) for _, line in lines):
         return [_label(location, line) for location, line in lines if not line.startswith(_LABEL_OF_FREQUENCIES)]
+    if lines and all(_SPAN.fullmatch(line) for _, line in lines):
+        return [_span(location, line) for location, line in lines]
+    if len(lines) > 1 and _CLOCK.fullmatch(lines[0][1].strip()) and not _CLOCK.fullmatch(lines[1][1].strip()):
+        return _clock_times(lines)
     return [_TimedText(str(path), " ".join(line.strip() for _, line in lines))]
 
 
@@ -152,6 +174,32 @@ def _label(location: str, line: str) -> _TimedText:
         raise LockstepError(location, found=f"{line[:60]!r}", expected=expected)
     start, end = (float(seconds.replace(",", ".")) for seconds in match.group(1, 2))
     return _TimedText(location, (match[3] or "").strip(), checked_segment(start, end - start, location))
+
+
+def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
+    return 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds.replace(",", "."))
+
+
+def _span(location: str, line: str) -> _TimedText:
+    *times, text = _SPAN.fullmatch(line).groups()  # type: ignore[union-attr]  # `_texts_in` looked
+    start, end = _seconds(*times[:3]), _seconds(*times[3:])
+    return _TimedText(location, text.strip(), checked_segment(start, end - start, location))
+
+
+def _clock_times(lines: list[tuple[str, str]]) -> list[_TimedText]:
+    """Read clock times and sentences by turns: a segment lasts until the next one begins, the last to the end."""
+    starts, texts = list[tuple[str, float]](), list[str]()
+    for location, line in lines:
+        if clock := _CLOCK.fullmatch(line.strip()):
+            starts.append((location, _seconds(*clock.groups())))
+            texts.append("")
+        else:
+            texts[-1] = f"{texts[-1]} {line.strip()}".strip()
+    ends = [*(start for _, start in starts[1:]), inf]
+    return [
+        _TimedText(location, text, checked_segment(start, end - start, location))
+        for (location, start), end, text in zip(starts, ends, texts, strict=True)
+    ]
 
 
 def _subtitles(path: Path, lines: list[tuple[str, str]]) -> list[_TimedText]:
@@ -166,4 +214,4 @@ def _subtitles(path: Path, lines: list[tuple[str, str]]) -> list[_TimedText]:
             texts[-1] = texts[-1]._replace(text=f"{texts[-1].text} {_MARKUP.sub('', line).strip()}".strip())
     if not texts:
         raise LockstepError(str(path), found="no times", expected="lines as 00:00:01,500 --> 00:00:04,000")
-    return texts
+    return [text for text in texts if _NO_SPEECH.sub("", text.text)]

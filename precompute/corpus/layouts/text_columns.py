@@ -23,7 +23,18 @@ USUAL_NAMES = {
 """Names of a clip's fields as columns or JSON keys in common corpora; the first that has a value is used."""
 HEADER_NAMES = {
     **USUAL_NAMES,
-    "file": ("file_name", "filename", "file", "path", "audio", "audio_file", "audio_filepath", "wav", "basename"),
+    "file": (
+        "file_name",
+        "filename",
+        "file",
+        "path",
+        "audio",
+        "audio_file",
+        "audio_filepath",
+        "wav",
+        "wav_filename",
+        "basename",
+    ),
 }
 """`USUAL_NAMES` and the names of the audio file, as columns in the header of a list."""
 KIND_OF = {name: kind for kind, names in HEADER_NAMES.items() for name in names}

@@ -9,6 +9,9 @@ import pytest
 import soundfile
 from builds import RATE, build, noise, problems, read_corpus, rows_of, shard_of, shards, write_files
 
+from xtts.precompute.corpus.listing import read_corpus as read_corpus_of
+from xtts.shared.cache.clip_index import clips_of
+
 SPANS = [(0.0, 1.5), (1.5, 1.25), (3.0, 2.0), (5.125, 0.75), (6.5, 1.5), (8.0, 1.0)]
 """Start and duration of the segments of a recording of ten seconds."""
 
@@ -101,3 +104,48 @@ def test_labels_and_subtitles_are_read_as_segments(tmp_path, name, text):
     write_files(tmp_path, {"a.wav": b"", name: text})
     clips = [(clip.id, clip.text, clip.source, clip.start, clip.duration) for clip in read_corpus(tmp_path).clips]
     assert clips == [("a_0-1500", "Hello", "a.wav", 0.0, 1.5), ("a_1500-2250", "there you", "a.wav", 1.5, 0.75)]
+
+
+CUES = """1
+00:00:00,000 --> 00:00:01,500
+[Music]
+
+2
+00:00:01,500 --> 00:00:02,750
+Good morning.
+
+3
+00:00:03,000 --> 00:00:05,000
+♪ la la ♪
+
+4
+00:00:05,000 --> 00:00:06,000
+[Door] The end.
+"""
+
+
+def test_cues_without_speech_are_passed_over_and_counted(tmp_path):
+    write_files(tmp_path, {"talk.wav": b"", "talk.srt": CUES})
+    corpus = read_corpus_of(tmp_path)
+    assert [clip.text for clip in clips_of(corpus.clips)] == ["Good morning.", "[Door] The end."]
+    assert corpus.notes == (f"{tmp_path}: 2 cues of subtitles hold no speech, such as '[Music]'",)
+
+
+@pytest.mark.parametrize("text", [
+    "0:00\nGood morning.\n0:02\nThe book lies\non the table.\n1:00:05\nThe end.\n",
+    "[00:00.000 --> 00:02.000]  Good morning.\n[00:02.000 --> 01:00:05.000]  The book lies on the table.\n"
+    "[01:00:05.000 --> 01:00:06.000]  The end.\n",
+])  # fmt: skip
+def test_transcripts_with_clock_times_are_segments(tmp_path, text):
+    clips = read_corpus(write_files(tmp_path, {"talk.wav": b"", "talk.txt": text})).clips
+    assert [(clip.text, clip.start) for clip in clips] == [
+        ("Good morning.", 0.0), ("The book lies on the table.", 2.0), ("The end.", 3605.0)
+    ]  # fmt: skip
+    assert clips[0].duration == 2.0
+
+
+def test_the_last_segment_of_clock_times_lasts_to_the_end(tmp_path):
+    soundfile.write(tmp_path / "talk.wav", noise(4.0), RATE)
+    write_files(tmp_path, {"talk.txt": "0:00\nGood morning.\n0:02\nThe book.\n"})
+    build(tmp_path, tmp_path / "cache")
+    assert rows_of(tmp_path / "cache")["talk_2000-"].seconds == pytest.approx(2.0)

@@ -1,8 +1,9 @@
+# ruff: noqa: RUF001
 """Letters without a token: counts, shares and errors."""
 
 import pytest
 
-from xtts.precompute.features.letter_counts import LetterCounts, check_letters
+from xtts.precompute.features.letter_counts import LetterCounts, check_encoding, check_letters
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import learn_tokenizer
 
@@ -74,3 +75,58 @@ def test_merged_counts_do_not_depend_on_the_order():
     merged.merge(count(*clips[:2]))
     assert merged == count(*clips) == count(*clips[::-1])
     assert merged.examples["ï"] == "b"
+
+
+def wrongly_read(language, lines, written, read):
+    counts = LetterCounts(language)
+    for i, line in enumerate(lines):
+        counts.add(f"clip{i}", line.encode(written).decode(read, "ignore"), ())
+    return counts
+
+
+HUNGARIAN = ["Árvíztűrő tükörfúrógép.", "Az erdő és a mező zöld.", "Tegnap egész nap esett az eső.", "Ma hideg van."]
+TURKISH = [
+    "Günaydın, nasılsınız?",
+    "Şimdi İstanbul'da yaşıyorum.",
+    "Çocuklar bahçede oynuyor, ağaçlar yeşil.",
+    "Şu su.",
+]
+GERMAN = [
+    "Süße Äpfel schmecken köstlich.",
+    "Über den Bäumen hört man Vögel.",
+    "Das Mädchen läuft über die Straße.",
+    "Es regnet.",
+]
+
+
+@pytest.mark.parametrize(("language", "lines", "written", "read"), [
+    ("hu", HUNGARIAN, "cp1250", "cp1252"), ("tr", TURKISH, "cp1254", "latin-1"), ("de", GERMAN, "utf-8", "gbk"),
+    ("de", GERMAN, "utf-8", "cp1253"), ("de", GERMAN, "cp850", "cp1251"), ("hu", HUNGARIAN, "cp1250", "koi8-r"),
+])  # fmt: skip
+def test_a_list_in_a_wrong_encoding_has_letters_of_other_languages(language, lines, written, read):
+    check_encoding(wrongly_read(language, lines, "utf-8", "utf-8"), 0.001)
+    counts = wrongly_read(language, lines, written, read)
+    with pytest.raises(LockstepError, match=r"% of the letters are not .*; export the list again as UTF-8") as caught:
+        check_encoding(counts, 0.001)
+    check_encoding(counts, float(caught.value.fix.partition("max_unknown_share=")[2].split()[0]))
+
+
+def test_an_odd_line_and_names_are_no_wrong_encoding():
+    odd = ["Das Café in Łódź heißt 日本, wie in Москва.", *GERMAN * 20]
+    check_encoding(wrongly_read("de", odd, "utf-8", "utf-8"), 0.001)
+    names = [f"{line} Señor Gómez" if n % 9 == 0 else line for n, line in enumerate(GERMAN * 30)]
+    check_encoding(wrongly_read("de", names, "utf-8", "utf-8"), 0.001)
+
+
+def test_languages_in_two_scripts_and_unknown_ones_pass():
+    for language, line in (("uz", "Салом дунё"), ("kk", "Sálem álem"), ("sr", "Dobro jutro"), ("ty", "Ia ora na")):
+        counts = wrongly_read(language, [line] * 5, "utf-8", "utf-8")
+        check_letters(counts, 0.001)
+        check_encoding(counts, 0.001)
+
+
+def test_phonemes_keep_the_accents_of_english():
+    counts = LetterCounts("en", reads_accents=True)
+    counts.add("clip", "Thénardier met Brontë at the café.", ())
+    check_letters(counts, 0.001, kind="phonemes")
+    assert counts.characters() == []

@@ -42,22 +42,35 @@ def digests(count: int) -> np.ndarray:
     return (digest_columns(0, [f"c{i}" for i in range(count)])[0] >> np.uint64(32)).astype(np.uint32)
 
 
+def held(texts, fraction, voices=None):
+    return held_out(texts, np.zeros(len(texts), np.int32) if voices is None else np.array(voices, np.int32), fraction)
+
+
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_at_least_one_and_never_all_are_held_out(count):
-    assert held_out(digests(count), 1e-9).sum() == 1
-    assert held_out(digests(count), 1.0).sum() == count - 1
-    assert not held_out(digests(count), 0.0).any()
-    assert not held_out(digests(1), 0.5).any()
-    assert held_out(np.repeat(digests(count), 2), 1e-9).sum() == 2, "both readings of a text"
-    assert not held_out(np.repeat(digests(1), count), 0.5).any(), "one text cannot be on both sides"
+    assert held(digests(count), 1e-9).sum() == 1
+    assert held(digests(count), 1.0).sum() == count - 1
+    assert not held(digests(count), 0.0).any()
+    assert not held(digests(1), 0.5).any()
+    assert held(np.repeat(digests(count), 2), 1e-9).sum() == 2, "both readings of a text"
+    assert not held(np.repeat(digests(1), count), 0.5).any(), "one text cannot be on both sides"
 
 
 @pytest.mark.parametrize(("count", "fewest"), [(9, 1), (10, 2), (25, 5), (40, 8), (90, 8)])
 def test_eight_texts_are_held_out_or_a_fifth(count, fewest):
-    few = held_out(np.repeat(digests(count), 2), 1e-9)
+    few = held(np.repeat(digests(count), 2), 1e-9)
     assert few.sum() == 2 * fewest
-    assert (held_out(digests(count), 0.5) >= few[::2]).all(), "the same ones, and more"
-    assert held_out(digests(2_000), 0.05).sum() == (digests(2_000) < 0.05 * 2**32).sum(), "of a large corpus a share"
+    assert (held(digests(count), 0.5) >= few[::2]).all(), "the same ones, and more"
+    assert held(digests(2_000), 0.05).sum() == (digests(2_000) < 0.05 * 2**32).sum(), "of a large corpus a share"
+
+
+def test_the_only_text_of_a_voice_is_trained_on():
+    texts, voices = digests(40), [*[0] * 36, 1, 2, 3, 4]
+    for fraction in (1e-9, 0.5, 1.0):
+        assert not held(texts, fraction, voices)[36:].any()
+    assert held(texts, 1e-9, voices).sum() == 8
+    assert held(np.repeat(texts, 2), 1.0, [*[0] * 40, *[1] * 40]).sum() == 2 * 38, "one text of each"
+    assert held(digests(10), 1e-9, range(10)).sum() == 2, "of voices with one text each"
 
 
 @pytest.mark.parametrize(("flags", "golden"), [

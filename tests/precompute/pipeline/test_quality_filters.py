@@ -103,7 +103,7 @@ def test_each_broken_clip_is_rejected_with_filter_value_and_limit(filtered, corp
     assert load_spec(filtered).statistics.clips == CLIPS - len(BROKEN)
     assert problems(filtered, corpus) == []
     told = command("stats", "--cache", filtered).output
-    assert all(f"  1 {reason}\n" in told for reason, _, _ in BROKEN.values())
+    assert all(f"  1 {reason} ({name})\n" in told for name, (reason, _, _) in BROKEN.items())
 
 
 def test_setting_and_removing_filters_equals_a_fresh_build(copied, unfiltered, filtered):

@@ -1,3 +1,4 @@
+from math import inf
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +68,10 @@ def ogg(path, seed):
 def test_an_ogg_file_not_read_to_its_end_is_unreadable(tmp_path):
     first, second = ogg(tmp_path / "a.ogg", 0), ogg(tmp_path / "b.ogg", 1)
     assert len(decode(first, rate=22_050)) == 22_050
-    for data in (first + second, first[:-500], first + b"x"):
+    tag = b"TAG" + b"Title".ljust(125, b"\0")
+    for behind in (tag, b"\0" * 5000):
+        assert len(decode(first + behind, rate=22_050)) == 22_050, "taggers and downloads leave bytes behind the end"
+    for data in (first + second, first[:-500], first[:-500] + tag, first + second + tag):
         with pytest.raises(AudioProblem, match="unreadable audio: cut off, or several streams in one file"):
             decode(data, rate=22_050)
 
@@ -129,7 +133,9 @@ def test_the_ends_of_a_segment_are_checked_with_a_tolerance(tmp_path):
     assert read_header(path, Segment(0.0, 2.005)) == read_header(path)
     assert read_header(path, Segment(1.0, 1.005)).samples == 22_050
     assert read_header(path, Segment(0.0, 1.9)).samples == 41_895
-    for segment in (Segment(1.0, 1.1), Segment(2.5, 1.0)):
+    assert read_header(path, Segment(1.0, 1.05)).samples == 22_050, "cut at the end"
+    assert read_header(path, Segment(1.5, inf)).samples == 11_025
+    for segment in (Segment(1.0, 1.2), Segment(2.5, 1.0), Segment(2.5, inf)):
         with pytest.raises(AudioProblem, match=r"unreadable audio: a segment of .* of 2 s"):
             read_header(path, segment)
     with pytest.raises(AudioProblem, match="empty audio: no samples"):

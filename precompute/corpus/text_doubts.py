@@ -1,0 +1,136 @@
+"""Doubtful texts: in a wrong encoding, with tags, escapes or marks of other programs; their clips are rejected.
+
+What is certain is read: the stress and pause marks of other toolchains.
+"""
+
+import re
+from functools import cache
+from html.entities import html5
+from typing import get_args
+
+import ftfy
+
+from xtts.shared.config import Doubt
+from xtts.shared.languages import LANGUAGES
+
+_ARPABET = frozenset(
+    "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH SIL".split()
+)
+_TABLES = ("gbk", "shift_jis", "cp850", "cp866", "koi8-r", "cp1253", "cp1254", "mac_roman", "iso8859-2")
+"""Tables in which UTF-8 is misread, besides those that ftfy knows."""
+_MISREAD_SHARE = 0.9
+"""Share of a word's bytes that are UTF-8 from which the word was misread."""
+_FEWEST_BYTES = 6
+_SUSPICIOUS = re.compile(
+    r"[^\x00-\x7f]|[&<>\[\]\\{}%?\x00-\x08\x0e-\x1f\x7f+#]|=[0-9A-F]{2}|^b['\"]|^(?:nan|NaN|None|NULL|N/A)$|^\d{1,2}:\d{2}"
+)
+"""A quick first check: a text without a match is not doubtful."""
+_PATTERNS: dict[Doubt, str] = {
+    # Signs and box drawing within words; a small letter before capitals throughout is looked for by `_is_inverted`.
+    "encoding": r"[A-Za-z\u0400-\u04ff][\u2500-\u259f]|[\u2500-\u259f][A-Za-z\u0400-\u04ff]"
+    r"|(?<=[a-z])[§‰\u00b8³¹¿¶¤¦¬†‡„\u201a](?=[a-z])|\ufffd",
+    "question mark": r"(?<![^\s\"'(])[^\s/=&.@?]*[a-z]\?[a-z][^\s/=&?]*(?!\S)",
+    "control character": r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]",
+    "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});|&(?:amp|nbsp|lt|gt|quot|apos)\b",
+    "language tag": r"^\[([A-Za-z]{2})\].*\[\1\]$|^\[([A-Z]{2})\](?=[^\W\d_a-z](?![A-Z]))",
+    "tag": r"<\|[^|<>]*\|>|</?[A-Za-z][A-Za-z0-9_-]*/?>|(?<!\w)<[A-Za-z][A-Za-z0-9_-]*(?: [^<>]*=[^<>]*| ?/)>"
+    r"|<v [^<>]+>|<!--"
+    r"|(?i:\[(?:laughter|laughs?|breath|noise|music|applause|cough|silence|inaudible|unintelligible|unk|sil|spn)\])",
+    "time": r"^\[?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:\]| ?-->)",
+    "escape": r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[nrt\"'](?![a-z]*\\))"
+    r"|(?<=[A-Za-z])%(?:20|C3)|(?:=[0-9A-F]{2}){2}|^b['\"].*['\"]$",
+    "phonemes": r"\{[A-Z]{1,2}[0-2]?(?: [A-Z]{1,2}[0-2]?)+\}",
+    "no text": r"^(?:nan|NaN|None|NULL|N/A|#NAME\?|#REF!|#VALUE!|#N/A)$",
+}
+_FIXES: dict[Doubt, str] = {
+    "encoding": "export the list again as UTF-8",
+    "question mark": "export the list again as UTF-8; write a space after a question mark",
+    "control character": "export the list again as UTF-8",
+    "entity": "unescape it (Python: html.unescape)",
+    "language tag": "remove the tags and give the language in a column",
+    "tag": "remove it",
+    "time": "give the recording as segments, as in .srt or Audacity's labels",
+    "escape": "write the character that it stands for",
+    "phonemes": "give the words; phonemes are written as IPA in double brackets, as in [[həl\u02c8oʊ]]",
+    "no text": "remove the line, or give its text",
+}
+_STRESS = re.compile(r"(?<![\d+])\+([аеёиоуыэюяіїєАЕЁИОУЫЭЮЯІЇЄ])")
+"""Russian and Ukrainian stress as RUAccent and Silero write it."""
+_PROSODY = re.compile(r"(?<=[\u4e00-\u9fff])#[1-4]")
+"""Prosodic boundaries of DataBaker's texts."""
+
+
+def read_marks(text: str) -> str:
+    """Return a text with the marks of other toolchains read: `прив+ет` as `приве́т`, `今天#2` as `今天`."""
+    if "+" in text:
+        text = _STRESS.sub("\\1\u0301", text)
+    return _PROSODY.sub("", text) if "#" in text else text
+
+
+def text_doubt(text: str) -> tuple[Doubt, str] | None:
+    """Return (kind, what was found) if a text is doubtful; None for plain text."""
+    if not _SUSPICIOUS.search(text):
+        return None
+    for kind, pattern in _compiled().items():
+        for match in pattern.finditer(text):
+            if _is_doubtful(kind, match, text):
+                return kind, str(match[0])
+        if kind == "encoding" and not text.isascii() and (found := _misread(text)):
+            return kind, found
+    return None
+
+
+def fix_of(kind: str) -> str:
+    """Return what to do about texts that were rejected for a kind of doubt; empty for other reasons."""
+    return next((fix for doubt, fix in _FIXES.items() if doubt == kind), "")
+
+
+@cache
+def _compiled() -> dict[Doubt, re.Pattern[str]]:
+    assert [*_PATTERNS] == [*_FIXES] == [*get_args(Doubt)]
+    return {kind: re.compile(pattern) for kind, pattern in _PATTERNS.items()}
+
+
+def _is_doubtful(kind: Doubt, match: re.Match[str], text: str) -> bool:
+    """Whether what a pattern found is one: an entity or a language that exists, a phone, no path of Windows."""
+    found = match[0]
+    if kind == "entity":
+        return "#" in found or not found.endswith(";") or found[1:] in html5
+    if kind == "language tag":
+        return (match[1] or match[2]).lower() in LANGUAGES
+    if kind == "phonemes":
+        phones = found.strip("{}").split()
+        return any(phone[-1].isdigit() for phone in phones) or all(phone in _ARPABET for phone in phones)
+    if kind == "escape":
+        word = text[: match.start()].rpartition(" ")[2]
+        return not re.match(r"[\"'(]?[A-Za-z]:$|[\"'(]?[A-Za-z]:\\|\\\\", word)
+    return True
+
+
+def _misread(text: str) -> str:
+    """Return a word that is UTF-8 in a wrong table, or one of several in an 8-bit table for another; empty for none."""
+    if ftfy.badness.is_bad(text) and ftfy.fix_encoding(text) != text:
+        return text[:20]
+    if _is_inverted(text):
+        return text[:20]
+    words = re.findall(r"[^\x00-\x7f]{2,}", text)
+    for table in _TABLES:
+        misread = plain = 0
+        for word in words:
+            try:
+                encoded = word.encode(table)
+            except UnicodeEncodeError:
+                encoded = b""
+            utf8 = encoded.decode("utf-8", "ignore").encode()
+            is_misread = len(utf8) >= _MISREAD_SHARE * max(_FEWEST_BYTES, len(encoded))
+            misread, plain = misread + is_misread * len(word), plain + (not is_misread) * len(word)
+        if misread > plain:
+            return str(words[0])
+    return ""
+
+
+def _is_inverted(text: str) -> bool:
+    """Whether small and capital letters are exchanged, as in `дНАПНЕ СРПН`: Windows-1251 read as KOI8-R."""
+    words = re.findall(r"[^\W\d_]+", text)
+    inverted = [word for word in words if len(word) > 2 and word[0].islower() and word[1:].isupper()]
+    return bool(inverted) and len(words) > 1 and all(word in inverted or word.isupper() for word in words)

@@ -1,0 +1,62 @@
+"""Recordings that are byte for byte the same."""
+
+import os
+import shutil
+
+import pytest
+from builds import Listener, build, rejected, rows_of, sound, write_files
+
+SOUNDS = {f"wavs/c{n}.wav": sound(1.0 + 0.1 * n, seed=n) for n in range(10)}
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """`corpus(texts, {copy: original})`: ten recordings, some of them replaced by others."""
+
+    def make(texts, copies):
+        data = SOUNDS | {f"wavs/{copy}.wav": SOUNDS[f"wavs/{original}.wav"] for copy, original in copies.items()}
+        return write_files(
+            tmp_path / "corpus", data | {"metadata.csv": "".join(f"{n}|{t}\n" for n, t in texts.items())}
+        )
+
+    return make
+
+
+TEXTS = {f"c{n}": f"sentence {'abcdefghij'[n]}" for n in range(10)}
+
+
+def test_copies_with_another_text_are_rejected(corpus, tmp_path):
+    listener = Listener()
+    root = corpus(TEXTS, {"c7": "c3"})
+    build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.3", progress=listener)
+    assert rejected(tmp_path / "cache") == {"c3": "copied audio", "c7": "copied audio"}
+    assert rows_of(tmp_path / "cache")["c7"].detail == "the recording of c3, which has another text"
+    assert "1 clips have the same recording as another one, such as wavs/c7.wav and wavs/c3.wav" in listener.lines
+    assert not build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.3").changed
+
+
+def test_copies_of_a_text_are_counted_and_stay_on_one_side(corpus, tmp_path):
+    listener = Listener()
+    build(corpus(TEXTS | {"c7": TEXTS["c3"]}, {"c7": "c3"}), tmp_path / "cache", progress=listener)
+    rows = rows_of(tmp_path / "cache")
+    assert rejected(tmp_path / "cache") == {}
+    assert rows["c3"].split == rows["c7"].split
+    assert any(line.startswith("1 clips have the same recording") for line in listener.lines)
+
+
+def test_a_placeholder_for_many_texts_is_said(corpus, tmp_path):
+    listener = Listener()
+    build(corpus(TEXTS, dict.fromkeys(("c4", "c5", "c6"), "c3")), tmp_path / "cache", progress=listener)
+    assert rejected(tmp_path / "cache") == {}
+    assert "3 clips have the same recording as another one, such as wavs/c4.wav and wavs/c3.wav" in listener.lines
+
+
+def test_an_equal_size_is_no_copy_and_a_later_copy_is_found(corpus, tmp_path):
+    root = corpus(TEXTS, {})
+    (root / "wavs" / "c7.wav").write_bytes(sound(1.3, seed=99))
+    assert os.path.getsize(root / "wavs" / "c7.wav") == os.path.getsize(root / "wavs" / "c3.wav")
+    build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.3")
+    assert rejected(tmp_path / "cache") == {}
+    shutil.copy(root / "wavs" / "c3.wav", root / "wavs" / "c7.wav")
+    build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.3")
+    assert rejected(tmp_path / "cache") == {"c3": "copied audio", "c7": "copied audio"}
