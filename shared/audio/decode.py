@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -121,12 +122,15 @@ AudioSource = Path | bytes
 """Path of a file, or its bytes."""
 
 
-def read_header(source: AudioSource, segment: Segment | None = None) -> Header:
-    """Read the header of a file, or of a segment; raises `AudioProblem` if it cannot be used."""
+def read_header(source: AudioSource, segment: Segment | None = None, *, any_length: bool = False) -> Header:
+    """Read the header of a file, or of a segment; raises `AudioProblem` if it cannot be used.
+
+    any_length: accept what decodes to more than `LARGEST_DECODED_BYTES`.
+    """
     if (len(source) if isinstance(source, bytes) else os.path.getsize(source)) == 0:
         raise AudioProblem("empty audio", "a file of 0 bytes")
     with _opened(source) as file:
-        return _checked_header(file, source, segment)
+        return _checked_header(file, source, segment, any_length)
 
 
 def read_recording(source: AudioSource, segment: Segment | None = None) -> Recording:
@@ -142,6 +146,18 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
     if len(samples) != header.samples:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says {header.samples}")
     return Recording(header=header, samples=samples)
+
+
+def read_parts(source: AudioSource, seconds: float) -> Iterator[Recording]:
+    """Decode a file of any length in order, so many seconds at a time; raises `AudioProblem`."""
+    with _opened(source) as file:
+        header, decoded = _checked_header(file, None, any_length=True), 0
+        file.seekable = lambda: False  # else soundfile seeks after each read, and libmpg123 prints errors
+        while len(samples := file.read(math.ceil(seconds * header.rate), dtype="float32", always_2d=True)):
+            decoded += len(samples)
+            yield Recording(header=header, samples=samples)
+    if decoded != header.samples:
+        raise AudioProblem("unreadable audio", f"{decoded} samples decoded, the header says {header.samples}")
 
 
 def decode(source: AudioSource, *, rate: int) -> np.ndarray:
@@ -168,7 +184,9 @@ def _opened(source: AudioSource) -> Iterator[Any]:
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
 
 
-def _checked_header(file: soundfile.SoundFile, source: AudioSource, segment: Segment | None) -> Header:
+def _checked_header(
+    file: soundfile.SoundFile, source: AudioSource, segment: Segment | None, any_length: bool = False
+) -> Header:
     header = Header(samples=file.frames, rate=file.samplerate, channels=file.channels)
     if not _LOWEST_RATE <= header.rate <= _HIGHEST_RATE:
         raise AudioProblem("unreadable audio", f"a rate of {header.rate} Hz")
@@ -178,7 +196,7 @@ def _checked_header(file: soundfile.SoundFile, source: AudioSource, segment: Seg
         _refuse_truncated(file.extra_info, source)
     if header.samples <= 0:
         raise AudioProblem("empty audio", "no samples")
-    if header.samples * header.channels * 4 > LARGEST_DECODED_BYTES:
+    if header.samples * header.channels * 4 > LARGEST_DECODED_BYTES and not any_length:
         raise AudioProblem("too long audio", f"{header.samples / header.rate:.0f} s of {header.channels} channels")
     return header
 

@@ -6,7 +6,7 @@ import pytest
 import soundfile
 from fuzzing import fuzzed
 
-from xtts.shared.audio.decode import AudioProblem, Segment, decode, read_header, read_recording
+from xtts.shared.audio.decode import AudioProblem, Segment, decode, read_header, read_parts, read_recording
 
 
 def wav(path: Path, samples: np.ndarray, rate: int, subtype: str = "PCM_16") -> Path:
@@ -125,6 +125,20 @@ def test_a_lossy_segment_equals_the_recording(tmp_path, suffix):
     for start in (8.0, 0.25, 4.0, 2.0, 9.0):
         segment, first = read_recording(path, Segment(start, 0.5)).samples, round(start * 22_050)
         np.testing.assert_allclose(segment, samples[first : first + len(segment)], atol=1e-6)
+
+
+def test_a_long_recording_decodes_in_parts_without_a_word(tmp_path, monkeypatch, capfd):
+    path, rng = tmp_path / "a.mp3", np.random.default_rng(0)
+    with soundfile.SoundFile(path, "w", 22_050, 2) as file:
+        for loudness in (1.0, 0.01, 0.3) * 3:
+            file.write(loudness * (0.3 * rng.standard_normal((22_050, 2))))
+    whole = read_recording(path)
+    monkeypatch.setattr("xtts.shared.audio.decode.LARGEST_DECODED_BYTES", 799)
+    parts = list(read_parts(path, 2.0))
+    assert [len(part.samples) for part in parts] == [44_100] * 4 + [len(whole.samples) - 4 * 44_100]
+    np.testing.assert_array_equal(np.concatenate([part.samples for part in parts]), whole.samples)
+    assert read_header(path, any_length=True) == whole.header
+    assert capfd.readouterr().err == "", "libmpg123 writes there"
 
 
 def test_the_ends_of_a_segment_are_checked_with_a_tolerance(tmp_path):
