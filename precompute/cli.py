@@ -224,5 +224,30 @@ def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int)
         click.echo(f"{out}: {counted_noun(clips, 'clip')}, {minutes}")
 
 
+@main.command()
+@click.argument("audio", type=_FOLDER, nargs=-1, required=True)
+@click.option("--out", type=_FOLDER, required=True, metavar="CORPUS", help="Folder of the corpus, new or to continue.")
+@click.option("--language", metavar="CODE", help="Language, such as en.  [default: detected in each recording]")
+@click.option(
+    "--asr", default="base", show_default=True, metavar="NAME",
+    help="Size of Whisper to download (tiny, base, small, medium, large-v3), or the folder of a faster-whisper model.",
+)  # fmt: skip
+def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: str) -> None:
+    """Make a corpus from recordings without texts: AUDIO, files or folders, in clips that Whisper transcribes.
+
+    Run it again after a stop, or with more recordings: it keeps what is done, and what you correct in metadata.csv.
+    """
+    with report_errors():
+        from xtts.precompute.transcribe.recogniser import Recogniser
+        from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
+        from xtts.precompute.view.terminal import Display
+        from xtts.precompute.workers.stopping import stoppable
+
+        load = partial(Recogniser, asr, language)
+        with stoppable(out), Display() as display:
+            summary = transcribe_corpus(out, audio, load, language=language, progress=display)
+        click.echo(summary)
+
+
 if __name__ == "__main__":  # `xtts-voice` runs the build as a module
     main()

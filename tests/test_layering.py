@@ -40,7 +40,8 @@ TOPS = {"cli", "synth_cli", "voice_cli", "library", "__init__"}
 """Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
     "shared": "system audio text < storage < cache",
-    "precompute": "workers < archives < corpus < features < pipeline < check view sample < library < cli __init__",
+    "precompute": "workers < archives < corpus < features < pipeline < check view sample transcribe < library"
+    " < cli __init__",
     "trainer": "data system < model < loop < stored < speech < evaluation < export reporting < kinds < run"
     " < doctor serve < cli synth_cli library < voice_cli __init__",
 }

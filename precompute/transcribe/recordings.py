@@ -1,0 +1,71 @@
+"""The recordings to transcribe: finding, checking and decoding them."""
+
+import importlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xtts.precompute.corpus.corpus_files import SUFFIXES, UNREADABLE, files_below
+from xtts.shared.audio.decode import AudioProblem, read_header, read_parts
+from xtts.shared.errors import LockstepError, import_extra
+
+_READABLE = f"sound: {', '.join(SUFFIXES + UNREADABLE)}"
+_PART_SECONDS = 60
+
+
+def find_recordings(audio: Sequence[Path], out: Path) -> list[Path]:
+    """Return the files of `audio`, and those below its folders that have a suffix of sound and are not in `out`.
+
+    Raises a `LockstepError` for a folder without any, and for the first file that cannot be read.
+    """
+    paths = list[Path]()
+    for path in audio:
+        below = [path / name for name in files_below(path)] if path.is_dir() else [path]
+        sounds = [file for file in below if file == path or file.suffix.lower() in SUFFIXES + UNREADABLE]
+        sounds = [file for file in sounds if not file.resolve().is_relative_to(out.resolve())]
+        if not sounds:
+            raise LockstepError(str(path), found="no recordings", expected=_READABLE)
+        paths += sounds
+    for path in paths:
+        with _errors_explained(path):
+            if path.suffix.lower() in UNREADABLE:
+                _ffmpeg_rate(path)
+            else:
+                read_header(path, any_length=True)
+    return paths
+
+
+def decode_recording(path: Path) -> tuple[np.ndarray, int]:
+    """Decode a recording of any length: int16[S], mixed down, and its rate in Hz; `LockstepError` if it is damaged."""
+    with _errors_explained(path):
+        if path.suffix.lower() in UNREADABLE:
+            rate, decoder = _ffmpeg_rate(path), importlib.import_module("faster_whisper.audio")
+            return _to_int16(decoder.decode_audio(str(path), sampling_rate=rate)), rate
+        parts = [(_to_int16(part.mono), part.header.rate) for part in read_parts(path, _PART_SECONDS)]
+        return np.concatenate([samples for samples, _ in parts]), parts[0][1]
+
+
+def _to_int16(samples: np.ndarray) -> np.ndarray:
+    return np.asarray(np.clip(np.rint(samples * 32768), -32768, 32767), np.int16)
+
+
+def _ffmpeg_rate(path: Path) -> int:
+    """Return the rate in Hz of a file that PyAV decodes; raises `AudioProblem`."""
+    av: Any = import_extra("av", "transcribe", str(path), "faster-whisper, which decodes it, is not installed")
+    try:
+        with av.open(str(path)) as container:
+            return int(container.streams.audio[0].rate)
+    except (av.error.FFmpegError, IndexError):
+        raise AudioProblem("unreadable audio", "no sound that FFmpeg decodes") from None
+
+
+@contextmanager
+def _errors_explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (AudioProblem, FileNotFoundError) as error:
+        found = str(error) if isinstance(error, AudioProblem) else "no such file or folder"
+        raise LockstepError(str(path), found=found, expected=_READABLE) from None

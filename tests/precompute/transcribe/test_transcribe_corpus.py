@@ -1,0 +1,240 @@
+"""Recordings without texts to a corpus: what is written, continued, kept and refused; Whisper itself where it is."""
+
+import sys
+from difflib import SequenceMatcher
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+import soxr
+from builds import Listener, command, read_corpus, tree, write_files
+
+from xtts.precompute.transcribe.recogniser import RATE, Recogniser
+from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
+from xtts.shared.errors import LockstepError
+
+
+class Fake(Recogniser):
+    """Hears noise as speech, and counts clips: those of which `doubted` holds the number are doubtful."""
+
+    def __init__(self, stop_after=1000, doubted=(), language="en"):
+        self.heard, self.stop_after, self.doubted, self.spoken = 0, stop_after, doubted, language
+
+    def speech(self, samples):
+        loud = np.abs(samples[: len(samples) // 160 * 160].reshape(-1, 160)).max(axis=1) > 0.2
+        edges = np.flatnonzero(np.diff(np.pad(loud, 1).astype(int))) * 160 / RATE
+        return list(zip(edges[::2], edges[1::2], strict=True))
+
+    def language(self, samples):
+        return self.spoken
+
+    def transcribe(self, samples, language):
+        if self.heard == self.stop_after:
+            raise KeyboardInterrupt
+        self.heard += 1
+        return f"{len(samples) / RATE:.1f} seconds, said in {language}.", 0.1 if self.heard in self.doubted else 0.9
+
+
+def record(path, *seconds, rate=22_050, seed=0):
+    """A recording of noise of these lengths, after a second of silence each."""
+    random = np.random.default_rng(seed)
+    parts = [np.pad(random.uniform(-0.5, 0.5, round(length * rate)), (rate, 0)) for length in seconds]
+    soundfile.write(path, np.concatenate(parts), rate)
+    return path
+
+
+def transcribe(out, *audio, recogniser=None, language=None, said=None):
+    recogniser = recogniser or Fake()
+    return transcribe_corpus(out, audio, lambda: recogniser, language=language, progress=said or Listener())
+
+
+def metadata(out):
+    return (out / "metadata.csv").read_text().splitlines()
+
+
+def test_the_corpus_is_one_that_build_reads(tmp_path):
+    recording, said = record(tmp_path / "my talk.flac", 3, 4, rate=44_100), Listener()
+    before = tree(tmp_path)
+    summary = transcribe(out := tmp_path / "out", recording, language="en", said=said)
+    lines = ["my_talk-0001|3.2 seconds, said in en.", "my_talk-0002|4.1 seconds, said in en."]
+    assert metadata(out) == lines
+    assert [f"{clip.id}|{clip.text}" for clip in read_corpus(out).clips] == lines
+    samples, rate = soundfile.read(wav := out / "wavs" / "my_talk-0002.wav", dtype="int16")
+    assert (rate, soundfile.info(wav).subtype) == (44_100, "PCM_16")
+    np.testing.assert_array_equal(samples, soundfile.read(recording, start=round(4.9 * rate), dtype="int16")[0])
+    assert (out / "transcripts.csv").read_text().splitlines() == [
+        "id,recording,start,end,confidence,mark,text",
+        f'my_talk-0001,{recording},0.900,4.100,0.900,,"3.2 seconds, said in en."',
+        f'my_talk-0002,{recording},4.900,9.000,0.900,,"4.1 seconds, said in en."',
+    ]
+    assert (said.stages, said.lines) == ({"my_talk": 2}, [f"{recording}: 0.1 min, language en"])
+    assert summary.splitlines() == [
+        f"{out}: 2 clips (0.1 min) of 1 recordings", "not in clips: 2 s without speech",
+        f"next: xtts-precompute build --data {out} --set text.language=en",
+    ]  # fmt: skip
+    assert {name: data for name, data in tree(tmp_path).items() if not name.startswith("out/")} == before
+
+
+@pytest.mark.parametrize("stop_after", [0, 7, 45])
+def test_a_stopped_run_is_continued_to_the_same_bytes(tmp_path, stop_after):
+    recordings = record(tmp_path / "a.wav", *[2.1] * 41, rate=8_000), record(tmp_path / "b.wav", *[2.5] * 9, rate=8_000)
+    transcribe(tmp_path / "whole", *recordings)
+    out, resumed = tmp_path / "out", Fake()
+    with pytest.raises(KeyboardInterrupt):
+        transcribe(out, *recordings, recogniser=Fake(stop_after))
+    transcribe(out, *recordings, recogniser=resumed)
+    assert tree(out) == tree(tmp_path / "whole")
+    assert stop_after - 20 < 50 - resumed.heard <= stop_after
+    transcribe(out, *recordings, recogniser=Fake(stop_after=0))  # there is nothing to do
+
+
+def test_what_a_person_has_corrected_stays(tmp_path):
+    out, first = tmp_path / "out", record(tmp_path / "a.wav", 3, 4, 3)
+    transcribe(out, first)
+    (out / "metadata.csv").write_text("a-0003|Corrected, without a line feed.")  # and two removed
+    summary = transcribe(out, first, record(tmp_path / "b.wav", 5, seed=1))
+    assert metadata(out) == ["a-0003|Corrected, without a line feed.", "b-0001|5.1 seconds, said in en."]
+    assert summary.startswith(f"{out}: 2 clips (0.1 min) of 2 recordings")
+
+
+def test_a_doubtful_clip_is_not_trained_on_until_a_person_lists_it(tmp_path):
+    out, recording = tmp_path / "out", record(tmp_path / "a.wav", 3, 4, 3)
+    summary = transcribe(out, recording, recogniser=Fake(doubted=[2]))
+    assert [line.partition("|")[0] for line in metadata(out)] == ["a-0001", "a-0003"]
+    assert (out / "wavs" / "a-0002.wav").exists()
+    assert "doubtful, not in metadata.csv: 1 clips (a-0002)\n" in summary
+    assert ',0.100,doubtful,"4.2 seconds' in (out / "transcripts.csv").read_text()
+    with (out / "metadata.csv").open("a") as file:
+        file.write("a-0002|Now with its text.\n")
+    assert "not in metadata.csv" not in transcribe(out, recording)
+
+
+def test_silence_gives_no_clip(tmp_path):
+    soundfile.write(tmp_path / "silence.wav", np.zeros(20 * 8_000), 8_000)
+    summary = transcribe(tmp_path / "out", tmp_path / "silence.wav", record(tmp_path / "short.wav", 1.5))
+    assert summary.splitlines() == [
+        f"{tmp_path / 'out'}: 0 clips (0.0 min) of 2 recordings",
+        "not in clips: 21 s without speech, 2 s of speech in pieces too short or too long",
+    ]  # fmt: skip
+
+
+def test_languages_are_detected_and_not_mixed(tmp_path):
+    recordings, said = [record(tmp_path / f"{name}.wav", 3, seed=seed) for seed, name in enumerate("ab")], Listener()
+    transcribe(tmp_path / "out", recordings[0], said=said)
+    assert said.lines == [f"{recordings[0]}: 0.1 min, language en (detected)"]
+    summary = transcribe(tmp_path / "out", *recordings, recogniser=Fake(language="de"))
+    assert summary.endswith("languages: de, en; give --language, and each language a corpus of its own")
+
+
+def test_recordings_are_found_at_any_depth_once_and_not_in_the_corpus(tmp_path):
+    (tmp_path / "all" / "deep").mkdir(parents=True)
+    (tmp_path / "all" / "deep" / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").mkdir()
+    for seed, name in enumerate(["all/a.wav", "all/deep/A.flac", "elsewhere/b.mp3"]):
+        record(tmp_path / name, 3, seed=seed)
+    write_files(tmp_path, {"all/notes.txt": "no sound", "all/copy.wav": (tmp_path / "all" / "a.wav").read_bytes()})
+    for _ in range(2):
+        transcribe(tmp_path / "all" / "out", tmp_path / "all")
+    names = [line.partition("|")[0] for line in metadata(tmp_path / "all" / "out")]
+    assert names == ["copy-0001", "A-0001", "b-0001"]
+
+
+def test_recordings_of_one_name_get_clips_of_different_names(tmp_path):
+    (tmp_path / "b").mkdir()
+    transcribe(tmp_path / "out", record(tmp_path / "Talk.wav", 3), record(tmp_path / "b" / "talk.wav", 3, seed=1))
+    assert sorted(path.stem for path in (tmp_path / "out" / "wavs").iterdir()) == ["Talk-0001", "talk-2-0001"]
+
+
+def test_m4a_is_read_by_ffmpeg(tmp_path):
+    av = pytest.importorskip("av")
+    pytest.importorskip("faster_whisper")
+    samples = np.random.default_rng(0).uniform(-0.5, 0.5, (1, 3 * 48_000)).astype(np.float32)
+    with av.open(str(path := tmp_path / "a.m4a"), "w") as container:
+        stream = container.add_stream("aac", rate=48_000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
+        frame.rate = 48_000
+        container.mux([*stream.encode(frame), *stream.encode(None)])
+    transcribe(tmp_path / "out", path)
+    assert soundfile.info(tmp_path / "out" / "wavs" / "a-0001.wav").samplerate == 48_000
+
+
+def test_mistakes_are_one_line(tmp_path, monkeypatch):
+    talk = record(tmp_path / "talk.wav", 3)
+    write_files(tmp_path, {"other/metadata.csv": "a|b\n", "notes.txt": "a", "bad/x.wav": "not a wav", "none/x.md": ""})
+    before = tree(tmp_path)
+    for audio, out, message in (
+        (talk, "other", "other: there already, without a readable transcribe.json, expected a new folder; choose"),
+        (talk, "notes.txt", "notes.txt: there already, without a readable transcribe.json"),
+        ("nowhere", "out", "nowhere: no such file or folder, expected sound: .wav, .flac, .ogg, .mp3, "),
+        ("notes.txt", "out", "notes.txt: unreadable audio: "),
+        ("bad", "out", "bad/x.wav: unreadable audio: "),
+        ("none", "out", "none: no recordings, expected sound: .wav, "),
+    ):  # fmt: skip
+        done = command("transcribe", tmp_path / audio, "--out", tmp_path / out)
+        assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert done.stderr.startswith(f"error: {tmp_path}/{message}")
+    assert tree(tmp_path) == before
+    monkeypatch.setitem(sys.modules, "faster_whisper", None)
+    done = command("transcribe", talk, "--out", tmp_path / "out")
+    assert done.stderr == "error: transcribe: faster-whisper is not installed; pip install 'lockstep-tts[transcribe]'\n"
+
+
+def test_a_list_that_another_program_has_changed_is_refused(tmp_path):
+    transcribe(out := tmp_path / "out", talk := record(tmp_path / "talk.wav", 3))
+    (out / "transcripts.csv").write_text("id;recording;start\n")
+    with pytest.raises(LockstepError, match=r"transcripts\.csv: columns .*; restore it, and correct texts in metadata"):
+        transcribe(out, talk)
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """A stand-in for faster-whisper, whose model says `texts` one after the other and keeps what it was asked."""
+    library = SimpleNamespace(asked=[], texts=[])
+
+    def recognise(samples, **options):
+        library.asked.append(options)
+        return [SimpleNamespace(text=library.texts[len(library.asked) - 1], avg_logprob=-0.5)], None
+
+    model = SimpleNamespace(transcribe=recognise, supported_languages=["en", "zh"])
+    library.WhisperModel, library.vad = lambda *_, **__: model, None
+    monkeypatch.setitem(sys.modules, "faster_whisper", library)
+    return library
+
+
+@pytest.mark.parametrize(("texts", "heard"), [
+    ([" And so | on."], ("And so on.", np.exp(-0.5))),
+    ([" And so on." * 40, " And so on."], ("And so on.", 0.0)),
+])  # fmt: skip
+def test_a_loop_is_transcribed_again_and_doubtful(library, texts, heard):
+    library.texts = texts
+    text, confidence = Recogniser("base", "cmn").transcribe(np.zeros(3 * RATE, np.float32), "cmn")
+    assert (text, confidence) == (heard[0], pytest.approx(heard[1]))
+    assert [options.get("no_repeat_ngram_size") for options in library.asked] == [None, 3][: len(texts)]
+    assert all((options["temperature"], options["language"]) == (0.0, "zh") for options in library.asked)
+
+
+def test_what_whisper_lacks_is_one_line(library):
+    with pytest.raises(LockstepError, match="--language: 'xx', expected one of en, zh"):
+        Recogniser("base", "xx")
+    library.WhisperModel = lambda *_, **__: open("/nowhere/model.bin")
+    with pytest.raises(LockstepError, match=r"--asr: big, which cannot be loaded .*expected a size of Whisper to down"):
+        Recogniser("big", None)
+
+
+@pytest.mark.long
+def test_whisper_hears_what_was_read(tmp_path, real_clips, whisper_folder):
+    read = (real_clips / "kathleen" / "metadata.csv").read_text().splitlines()
+    names, texts = zip(*(line.split("|") for line in read), strict=True)
+    clips = [soundfile.read(real_clips / "kathleen" / f"{name}.flac") for name in names]
+    rate = clips[0][1]
+    soundfile.write(tmp_path / "long.mp3", np.concatenate([np.pad(samples, (0, rate)) for samples, _ in clips]), rate)
+    done = command("transcribe", tmp_path / "long.mp3", "--out", tmp_path / "out", "--asr", whisper_folder)
+    assert done.exit_code == 0, done.stderr
+    assert "language en (detected)" in done.stderr
+    heard = [clip.text for clip in read_corpus(tmp_path / "out").clips]
+    assert 3 <= len(heard) <= len(texts)
+    assert all(max(SequenceMatcher(None, text, clip).ratio() for text in texts) > 0.8 for clip in heard)
+    recogniser = Recogniser(str(whisper_folder), "en")
+    words = recogniser.words(soxr.resample(clips[0][0], rate, RATE).astype(np.float32), "en")
+    assert abs(len(words) - len(texts[0].split())) <= 1
