@@ -5,10 +5,11 @@ from collections.abc import Callable, Sequence
 Interval = tuple[float, float]
 """(start, end) in seconds."""
 
-EDGE = 0.1
+SHORTEST, LONGEST = 2.0, 12.0
+"""Seconds of a clip."""
+_EDGE = 0.1
 """Seconds of silence kept before and after a clip's speech; half the pause to the next clip's, if that is less."""
-SHORTEST, LONGEST = 2.0, 12.0 - 2 * EDGE
-"""Seconds of speech in a clip, with the pauses inside."""
+_LONGEST_SPEECH = LONGEST - 2 * _EDGE
 _ENDING_PAUSE = 0.5
 """A pause of this many seconds ends a clip, if enough speech is on both sides."""
 _LONGEST_PAUSE = 1.0
@@ -35,9 +36,10 @@ def cut(
     bounds = [-seconds, *(time for span in spans for time in span), 2 * seconds]
     clips, left_out = list[Interval](), 0.0
     for i, (start, end) in enumerate(spans):
-        if SHORTEST <= end - start <= LONGEST:
-            before, after = ((bounds[j + 1] - bounds[j]) / 2 for j in (2 * i, 2 * i + 2))
-            clips.append((max(0.0, start - min(EDGE, before)), min(seconds, end + min(EDGE, after))))
+        before, after = ((bounds[j + 1] - bounds[j]) / 2 for j in (2 * i, 2 * i + 2))
+        clip = max(0.0, start - min(_EDGE, before)), min(seconds, end + min(_EDGE, after))
+        if SHORTEST <= clip[1] - clip[0] <= LONGEST:
+            clips.append(clip)
         else:
             left_out += end - start
     return clips, left_out
@@ -46,7 +48,7 @@ def cut(
 def _parts(interval: Interval, words: Callable[[Interval], Sequence[Interval]]) -> list[Interval]:
     """Return an interval, or its words if it is too long for a clip; the first and the last reach to its ends."""
     start, end = interval
-    heard = sorted(words(interval)) if end - start > LONGEST else []
+    heard = sorted(words(interval)) if end - start > _LONGEST_SPEECH else []
     inner = [min(max(first, start), end) for first, _ in heard[1:]]
     outer = [min(max(last, start), end) for _, last in heard[:-1]]
     return list(zip([start, *inner], [*outer, end], strict=True))
@@ -70,7 +72,7 @@ def _best_cut(group: Sequence[Interval]) -> int | None:
     start, end = group[0][0], group[-1][1]
     pauses = {i: group[i][0] - group[i - 1][1] for i in range(1, len(group))}
     enough = [i for i in pauses if min(group[i - 1][1] - start, end - group[i][0]) >= SHORTEST]
-    if end - start <= LONGEST:
+    if end - start <= _LONGEST_SPEECH:
         choices = [i for i in enough if pauses[i] >= _ENDING_PAUSE]
     else:
         choices = enough or list(pauses)

@@ -32,7 +32,7 @@ def find_recordings(audio: Sequence[Path], out: Path) -> list[Path]:
     for path in paths:
         with _errors_explained(path):
             if path.suffix.lower() in UNREADABLE:
-                _ffmpeg_rate(path)
+                _decode_by_ffmpeg(path, header_only=True)
             else:
                 read_header(path, any_length=True)
     return paths
@@ -42,8 +42,8 @@ def decode_recording(path: Path) -> tuple[np.ndarray, int]:
     """Decode a recording of any length: int16[S], mixed down, and its rate in Hz; `LockstepError` if it is damaged."""
     with _errors_explained(path):
         if path.suffix.lower() in UNREADABLE:
-            rate, decoder = _ffmpeg_rate(path), importlib.import_module("faster_whisper.audio")
-            return _to_int16(decoder.decode_audio(str(path), sampling_rate=rate)), rate
+            samples, rate = _decode_by_ffmpeg(path)
+            return _to_int16(samples), rate
         parts = [(_to_int16(part.mono), part.header.rate) for part in read_parts(path, _PART_SECONDS)]
         return np.concatenate([samples for samples, _ in parts]), parts[0][1]
 
@@ -52,12 +52,14 @@ def _to_int16(samples: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(np.rint(samples * 32768), -32768, 32767), np.int16)
 
 
-def _ffmpeg_rate(path: Path) -> int:
-    """Return the rate in Hz of a file that PyAV decodes; raises `AudioProblem`."""
+def _decode_by_ffmpeg(path: Path, *, header_only: bool = False) -> tuple[np.ndarray, int]:
+    """Decode what libsndfile does not read: float32[S], mixed down, and its rate in Hz; raises `AudioProblem`."""
     av: Any = import_extra("av", "transcribe", str(path), "faster-whisper, which decodes it, is not installed")
     try:
         with av.open(str(path)) as container:
-            return int(container.streams.audio[0].rate)
+            rate = int(container.streams.audio[0].rate)
+        decode = importlib.import_module("faster_whisper.audio").decode_audio
+        return np.zeros(0) if header_only else decode(str(path), sampling_rate=rate), rate
     except (av.error.FFmpegError, IndexError):
         raise AudioProblem("unreadable audio", "no sound that FFmpeg decodes") from None
 
@@ -66,6 +68,6 @@ def _ffmpeg_rate(path: Path) -> int:
 def _errors_explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except (AudioProblem, FileNotFoundError) as error:
-        found = str(error) if isinstance(error, AudioProblem) else "no such file or folder"
+    except (AudioProblem, OSError) as error:
+        found = str(error) if isinstance(error, AudioProblem) else f"cannot be read ({error.strerror})"
         raise LockstepError(str(path), found=found, expected=_READABLE) from None

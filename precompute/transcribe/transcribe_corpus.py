@@ -141,7 +141,7 @@ def transcribe_corpus(
                     recording = _cut(path, corpus.new_name(path), samples, rate, recogniser, language)
                     corpus.add_recording(digest, recording)
                 heard = f"language {recording.language}{'' if language else ' (detected)'}"
-                progress.say(f"{path}: {recording.seconds / 60:.1f} min, {heard}")
+                progress.say(f"{recording.path}: {recording.seconds / 60:.1f} min, {heard}")
                 _transcribe(corpus, recording, samples, rate, recogniser, progress)
     return summary(corpus)
 
@@ -170,7 +170,12 @@ def _cut(
 
     clips, left_out = cut(speech, seconds, words)
     return SourceRecording(
-        path=str(path), name=name, seconds=seconds, language=language, clips=clips, left_out=left_out
+        path=str(path).encode(errors="backslashreplace").decode(),
+        name=name,
+        seconds=seconds,
+        language=language,
+        clips=clips,
+        left_out=left_out,
     )
 
 
@@ -211,7 +216,9 @@ def summary(corpus: TranscribedCorpus) -> str:
     silence = sum(each.seconds for each in recordings) - sum(lengths.values()) - left_out
     doubtful = [clip_id for clip_id, row in corpus.rows.items() if row["mark"] and clip_id not in listed]
     languages = sorted({each.language for each in recordings if each.clips})
-    lines = [f"{out}: {len(listed)} clips ({minutes:.1f} min) of {len(recordings)} recordings"]
+    lines = [
+        f"{out}: {len(listed)} clips ({minutes:.1f} min) of {len(recordings)} recording{'s'[: len(recordings) != 1]}"
+    ]
     lines.append(f"not in clips: {silence:.0f} s without speech")
     if round(left_out):
         lines[-1] += f", {left_out:.0f} s of speech in pieces too short or too long"

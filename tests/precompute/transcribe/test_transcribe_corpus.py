@@ -70,7 +70,7 @@ def test_the_corpus_is_one_that_build_reads(tmp_path):
     ]
     assert (said.stages, said.lines) == ({"my_talk": 2}, [f"{recording}: 0.1 min, language en"])
     assert summary.splitlines() == [
-        f"{out}: 2 clips (0.1 min) of 1 recordings", "not in clips: 2 s without speech",
+        f"{out}: 2 clips (0.1 min) of 1 recording", "not in clips: 2 s without speech",
         f"next: xtts-precompute build --data {out} --set text.language=en",
     ]  # fmt: skip
     assert {name: data for name, data in tree(tmp_path).items() if not name.startswith("out/")} == before
@@ -157,16 +157,22 @@ def test_m4a_is_read_by_ffmpeg(tmp_path):
         container.mux([*stream.encode(frame), *stream.encode(None)])
     transcribe(tmp_path / "out", path)
     assert soundfile.info(tmp_path / "out" / "wavs" / "a-0001.wav").samplerate == 48_000
+    path.write_text("no sound")
+    with pytest.raises(LockstepError, match=r"a.m4a: unreadable audio: no sound that FFmpeg decodes, expected sound: "):
+        transcribe(tmp_path / "out", path)
 
 
 def test_mistakes_are_one_line(tmp_path, monkeypatch):
     talk = record(tmp_path / "talk.wav", 3)
-    write_files(tmp_path, {"other/metadata.csv": "a|b\n", "notes.txt": "a", "bad/x.wav": "not a wav", "none/x.md": ""})
+    write_files(
+        tmp_path,
+        {"other/metadata.csv": "a|b\n", "notes.txt": "a", "bad/x.wav": "not a wav", "none/x.md": ""},
+    )
     before = tree(tmp_path)
     for audio, out, message in (
         (talk, "other", "other: there already, without a readable transcribe.json, expected a new folder; choose"),
         (talk, "notes.txt", "notes.txt: there already, without a readable transcribe.json"),
-        ("nowhere", "out", "nowhere: no such file or folder, expected sound: .wav, .flac, .ogg, .mp3, "),
+        ("nowhere", "out", "nowhere: cannot be read (No such file or directory), expected sound: .wav, .flac, "),
         ("notes.txt", "out", "notes.txt: unreadable audio: "),
         ("bad", "out", "bad/x.wav: unreadable audio: "),
         ("none", "out", "none: no recordings, expected sound: .wav, "),
