@@ -70,7 +70,7 @@ def _best_cut(group: Sequence[Interval]) -> int | None:
     It is the longest pause, of equal ones the nearest to the middle, with enough speech on both sides if possible.
     """
     start, end = group[0][0], group[-1][1]
-    pauses = {i: group[i][0] - group[i - 1][1] for i in range(1, len(group))}
+    pauses = {i: round(group[i][0] - group[i - 1][1], 3) for i in range(1, len(group))}
     enough = [i for i in pauses if min(group[i - 1][1] - start, end - group[i][0]) >= SHORTEST]
     if end - start <= _LONGEST_SPEECH:
         choices = [i for i in enough if pauses[i] >= _ENDING_PAUSE]

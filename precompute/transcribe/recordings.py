@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xtts.precompute.corpus.clip_fields import encodable
 from xtts.precompute.corpus.corpus_files import SUFFIXES, UNREADABLE, files_below
 from xtts.shared.audio.decode import AudioProblem, read_header, read_parts
 from xtts.shared.errors import LockstepError, import_extra
@@ -30,6 +31,8 @@ def find_recordings(audio: Sequence[Path], out: Path) -> list[Path]:
             raise LockstepError(str(path), found="no recordings", expected=_READABLE)
         paths += sounds
     for path in paths:
+        if not encodable(str(path)):
+            raise LockstepError(ascii(str(path)), found="a name that is not UTF-8", fix="rename it")
         with _errors_explained(path):
             if path.suffix.lower() in UNREADABLE:
                 _decode_by_ffmpeg(path, header_only=True)

@@ -141,7 +141,7 @@ def transcribe_corpus(
                     recording = _cut(path, corpus.new_name(path), samples, rate, recogniser, language)
                     corpus.add_recording(digest, recording)
                 heard = f"language {recording.language}{'' if language else ' (detected)'}"
-                progress.say(f"{recording.path}: {recording.seconds / 60:.1f} min, {heard}")
+                progress.say(f"{path}: {recording.seconds / 60:.1f} min, {heard}")
                 _transcribe(corpus, recording, samples, rate, recogniser, progress)
     return summary(corpus)
 
@@ -170,12 +170,7 @@ def _cut(
 
     clips, left_out = cut(speech, seconds, words)
     return SourceRecording(
-        path=str(path).encode(errors="backslashreplace").decode(),
-        name=name,
-        seconds=seconds,
-        language=language,
-        clips=clips,
-        left_out=left_out,
+        path=str(path), name=name, seconds=seconds, language=language, clips=clips, left_out=left_out
     )
 
 

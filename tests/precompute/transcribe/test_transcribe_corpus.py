@@ -29,6 +29,9 @@ class Fake(Recogniser):
     def language(self, samples):
         return self.spoken
 
+    def words(self, samples, language):
+        return [(start, start + 0.9) for start in range(len(samples) // RATE)]
+
     def transcribe(self, samples, language):
         if self.heard == self.stop_after:
             raise KeyboardInterrupt
@@ -76,7 +79,7 @@ def test_the_corpus_is_one_that_build_reads(tmp_path):
     assert {name: data for name, data in tree(tmp_path).items() if not name.startswith("out/")} == before
 
 
-@pytest.mark.parametrize("stop_after", [0, 7, 45])
+@pytest.mark.parametrize("stop_after", [0, 7, 35, 45])
 def test_a_stopped_run_is_continued_to_the_same_bytes(tmp_path, stop_after):
     recordings = record(tmp_path / "a.wav", *[2.1] * 41, rate=8_000), record(tmp_path / "b.wav", *[2.5] * 9, rate=8_000)
     transcribe(tmp_path / "whole", *recordings)
@@ -96,6 +99,10 @@ def test_what_a_person_has_corrected_stays(tmp_path):
     summary = transcribe(out, first, record(tmp_path / "b.wav", 5, seed=1))
     assert metadata(out) == ["a-0003|Corrected, without a line feed.", "b-0001|5.1 seconds, said in en."]
     assert summary.startswith(f"{out}: 2 clips (0.1 min) of 2 recordings")
+    (out / "transcripts.csv").unlink()  # all is transcribed again
+    transcribe(out, first)
+    assert metadata(out)[:2] == ["a-0003|Corrected, without a line feed.", "b-0001|5.1 seconds, said in en."]
+    assert [line.partition("|")[0] for line in metadata(out)[2:]] == ["a-0001", "a-0002"]
 
 
 def test_a_doubtful_clip_is_not_trained_on_until_a_person_lists_it(tmp_path):
@@ -108,6 +115,20 @@ def test_a_doubtful_clip_is_not_trained_on_until_a_person_lists_it(tmp_path):
     with (out / "metadata.csv").open("a") as file:
         file.write("a-0002|Now with its text.\n")
     assert "not in metadata.csv" not in transcribe(out, recording)
+
+
+def test_speech_without_a_pause_is_cut_between_words(tmp_path):
+    transcribe(tmp_path / "out", record(tmp_path / "a.wav", 3.5, 20))
+    assert [line.split(",")[2:4] for line in (tmp_path / "out" / "transcripts.csv").read_text().splitlines()[1:]] == [
+        ["0.900", "4.600"], ["5.400", "15.450"], ["15.450", "25.500"],
+    ]  # fmt: skip
+
+
+def test_a_long_recording_is_cut_as_a_short_one(tmp_path):
+    """Speech is detected in parts of five minutes; one ends within a clip."""
+    transcribe(tmp_path / "out", record(tmp_path / "a.wav", *[5.3] * 57, rate=4_000))
+    rows = [line.split(",") for line in (tmp_path / "out" / "transcripts.csv").read_text().splitlines()[1:]]
+    assert [float(row[2]) for row in rows] == pytest.approx([0.9 + 6.3 * clip for clip in range(57)], abs=0.02)
 
 
 def test_silence_gives_no_clip(tmp_path):
