@@ -224,5 +224,5 @@ def summary(corpus: TranscribedCorpus) -> str:
     if len(languages) > 1:
         lines.append(f"languages: {', '.join(languages)}; give --language, and each language a corpus of its own")
     elif listed:
-        lines.append(f"next: xtts-precompute build --data {shlex.quote(str(out))} --set text.language={languages[0]}")
+        lines.append(f"next: xtts-voice {shlex.quote(str(out))} --language {languages[0]}")
     return "\n".join(lines)

@@ -151,7 +151,7 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
 def read_parts(source: AudioSource, seconds: float) -> Iterator[Recording]:
     """Decode a file of any length in order, so many seconds at a time; raises `AudioProblem`."""
     with _opened(source) as file:
-        header, decoded = _checked_header(file, None, any_length=True), 0
+        header, decoded = _checked_header(file, source, None, any_length=True), 0
         file.seekable = lambda: False  # else soundfile seeks after each read, and libmpg123 prints errors
         while len(samples := file.read(math.ceil(seconds * header.rate), dtype="float32", always_2d=True)):
             decoded += len(samples)

@@ -74,7 +74,7 @@ def test_the_corpus_is_one_that_build_reads(tmp_path):
     assert (said.stages, said.lines) == ({"my_talk": 2}, [f"{recording}: 0.1 min, language en"])
     assert summary.splitlines() == [
         f"{out}: 2 clips (0.1 min) of 1 recording", "not in clips: 2 s without speech",
-        f"next: xtts-precompute build --data {out} --set text.language=en",
+        f"next: xtts-voice {out} --language en",
     ]  # fmt: skip
     assert {name: data for name, data in tree(tmp_path).items() if not name.startswith("out/")} == before
 
