@@ -9,8 +9,9 @@ import pyarrow.compute as pc
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, readable_index
 
 ADVICE_TITLE = "the recordings, in brackets those that our voice learned from:"
-_FEW_MINUTES, _ENOUGH_MINUTES = 10, 20
-"""Speech from which a voice that starts from ours is near its recordings (docs/training.md)."""
+_FEW_MINUTES, _ENOUGH_MINUTES = 9, 18
+"""Speech from which a voice that starts from ours is near its recordings, 10 and 20 minutes with pauses
+(docs/training.md)."""
 _CLIPPED = 0.02
 """Share of the clips with clipping from which the level was too high, rather than a few shouts."""
 _QUIET_DB, _UNEVEN_DB = -40.0, 6.0
@@ -57,8 +58,8 @@ def recording_advice(quality: pa.Table) -> list[str]:
 
 def _amount(minutes: float) -> str:
     if minutes < _FEW_MINUTES:
-        return f"too little, record {_ENOUGH_MINUTES} minutes or more"
-    return f"go on, and record more: {_ENOUGH_MINUTES} minutes are much better" if minutes < _ENOUGH_MINUTES else ""
+        return "too little, record 20 minutes or more"
+    return "go on, and record more: 20 minutes are much better" if minutes < _ENOUGH_MINUTES else ""
 
 
 def _level(loudness: float, spread: float, clipped: float) -> str:
