@@ -75,11 +75,16 @@ def _pattern(language: str) -> re.Pattern[str]:
 
 
 def spaced(match: re.Match[str], words: str | None, language: str) -> str:
-    """Return the words for a match, with spaces if letters touch it: `mp3` is `mp three`; None leaves it unchanged."""
+    """Return the words for a match, with spaces if letters touch it: `mp3` is `mp three`; None leaves it unchanged.
+
+    In English a hyphen shows that an A is no article: `A4` is `A-four`.
+    """
     if words is None or language in _UNSPACED:
         return words or match[0]
-    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
-    return (" " if before.isalpha() else "") + words + (" " if after.isalpha() else "")
+    before, after = match.string[: match.start()], match.string[match.end() :]
+    hyphens = [language == "en" and re.search(*a) for a in ((r"(?<![^\W\d_])[Aa]$", before), (r"^[Aa](?!\w)", after))]
+    gaps = ["-" if hyphen else " " for hyphen in hyphens]
+    return gaps[0] * before[-1:].isalpha() + words + gaps[1] * after[:1].isalpha()
 
 
 def _words(match: re.Match[str], language: str) -> str | None:

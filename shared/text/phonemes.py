@@ -1,8 +1,9 @@
 # ruff: noqa: RUF001, RUF002 - IPA letters look like others
 """Text to IPA by espeak-ng, the same for features and synthesis (extra `phonemes`).
 
-English is American and exactly what espeak-ng writes. In other languages the signs of espeak-ng's own notation are
-removed: marks of a language switch, hyphens and dots in names of phonemes; tones become superscripts.
+English is American and what espeak-ng writes, but for the letter A, which it takes for the article. In other languages
+the signs of espeak-ng's own notation are removed: marks of a language switch, hyphens and dots in names of phonemes;
+tones become superscripts. Initialisms are read in short clauses as in long ones.
 
 Signs that espeak-ng names but readers do not ("x asterisk y", "five slash twelve", "grinning face") become spaces, as
 in texts that are spelled; an underscore is a space to espeak-ng anyway. Signs that readers say stay: $ % & + = @ ° §.
@@ -37,7 +38,7 @@ _WORD_SIGNS = frozenset("%‰°§&@")
 """Signs read as words."""
 _DASH = re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
 _CLEANUPS = (
-    (re.compile(r"[-=]+>|<[-=]+|={2,}|([+&@$%=])\1{2,}"), " "),
+    (re.compile(r"[-=]+>|<[-=]+|[<>!~]=|={2,}|([+&@$%=])\1{2,}"), " "),
     (re.compile(r"(?<!\S)(?:[:;=]-?[DPpOo()/|\[\]]+|[^\w\s$%&+=@°§€£.,;:!?\u2013\u2014-]{2,})(?!\S)"), " "),
     (re.compile(r"(?<=\S)\s+([!?:;])(?=\s|$)"), r"\1"),
     (re.compile(r"(?<=\w)\s+([!?]+)(?=\w)"), r"\1 "),
@@ -45,7 +46,18 @@ _CLEANUPS = (
     (re.compile(r"(?<=[^\W\d_])([!?;؟،,]+|:(?=[^\W\d_]{4}|[A-Z])(?!innen))(?=[^\W\d_]|[¡¿])"), r"\1 "),
     (re.compile(r"(?<=[a-z]{2})\.(?=[A-Z][a-z])(?!(?:Com|Net|Org|De)\b)"), ". "),
 )
-"""Arrows, emoticons and marks that touch the next word, which espeak-ng would name, and their replacements."""
+"""Arrows, emoticons and marks that touch the next word, which espeak-ng would name, and their replacements; signs that
+mean something together go together."""
+_LETTER_A = re.compile(
+    r"\bA(?=[&-]\w|\+)|(?<=\w&)A\b|(?<=\w-)[Aa](?![\w'-])"  # A&E, A+, two-a
+    r"|\ba(?= +[b-hj-z]\b)|\bA(?= +[B-HJ-Z]\b)|(?<=\b[B-HJ-Z] )A\b(?! [a-z])"  # a m, U S A
+    r"|(?<=[a-z] )A(?= [a-z])|\b[Aa](?= (?:and|or|is|equals|squared|cubed)\b)"  # plan A works
+)
+_NAME_OF_A = "eigh"
+"""Spelling that espeak-ng reads as the name of A."""
+_INITIALISM = re.compile(r"(?<!['\u2019])\b[^\W\d_a-z]{2,5}\b")
+_ACRONYMS = frozenset("DAX DIN JA PIN RAM SIM TAN TÜV UFO UNO".split())
+"""German words in capitals that espeak-ng would spell in long clauses."""
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
 """Mandarin's suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
@@ -87,7 +99,7 @@ def phonemise(text: str, language: str = "en") -> str:
     if given := INLINE_PHONEMES.findall(text):
         return _with_given(text, given, language)
     voice, text = _voice(language), _plain_text(text, language)
-    text = "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
+    text = _with_letters("".join(" " if c == "\0" or is_unspoken(c) else c for c in text), language)
     if language != "en" and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
     clauses = []
@@ -95,6 +107,25 @@ def phonemise(text: str, language: str = "en") -> str:
         if spoken and any(map(str.isalnum, clause)):  # else it names signs
             clauses.append(" ".join(spoken.split()) + _mark(clause, language))
     return " ".join(clauses)
+
+
+def _with_letters(text: str, language: str) -> str:
+    """Mark the letters that are read by their names, among words in small letters: A in English, else initialisms."""
+    if language == "en":
+        return _LETTER_A.sub(_NAME_OF_A, text) if "a" in text or "A" in text else text
+    if text.isupper():
+        return text
+    return _INITIALISM.sub(lambda match: _initialism(match[0], language) if match[0].isupper() else match[0], text)
+
+
+@lru_cache(4096)
+def _initialism(word: str, language: str) -> str:
+    """Return a word in capitals with points if espeak-ng spells it in a long clause, where it does not take all for loud."""
+    if language == "de" and word in _ACRONYMS:
+        return word.capitalize()
+    voice, pointed = _voice(language), ".".join(word)
+    alone, among = (_clauses(text, voice, _PHONEMES_IPA) for text in (pointed, f"{_STAND_IN.lower()} {word}"))
+    return pointed if among[0][1].endswith(f" {alone[0][1].strip()}") else word
 
 
 def _plain_text(text: str, language: str) -> str:

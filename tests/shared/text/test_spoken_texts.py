@@ -1,0 +1,64 @@
+"""Everyday texts as they are heard: by words, and by phonemes where letters, abbreviations or signs are spoken."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from xtts.shared.text.text_normalization import expand
+
+HERE = Path(__file__).parent
+_CODE = """
+import json, sys
+from xtts.shared.text.phonemes import phonemise
+from xtts.shared.text.text_normalization import expand
+from xtts.trainer.speech.sentences import split_sentences
+def say(text, code): return " ".join(phonemise(one, code) for one in split_sentences(expand(text, code), code))
+print(json.dumps([say(*pair) for pair in json.load(sys.stdin)]))
+"""
+
+
+def table(name):
+    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
+    return [[*line.split("\t"), ""][:4] for line in lines if not line.startswith("#")]
+
+
+def phonemes(pairs):
+    """The phonemes of (text, language) pairs without stress, made in a process of its own."""
+    pytest.importorskip("espeakng_loader")
+    run = [sys.executable, "-c", _CODE]
+    done = subprocess.run(run, input=json.dumps(pairs), capture_output=True, text=True, check=True)
+    return [re.sub("[ˈˌ]", "", spoken) for spoken in json.loads(done.stdout)]
+
+
+def holds(words, sounds, wanted):
+    """Whether what is heard holds one of the alternatives: words, or phonemes between / and /."""
+    plain = " ".join(re.findall(r"[^\W_]+(?:'[^\W_]+)?", words.lower()))
+    for one in wanted.split("|"):
+        if one.startswith("/"):
+            found = one.strip("/") in f"{sounds} "
+        else:
+            found = f" {one.lower()} ".replace("-", " ") in f" {words.lower() if one[-1:] in '.,' else plain} "
+        if found:
+            return True
+    return False
+
+
+def test_everyday_texts_are_heard_as_people_say_them():
+    rows = table("spoken_texts.tsv")
+    assert len(rows) >= 50
+    sounds = phonemes([(text, code) for code, text, *_ in rows])
+    wrong = [
+        (text, expand(text, code), heard)
+        for (code, text, wanted, unwanted), heard in zip(rows, sounds, strict=True)
+        if not holds(expand(text, code), heard, wanted) or (unwanted and holds(expand(text, code), heard, unwanted))
+    ]
+    assert not wrong, "\n".join(map(" | ".join, wrong))
+
+
+def test_texts_that_no_rule_for_others_changes():
+    rows = table("unchanged_texts.tsv")
+    assert [expand(text, code) for code, text, *_ in rows] == [words for _, _, words, _ in rows]
