@@ -144,11 +144,13 @@ def _context(language: str) -> _Context:
     own = tree.get("nb" if language == "no" else language) or tree["no_months"]
     months = own.get("months", "").split()
     units, abbreviations = _table(own.get("units", "")), _table(own.get("abbreviations", ""))
+    at_start = {_capitalised(key): _capitalised(words) for key, words in abbreviations.items()}
     numbered = {str(i): month for i, month in enumerate(months, 1)}
     patterns = tree["patterns"] | {
         "months": "|".join(months),
         "units": _any_of(units).replace("_", r"\s"),
         "abbreviations": _any_of(abbreviations).replace(r"\.", r"\.\s?"),
+        "abbreviations_at_start": _any_of(at_start).replace(r"\.", r"\.\s?"),
     }
     rules = [*own["rules"], *(tree["point"]["rules"] if language in _ORDINAL_POINT else [])]
 
@@ -159,7 +161,7 @@ def _context(language: str) -> _Context:
     return _Context(
         rules=tuple(compiled(*rule) for rule in rules),
         words=_table(own.get("words", "")) | numbered | {month[:3]: month for month in months},
-        units=units, abbreviations=abbreviations,
+        units=units, abbreviations=at_start | abbreviations,
     )  # fmt: skip
 
 
@@ -167,6 +169,10 @@ def _context(language: str) -> _Context:
 def _load_rules() -> dict[str, Any]:
     text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
     return dict(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # libyaml takes a tenth of the time
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _table(entries: str) -> dict[str, str]:

@@ -41,7 +41,7 @@ def holds(words, sounds, wanted):
         if one.startswith("/"):
             found = one.strip("/") in f"{sounds} "
         else:
-            found = f" {one.lower()} ".replace("-", " ") in f" {words.lower() if one[-1:] in '.,' else plain} "
+            found = f" {one.lower()} ".replace("-", " ") in f" {words.lower() if set(one) & set('.,') else plain} "
         if found:
             return True
     return False
