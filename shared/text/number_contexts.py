@@ -59,8 +59,9 @@ def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str
     """Replace the contexts of numbers by words; what the language has no words for stays as it is."""
     context = _context(language)
     readers: dict[str, Speak] = {
-        "": str, "digits": lambda group: " ".join(filter(str.isalnum, group)), "roman": _roman, "ordinal": ordinal,
-        "cardinal": cardinal, "word": lambda group: context.words[group],
+        "": str, "digits": lambda group: " ".join(filter(str.isalnum, group)).upper(), "roman": _roman,
+        "joined": lambda group: "".join(filter(str.isdecimal, group)), "ordinal": ordinal, "cardinal": cardinal,
+        "word": lambda group: context.words[group],
     }  # fmt: skip
     present = dict[str, bool]()  # each `needed` is searched once: most texts have none
     for pattern, reading, needed in context.rules:
@@ -107,7 +108,7 @@ def _measure(match: re.Match[str], context: _Context) -> str:
 
 def _compound(match: re.Match[str], context: _Context) -> str:
     """Return a number with its unit in the singular, as before a noun: `100 kilometer` of `100-km race`."""
-    return f"{match[1]} {_singular(context.units[match[2]])}"
+    return f"{match[1]} {_singular(context.units['_'.join(match[2].split())])}"
 
 
 def _per(match: re.Match[str], context: _Context) -> str:

@@ -55,6 +55,13 @@ _LETTER_A = re.compile(
 )
 _NAME_OF_A = "eigh"
 """Spelling that espeak-ng reads as the name of A."""
+_INITIALS = re.compile(
+    r"(?<!\w)(?P<before>\w+[.,]? )?(?P<initials>(?:[A-Z]\. ?)*[A-Z]\. )(?=[A-ZÄÖÜ][a-zäöü])"
+    r"(?!(?:An?|The|This|That|These|There|It|I[nfts]|On|At|You|They|H[eo]w?|She|We|His|Her|My|Our|But|And|Or|So|No|Yes|When"
+    r"|W[ah][tyoe]\w*|Then|Now|Er|Sie|Es|Wir|Ich|D[aei][sre]\w?|Eine?|Und|Aber|Dann|Doch|Im|Am|Was|Wie)\b)"
+)
+_NO_NAMES = frozenset("class exhibit grade group hepatitis option part plan section team type vitamin".split())
+_BEFORE_NAMES = frozenset("and by for from of to und von with".split())
 _INITIALISM = re.compile(r"(?<!['\u2019])\b[^\W\d_a-z]{2,5}\b")
 _ACRONYMS = frozenset("DAX DIN JA PIN RAM SIM TAN TÜV UFO UNO".split())
 """German words in capitals that espeak-ng would spell in long clauses."""
@@ -110,12 +117,23 @@ def phonemise(text: str, language: str = "en") -> str:
 
 
 def _with_letters(text: str, language: str) -> str:
-    """Mark the letters that are read by their names, among words in small letters: A in English, else initialisms."""
+    """Mark the letters that are read by their names: A in English, else initialisms; initials of names end no clause."""
+    text = _INITIALS.sub(lambda match: _without_points(match, language), text)
     if language == "en":
         return _LETTER_A.sub(_NAME_OF_A, text) if "a" in text or "A" in text else text
     if text.isupper():
         return text
     return _INITIALISM.sub(lambda match: _initialism(match[0], language) if match[0].isupper() else match[0], text)
+
+
+def _without_points(match: re.Match[str], language: str) -> str:
+    """Return initials without the points before a space, unless a sentence may end there, as after `vitamin C. `."""
+    before, initials = match["before"] or "", match["initials"]
+    word = before.strip(" .,")
+    if initials.count(".") == 1 and (word.lower() in _NO_NAMES or (word.islower() and word not in _BEFORE_NAMES)):
+        return match[0]
+    plain = initials.replace(". ", " ")
+    return before + (re.sub(r"(?<![\w.])A(?= )", _NAME_OF_A, plain) if language == "en" else plain)
 
 
 @lru_cache(4096)
