@@ -117,7 +117,7 @@ def phonemise(text: str, language: str = "en") -> str:
 
 
 def _with_letters(text: str, language: str) -> str:
-    """Mark the letters that are read by their names: A in English, else initialisms; initials of names end no clause."""
+    """Mark letters that are read by their names: A in English, else initialisms. Initials of names end no clause."""
     text = _INITIALS.sub(lambda match: _without_points(match, language), text)
     if language == "en":
         return _LETTER_A.sub(_NAME_OF_A, text) if "a" in text or "A" in text else text
@@ -138,7 +138,7 @@ def _without_points(match: re.Match[str], language: str) -> str:
 
 @lru_cache(4096)
 def _initialism(word: str, language: str) -> str:
-    """Return a word in capitals with points if espeak-ng spells it in a long clause, where it does not take all for loud."""
+    """Return a word in capitals, with points if espeak-ng spells it among small letters; alone, it is loud to it."""
     if language == "de" and word in _ACRONYMS:
         return word.capitalize()
     voice, pointed = _voice(language), ".".join(word)

@@ -9,14 +9,18 @@ import re
 from dataclasses import dataclass, field
 
 from xtts.shared.errors import LockstepError
+from xtts.trainer.speech.documents import read_document
 
 SENTENCE_PAUSE = 0.15
 """Seconds of silence between two sentences or lines, in addition to the silence that the model speaks at their ends."""
-_SEPARATORS = {"s": SENTENCE_PAUSE, "li": SENTENCE_PAUSE, "br": SENTENCE_PAUSE, "p": 0.5}
-"""Seconds of silence after the end of a marked sentence, list item, line or paragraph."""
-_SILENT = ("", "speak", "ul", "ol", *_SEPARATORS)
+_SEPARATORS = {
+    **dict.fromkeys("s li br td th tr dt dd div caption figcaption".split(), SENTENCE_PAUSE),
+    **dict.fromkeys("p h1 h2 h3 h4 h5 h6 section article blockquote pre header footer table".split(), 0.5),
+}
+"""Seconds of silence after the end of a marked sentence, list item, cell, line, heading or paragraph."""
+_SILENT = ("", *"speak ul ol dl html body main nav thead tbody a img code small sup label".split(), *_SEPARATORS)
 """Tags without a sound of their own; an empty name is a comment."""
-_WITHIN_WORDS = frozenset("b em emphasis i prosody say-as span strong u".split())
+_WITHIN_WORDS = frozenset("a b code em emphasis i prosody say-as small span strong sup u".split())
 """Tags that may begin within a word; all others end a word."""
 _STRENGTHS = {"none": 0.0, "x-weak": 0.1, "weak": 0.2, "medium": 0.4, "strong": 0.7, "x-strong": 1.0}
 """Seconds of a `<break>` by its strength."""
@@ -27,11 +31,13 @@ _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>/]+)""")
 _ATTRIBUTES = rf"(?:\s+{_ATTRIBUTE.pattern.replace('(', '(?:')})*\s*"
 _TAG = rf"<(?P<close>/?)(?P<name>[A-Za-z][\w:.-]*)(?P<attributes>{_ATTRIBUTES})(?P<empty>/?)>"
 _MARK = re.compile(
-    r"\[pause:(?P<pause>[^\]]*)\]|(?P<comment><!--.*?-->|<\?.*?\?>)"
+    r"\[pause:(?P<pause>[^\]]*)\]|(?P<comment><!--.*?-->|<\?.*?\?>|<!doctype[^>]*>"
+    r"|<(?P<unseen>head|script|style)\b.*?</(?P=unseen)\s*>)"
     rf"|<(?P<element>phoneme|sub)(?P<told>{_ATTRIBUTES})>(?P<content>.*?)</(?P=element)\s*>"
     rf"|{_TAG}|(?P<broken></?(?:speak|break|phoneme|sub)\b.{{,20}})",
     re.DOTALL | re.IGNORECASE,
 )
+_ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
 _TIME = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<unit>ms|s)\s*", re.IGNORECASE)
 _WIDE = "\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 _WORD = re.compile(rf"(?:\[\[[^\]]*\]\]|[^\s{_WIDE}])+[{_WIDE}]*\s*|[{_WIDE}]+\s*|\s+")
@@ -58,22 +64,21 @@ class Passage:
 def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Passage], list[str]]:
     """Split a text into passages: (passages, warnings). A text without marks is one passage; `a < b` is no mark.
 
-    Entities such as `&amp;` are resolved in a text that has tags. location: origin of the text, for messages; phonemes:
+    Entities such as `&amp;` are resolved. location: origin of the text, for messages; phonemes:
     whether the voice can speak `[[ipa]]`, otherwise `<phoneme>` is an unknown tag.
 
     Raises:
         LockstepError: A pause has no usable length, or a tag of SSML does not end.
     """
-    marks, passages, unknown, end = [*_MARK.finditer(text)], [Passage()], dict[str, None](), 0
-    plain = html.unescape if any(mark["pause"] is None for mark in marks) else str
-    for mark in marks:
-        unmarked, name = plain(text[end : mark.start()]), (mark["name"] or "").lower()
+    text, passages, unknown, end = read_document(text), [Passage()], dict[str, None](), 0
+    for mark in _MARK.finditer(text):
+        unmarked, name = _plain(text[end : mark.start()]), (mark["name"] or "").lower()
         _add(passages, unmarked, unmarked)
         end = mark.end()
         if mark["broken"]:
             raise LockstepError(location, found=f"a tag that does not end: {mark['broken']}", expected="<NAME ...>")
         if mark["element"]:
-            written = " ".join(plain(re.sub(_TAG, "", mark["content"])).split())
+            written = " ".join(_plain(re.sub(_TAG, "", mark["content"])).split())
             if not (spoken := _alias(mark["element"].lower(), _attributes(mark["told"]), phonemes=phonemes)):
                 unknown[mark["element"].lower()] = None
             _add(passages, written or spoken, spoken or written)
@@ -88,9 +93,13 @@ def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Pas
             unknown[name] = None
         if not mark["close"] and name not in _WITHIN_WORDS:
             _add(passages, " ", " ")
-    _add(passages, plain(text[end:]), plain(text[end:]))
+    _add(passages, _plain(text[end:]), _plain(text[end:]))
     tags = ", ".join(f"<{name}>" for name in unknown)
     return passages, [f"{location}: left out SSML tags that this voice does not know: {tags}"] if unknown else []
+
+
+def _plain(text: str) -> str:
+    return _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
 
 
 def _add(passages: list[Passage], written: str, spoken: str) -> None:

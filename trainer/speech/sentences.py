@@ -5,27 +5,18 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
+from xtts.trainer.speech.documents import BULLET, join_lines
 
 _CLOSING = "[\"')\\]\u2019\u201d\u00bb\u300d\u300f\u300b\uff09]*"
 _CLAUSE, _WIDE_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a\u17d4", "\uff0c\u3001\uff1b\uff1a"
 """Marks within a sentence, with Khmer's at its end; no space follows the wide ones of Chinese and Japanese."""
 _BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+", r"\s+")
 """Ends of the pieces of a sentence that is too long: clauses, then words."""
-_BULLET = re.compile(r"[-*\u2022\u00b7\u2013\u2014]\s+")
-"""Start of a list item."""
-_WRAPPED_LINE = 60
-"""Characters of a line that may be wrapped: it goes on if the next line begins with a small letter."""
 
 
 def split_sentences(text: str, language: str) -> list[str]:
     """Split a text into sentences and lines, list items without their bullets."""
-    lines, previous = list[str](), ""
-    for line in map(str.strip, text.splitlines()):
-        if len(previous) >= _WRAPPED_LINE and line[:1].islower():
-            lines[-1] += f" {line}"
-        else:
-            lines.append(line[bullet.end() :] if (bullet := _BULLET.match(line)) else line)
-        previous = line
+    lines = [BULLET.sub("", line, count=1) if BULLET.match(line) else line for line in join_lines(text).splitlines()]
     sentences = [s.strip() for line in lines for s in _cut_at(line, lambda plain: sentence_ends(plain, language))]
     return [*filter(None, sentences)]
 

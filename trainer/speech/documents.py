@@ -1,0 +1,74 @@
+"""Documents as lines to speak: Markdown without its marks, and wrapped lines joined."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+BULLET = re.compile(r"[-*\u2022\u00b7\u2013\u2014]\s+")
+"""Start of a list item."""
+_MARKDOWN = re.compile(r"(?m)\]\(\S|^\s*(?:```|~~~|#{1,6} \S|>\s[^\W\d_]|\|?\s*:?-{3,}:?\s*\|)|\*\*\S|`[^`\n]+`")
+"""Marks that no other text has."""
+_NUMBERED = re.compile(r"(?P<number>[0-9]{1,2})[.)]\s+(?=\S)")
+_ENDS = re.compile(r"[.!?\u2026:\u3002\uff01\uff1f\u0964\u061f][\"')\]\u2019\u201d\u201c\u00bb]*$")
+_HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]$")
+_SUSPENDED = re.compile(r"(?:und|oder|bzw|and|or|to)\b")
+"""Words after a hyphen that stays, as in `Vor- und Nachteile`."""
+_SMALL, _WIDE, _WIDEST = 36, 60, 120
+"""Columns of wrapped lines: the fewest of a paragraph, of one with two lines, and the most."""
+
+
+def read_document(text: str) -> str:
+    """Return a text without marks of Markdown, a line for each paragraph; links are their words, code stays."""
+    if _MARKDOWN.search(text):
+        from markdown_it import MarkdownIt
+
+        reader = MarkdownIt("commonmark").enable("table").disable(["code", "lheading", "html_block", "html_inline"])
+        text = "".join(_spoken(reader.parse(text)))
+    return join_lines(text) if "\n" in text.strip() else text
+
+
+def _spoken(tokens: "Iterable[Token]") -> Iterator[str]:
+    for token in tokens:
+        if token.children is not None:
+            yield from _spoken(token.children)
+        elif token.type.endswith("break"):
+            yield "\n"
+        elif token.type == "list_item_open" and token.info:
+            yield f"{token.info}. "
+        elif token.type in ("th_close", "td_close"):
+            yield ", "
+        elif token.block and token.nesting < 0 and not token.hidden:
+            yield "\n\n"
+        yield "" if token.children is not None else token.content
+
+
+def join_lines(text: str) -> str:
+    """Join the lines of a paragraph that was wrapped, and words that were hyphenated; numbers of a list get a colon."""
+    lines = [*map(str.strip, text.splitlines())]
+    numbered = {i: int(match["number"]) for i, line in enumerate(lines) if (match := _NUMBERED.match(line))}
+    items = {i for pair in pairwise(numbered) if numbered[pair[1]] == numbered[pair[0]] + 1 for i in pair}
+    lines = [_NUMBERED.sub(r"\g<number>: ", line, count=1) if i in items else line for i, line in enumerate(lines)]
+    starts = [i in items or not line or BULLET.match(line) is not None for i, line in enumerate(lines)]
+    blocks = groupby(range(len(lines)), key=lambda i: sum(starts[: i + 1]))
+    return "\n".join(line for _, block in blocks for line in _unwrapped([lines[i] for i in block]))
+
+
+def _unwrapped(block: list[str]) -> list[str]:
+    """Join lines of which none has room for the next word; others only before a small letter."""
+    width, joined = max(map(len, block)), block[:1]
+    full = all(len(a) + len(b.split(maxsplit=1)[0]) >= width for a, b in pairwise(block))
+    wrapped = full and (_SMALL if len(block) > 2 else _WIDE) <= width <= _WIDEST and _ENDS.search(block[-1])
+    for previous, line in pairwise(block):
+        if _SUSPENDED.match(line) and _HYPHENATED.search(previous):
+            joined[-1] += f" {line}"
+        elif previous and _HYPHENATED.search(previous):
+            joined[-1] = _HYPHENATED.sub("" if line[0].islower() else "-", joined[-1]) + line
+        elif wrapped or (len(previous) >= _SMALL and line[0].islower()):
+            joined[-1] += f" {line}"
+        else:
+            joined.append(line)
+    return joined
