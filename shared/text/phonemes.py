@@ -3,7 +3,7 @@
 
 English is American and what espeak-ng writes, but for the letter A, which it takes for the article. In other languages
 the signs of espeak-ng's own notation are removed: marks of a language switch, hyphens and dots in names of phonemes;
-tones become superscripts. Initialisms are read in short clauses as in long ones.
+tones become superscripts. German initialisms are read in short clauses as in long ones.
 
 Signs that espeak-ng names but readers do not ("x asterisk y", "five slash twelve", "grinning face") become spaces, as
 in texts that are spelled; an underscore is a space to espeak-ng anyway. Signs that readers say stay: $ % & + = @ ° §.
@@ -51,20 +51,29 @@ mean something together go together."""
 _LETTER_A = re.compile(
     r"\bA(?=[&-]\w|\+)|(?<=\w&)A\b|(?<=\w-)[Aa](?![\w'-])"  # A&E, A+, two-a
     r"|\ba(?= +[b-hj-z]\b)|\bA(?= +[B-HJ-Z]\b)|(?<=\b[B-HJ-Z] )A\b(?! [a-z])"  # a m, U S A
-    r"|(?<=[a-z] )A(?= [a-z])|\b[Aa](?= (?:and|or|is|equals|squared|cubed)\b)"  # plan A works
+    r"|(?<=[a-z] )A(?= [a-z])"  # plan A works
+    r"|\b[Aa](?= (?:and|or|is|equals|squared|cubed|(?:plus|minus|times) [a-z])\b)"
 )
 _NAME_OF_A = "eigh"
 """Spelling that espeak-ng reads as the name of A."""
 _INITIALS = re.compile(
-    r"(?<!\w)(?P<before>\w+[.,]? )?(?P<initials>(?:[A-Z]\. ?)*[A-Z]\. )(?=[A-ZÄÖÜ][a-zäöü])"
-    r"(?!(?:An?|The|This|That|These|There|It|I[nfts]|On|At|You|They|H[eo]w?|She|We|His|Her|My|Our|But|And|Or|So|No|Yes|When"
-    r"|W[ah][tyoe]\w*|Then|Now|Er|Sie|Es|Wir|Ich|D[aei][sre]\w?|Eine?|Und|Aber|Dann|Doch|Im|Am|Was|Wie)\b)"
+    r"(?<!\w)(?P<before>\w+[.,]? )?(?P<initials>(?:[A-Z]\. ?)*[A-Z]\. )(?=(?P<after>[A-ZÄÖÜ][a-zäöüß]+))"
 )
+_OPENERS = frozenset(
+    "A An And Am At But For He Her His How If In Is It My No Now On Or Our She So That The Then There These They This"
+    " We What When Where Who Why Yes You Aber Als Auf Auch Bei Da Dann Das Der Die Doch Ein Eine Er Es Ich Im Ist Mit"
+    " Sie Und Wir".split()
+)
+"""Words that begin a sentence, rather than being a name."""
 _NO_NAMES = frozenset("class exhibit grade group hepatitis option part plan section team type vitamin".split())
 _BEFORE_NAMES = frozenset("and by for from of to und von with".split())
 _INITIALISM = re.compile(r"(?<!['\u2019])\b[^\W\d_a-z]{2,5}\b")
-_ACRONYMS = frozenset("DAX DIN JA PIN RAM SIM TAN TÜV UFO UNO".split())
-"""German words in capitals that espeak-ng would spell in long clauses."""
+_GERMAN_WORDS = frozenset(
+    "ALT AMT BAD BUS DA DAX DIN DIR DU EI ELF GAR GAS GEH GUT HER HOF ICH IHM IHN JA JE LOS MAL MIR NAH NEU NIE NOT NUN"
+    " NUR ÖL OFT OST PIN RAD RAM ROT SEE SEI SIM SÜD TAN TEE TOP TOR TOT TUN TÜR TÜV UFO UHR UNO UNS WEM WEN WER"
+    " WIE ZUG".split()
+)
+"""Words that espeak-ng would spell in capitals: acronyms, and words that are loud."""
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
 """Mandarin's suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
@@ -117,32 +126,33 @@ def phonemise(text: str, language: str = "en") -> str:
 
 
 def _with_letters(text: str, language: str) -> str:
-    """Mark letters that are read by their names: A in English, else initialisms. Initials of names end no clause."""
+    """Mark letters that are read by their names: A in English, initialisms in German; initials end no clause."""
     text = _INITIALS.sub(lambda match: _without_points(match, language), text)
     if language == "en":
         return _LETTER_A.sub(_NAME_OF_A, text) if "a" in text or "A" in text else text
-    if text.isupper():
+    if language != "de" or text.isupper():
         return text
-    return _INITIALISM.sub(lambda match: _initialism(match[0], language) if match[0].isupper() else match[0], text)
+    return _INITIALISM.sub(lambda match: _german_initialism(match[0]) if match[0].isupper() else match[0], text)
 
 
 def _without_points(match: re.Match[str], language: str) -> str:
     """Return initials without the points before a space, unless a sentence may end there, as after `vitamin C. `."""
     before, initials = match["before"] or "", match["initials"]
     word = before.strip(" .,")
-    if initials.count(".") == 1 and (word.lower() in _NO_NAMES or (word.islower() and word not in _BEFORE_NAMES)):
+    ends = word.lower() in _NO_NAMES or (word.islower() and word not in _BEFORE_NAMES)
+    if match["after"] in _OPENERS or (ends and initials.count(".") == 1):
         return match[0]
     plain = initials.replace(". ", " ")
     return before + (re.sub(r"(?<![\w.])A(?= )", _NAME_OF_A, plain) if language == "en" else plain)
 
 
 @lru_cache(4096)
-def _initialism(word: str, language: str) -> str:
+def _german_initialism(word: str) -> str:
     """Return a word in capitals, with points if espeak-ng spells it among small letters; alone, it is loud to it."""
-    if language == "de" and word in _ACRONYMS:
+    if word in _GERMAN_WORDS:
         return word.capitalize()
-    voice, pointed = _voice(language), ".".join(word)
-    alone, among = (_clauses(text, voice, _PHONEMES_IPA) for text in (pointed, f"{_STAND_IN.lower()} {word}"))
+    pointed = ".".join(word)
+    alone, among = (_clauses(text, "de", _PHONEMES_IPA) for text in (pointed, f"{_STAND_IN.lower()} {word}"))
     return pointed if among[0][1].endswith(f" {alone[0][1].strip()}") else word
 
 
