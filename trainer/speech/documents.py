@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,21 +49,25 @@ def _spoken(tokens: "Iterable[Token]") -> Iterator[str]:
 
 def join_lines(text: str) -> str:
     """Join the lines of a paragraph that was wrapped, and words that were hyphenated; numbers of a list get a colon."""
-    lines = [*map(str.strip, text.splitlines())]
-    numbered = {i: int(match["number"]) for i, line in enumerate(lines) if (match := _NUMBERED.match(line))}
+    lines = [*map(str.rstrip, text.splitlines())]
+    numbered = {i: int(match["number"]) for i, line in enumerate(lines) if (match := _NUMBERED.match(line.lstrip()))}
     items = {i for pair in pairwise(numbered) if numbered[pair[1]] == numbered[pair[0]] + 1 for i in pair}
     lines = [_NUMBERED.sub(r"\g<number>: ", line, count=1) if i in items else line for i, line in enumerate(lines)]
-    starts = [i in items or not line or BULLET.match(line) is not None for i, line in enumerate(lines)]
-    blocks = groupby(range(len(lines)), key=lambda i: sum(starts[: i + 1]))
-    return "\n".join(line for _, block in blocks for line in _unwrapped([lines[i] for i in block]))
+    starts = [
+        i in items or not line or not previous or BULLET.match(line.lstrip()) is not None
+        for i, (previous, line) in enumerate(pairwise(["", *lines]))
+    ]
+    blocks = groupby(zip(accumulate(starts), lines, strict=True), key=itemgetter(0))
+    return "\n".join(line for _, block in blocks for line in _unwrapped([line for _, line in block]))
 
 
 def _unwrapped(block: list[str]) -> list[str]:
     """Join lines of which none has room for the next word; others only before a small letter."""
-    width, joined = max(map(len, block)), block[:1]
+    width, joined = max(map(len, block)), [block[0].lstrip()]
     full = all(len(a) + len(b.split(maxsplit=1)[0]) >= width for a, b in pairwise(block))
     wrapped = full and (_SMALL if len(block) > 2 else _WIDE) <= width <= _WIDEST and _ENDS.search(block[-1])
-    for previous, line in pairwise(block):
+    for previous, indented in pairwise(block):
+        line = indented.lstrip()
         if _SUSPENDED.match(line) and _HYPHENATED.search(previous):
             joined[-1] += f" {line}"
         elif previous and _HYPHENATED.search(previous):

@@ -22,7 +22,9 @@ ENGLISH = (
 @pytest.mark.parametrize(("text", "language"), [(GERMAN, "de"), (ENGLISH, "en")])
 def test_a_wrapped_paragraph_has_its_sentences_at_every_width(text, language):
     for width in range(40, 101):
-        assert len(split_sentences(textwrap.fill(text, width), language)) == 3, width
+        wrapped = textwrap.fill(text, width)
+        item = textwrap.fill(text, width, initial_indent="- ", subsequent_indent="  ")
+        assert len(split_sentences(f"{wrapped}\n\n{wrapped}\n{item}", language)) == 9, width
 
 
 @pytest.mark.parametrize(
