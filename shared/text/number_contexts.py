@@ -153,7 +153,8 @@ def _context(language: str) -> _Context:
         "abbreviations": _any_of(abbreviations).replace(r"\.", r"\.\s?"),
         "abbreviations_at_start": _any_of(at_start).replace(r"\.", r"\.\s?"),
     }
-    rules = [*own["rules"], *(tree["point"]["rules"] if language in _ORDINAL_POINT else [])]
+    named = [*own["rules"], *(["point"] if language in _ORDINAL_POINT else [])]
+    rules = [rule for entry in named for rule in (tree[entry]["rules"] if isinstance(entry, str) else [entry])]
 
     def compiled(pattern: str, reading: str, needed: str = "[0-9]") -> tuple[re.Pattern[str], str, re.Pattern[str]]:
         expanded = re.sub(r"\{([a-z_]+)\}", lambda name: patterns[name[1]], pattern)
