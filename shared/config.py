@@ -171,6 +171,9 @@ class TrainingConfig(ConfigSection):
     """Give buckets of shorter clips more of them per step, so that all steps have about as many frames."""
     gradient_accumulation_steps: PositiveInt = 1
     """Micro-batches per update; each divides the bucket's batch. Several devices share them evenly."""
+    runtime: Literal["tensorflow", "jax"] = "tensorflow"
+    """What runs the steps: `tensorflow`, or `jax` (extras `jax`, `jax-cuda`) on whatever single device JAX sees;
+    TensorFlow then traces them on the CPU (docs/gpu.md)."""
     strategy: Literal["auto", "single", "mirrored", "multiworker"] = "auto"
     """Devices that share every step: `single` one, `mirrored` all GPUs of this machine, `multiworker` those of the
     workers in TF_CONFIG; `auto` takes the last that applies (docs/beyond-one-machine.md)."""

@@ -87,5 +87,5 @@ def test_every_command_of_the_pages_is_one(line, tmp_path, monkeypatch):
 def test_the_index_leads_to_every_page_and_that_of_the_installation_has_a_row_for_every_extra():
     index = TEXTS[ROOT / "docs" / "README.md"]
     assert [page.name for page in PAGES[1:] if page.name != "README.md" and f"({page.name})" not in index] == []
-    rows = re.findall(r"^\| `(\w+)` \|", TEXTS[ROOT / "docs" / "installation.md"], re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \|", TEXTS[ROOT / "docs" / "installation.md"], re.MULTILINE)
     assert rows == list(EXTRAS)

@@ -70,6 +70,12 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
     "[default: our voice, for tiny on less than 3 hours]",
 )
 @click.option(
+    "--runtime",
+    "training__runtime",
+    type=click.Choice(["tensorflow", "jax"]),
+    help="What runs the steps: TensorFlow, or JAX on its device (training.runtime).  [default: tensorflow]",
+)
+@click.option(
     "--steps",
     "training__steps",
     type=click.IntRange(min=1),

@@ -15,7 +15,7 @@ from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[13] = 13
+FORMAT_VERSION: Literal[12] = 12
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
 """The names of the last two carry a digest in a cache: see `with_digest`."""
 Split = Literal["train", "validation"]
@@ -104,7 +104,7 @@ class Statistics(_SpecPart):
 class CacheSpec(_SpecPart):
     """The contents of `cache.json` without its own digest."""
 
-    format_version: Literal[13]
+    format_version: Literal[12]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]

@@ -4,7 +4,8 @@ import os
 import platform
 import subprocess
 import time
-from importlib import metadata
+from importlib import import_module, metadata
+from importlib.util import find_spec
 
 import tensorflow as tf
 
@@ -40,12 +41,18 @@ def _devices() -> Findings:
     graphics = f"driver {card['driver_version']}" if card else "no NVIDIA driver"
     yield Fact(name="device", value=device_name(), text=device_name())
     yield Fact(name="cuda", value={"built for": cuda, "driver": card}, text=f"built for {cuda or 'none'}, {graphics}")
+    if find_spec("jax"):
+        jax = import_module("jax")
+        seen = ", ".join(sorted({device.device_kind for device in jax.devices()}))
+        yield Fact(
+            name="jax", value={"version": jax.__version__, "devices": seen}, text=f"{jax.__version__} sees {seen}"
+        )
     if card and not tf.config.list_physical_devices("GPU"):
         yield Problem(
             name="gpu-not-seen",
             what=f"TensorFlow sees no GPU, although {card['name']} is present with driver {card['driver_version']}",
             cause="TensorFlow's CUDA libraries are not installed or do not load",
-            fix="pip install 'lockstep-tts[gpu]' in this environment",
+            fix="pip install 'lockstep-tts[gpu]' in this environment, or 'lockstep-tts[jax-cuda]' and --runtime jax",
             gain="the steps run on the GPU instead of the CPU",
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import tensorflow as tf
 
@@ -18,10 +18,15 @@ from xtts.trainer.loop.compiler import Compiler
 from xtts.trainer.loop.objectives import Network, Objective
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.train_state import TrainState
-from xtts.trainer.loop.train_step import UPDATE, StepFunctions
+from xtts.trainer.loop.train_step import UPDATE, StepFunctions, training_step, validation_step
 from xtts.trainer.loop.training_loop import TrainingLoop
 from xtts.trainer.loop.validation_loop import ValidationLoop
 
+if TYPE_CHECKING:
+    from xtts.trainer.loop.jax_runtime import JaxRuntime
+
+EXCHANGE = "exchange of averages"
+"""Name of the step that swaps the weights and their averages."""
 Submit = Callable[[str, Callable[[], object]], None]
 """Takes the name of a step and a call that compiles it."""
 
@@ -46,7 +51,7 @@ class Replica:
     state: TrainState
     step_functions: StepFunctions
     exchange_averages: Callable[[], object]
-    """Swaps the weights and their averages."""
+    """Swaps the weights and their averages; a `tf.function`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +62,8 @@ class TrainingLoops:
     """Those of this process; all have the same weights."""
     loop: TrainingLoop
     validation: ValidationLoop
+    runtime: "JaxRuntime | None" = None
+    """What runs the steps, if TensorFlow does not."""
 
     @property
     def state(self) -> TrainState:
@@ -68,8 +75,16 @@ class TrainingLoops:
         """The step functions of the first replica."""
         return self.replicas[0].step_functions
 
+    def pull(self) -> None:
+        """Give the variables the values of the runtime's state."""
+        if self.runtime:
+            self.runtime.pull()
+
     def exchange_averages(self) -> None:
         """Swap the weights and their averages."""
+        if self.runtime:
+            self.runtime.call(EXCHANGE)
+            return
         for replica in self.replicas:
             with tf.device(replica.device):
                 replica.exchange_averages()
@@ -142,6 +157,8 @@ def build_loops(
     a step by the number of its trace. So every process builds in the same order, and `restore`, which differs between
     a new and a resumed run, comes after the traces, and after the update's call on blank inputs, which writes weights.
     """
+    if config.training.runtime == "jax":
+        return _jax_loops(buckets, kind, config, restore, compiler)
     replicas = trace_replicas(buckets, kind, config, group, compiler.submit if compiler else _ignore)
     state, step_functions = replicas[0].state, [replica.step_functions for replica in replicas]
     if compiler and UPDATE in step_functions[0].compile_calls:
@@ -152,3 +169,29 @@ def build_loops(
     loop = TrainingLoop(buckets, step_functions, state.position, group)
     validation = ValidationLoop(buckets, step_functions, loop.stop, group)
     return TrainingLoops(replicas=replicas, loop=loop, validation=validation)
+
+
+def _jax_loops(
+    buckets: Sequence[TrainingBucket], kind: Trained, config: Config, restore: Callable[[TrainState], None],
+    compiler: Compiler | None,
+) -> TrainingLoops:  # fmt: skip
+    """Trace every step on the CPU, restore the checkpoint, and hand programs and state to JAX."""
+    from xtts.trainer.loop.jax_loops import JaxTrainingLoop, JaxValidationLoop
+    from xtts.trainer.loop.jax_runtime import JaxRuntime
+    from xtts.trainer.loop.programs import export_program
+
+    (replica,) = trace_replicas(buckets, kind, config)
+    steps, state = replica.step_functions, replica.state
+    functions = {UPDATE: steps.update, EXCHANGE: replica.exchange_averages}
+    functions |= {training_step(bucket): step for bucket, step in steps.gradient_steps.items()}
+    functions |= {validation_step(bucket): step for bucket, step in steps.validation_steps.items()}
+    restore(state)
+    runtime = JaxRuntime({name: export_program(cast(Any, function)) for name, function in functions.items()})
+    runtime.compile(EXCHANGE)
+    for name in steps.compile_calls:
+        steps.compile_calls[name] = partial(runtime.compile, name)
+        if compiler:
+            compiler.submit(name, steps.compile_calls[name])
+    loop = JaxTrainingLoop(buckets, steps, state.position, runtime)
+    validation = JaxValidationLoop(buckets, steps, loop.stop, runtime)
+    return TrainingLoops(replicas=[replica], loop=loop, validation=validation, runtime=runtime)

@@ -196,11 +196,12 @@ class TrainingRun:
         clips fails here, not hours later.
         """
         plan, name = self.plan, self.plan.kind.model_name(self.plan.config)
+        device = self.loops.runtime.device_name if self.loops.runtime else device_name()
         self.reporter.say(
             f"{plan.folder.path}: model {name}, {self.state.model.parameter_count:,} parameters, "
             f"{counted_noun(plan.spec.statistics.clips, 'clip')} in {counted_noun(len(self._buckets), 'shape')}; "
             f"step {self.step} of "
-            f"{self.training.steps}\ndevice: {device_name()}{self.group.described}"
+            f"{self.training.steps}\ndevice: {device}{self.group.described}"
         )
         shapes = {training_step(bucket.number): bucket for bucket in self.loop.closed_set}
         self.reporter.say(
@@ -269,6 +270,7 @@ class TrainingRun:
     def averaged_weights(self) -> Iterator[None]:
         """The context in which the model has its averaged weights; it restores the weights, also after an error."""
         self.loops.exchange_averages()
+        self.loops.pull()  # for the samples, which TensorFlow speaks
         try:
             yield
         finally:
@@ -285,6 +287,7 @@ class TrainingRun:
         self.reporter.flush()
         if self._saved_step == self.step or not self.plan.is_rank_0:
             return
+        self.loops.pull()
         folder, training = self.plan.folder.checkpoints, self.training
         identity = identity_of(self.plan.config, self.plan.spec)
         progress = {

@@ -11,6 +11,9 @@ from xtts.shared.system.machine import peak_resident_bytes
 
 _BFLOAT16_SINCE = (8, 0)
 """Lowest compute capability that multiplies in bfloat16."""
+_UNCOMPILED_SINCE = (12, 0)
+"""Compute capability from which TensorFlow 2.21 cannot compile: its PTX is too old."""
+_BY_JAX = "train by JAX: pip install 'lockstep-tts[jax-cuda]', then --runtime jax"
 
 
 class Card(NamedTuple):
@@ -53,6 +56,8 @@ def kernel_warning(card: Card, built: Collection[str]) -> str:
     built: `cuda_compute_capabilities` of its build. The code of sm_80 and of compute_80 runs on 8.0 to 8.9, and that of
     compute_80 can be translated for every newer card.
     """
+    if card.capability >= _UNCOMPILED_SINCE:
+        return f"{card}: XLA in TensorFlow's wheels does not compile for it (tensorflow#111958); {_BY_JAX}"
     names = [name.partition("_") for name in built]
     versions = [(kind, divmod(int(version.rstrip("af")), 10)) for kind, _, version in names]
     if any(version[0] == card.capability[0] and version <= card.capability for _, version in versions):
@@ -60,8 +65,8 @@ def kernel_warning(card: Card, built: Collection[str]) -> str:
     if any(kind == "compute" and version <= card.capability for kind, version in versions):
         return f"{card}: it is newer than TensorFlow's kernels, so the first start translates them, which takes long"
     return (
-        f"{card}: this TensorFlow has no kernels for it, only for {', '.join(built)}; train on another card, or on the "
-        "CPU with CUDA_VISIBLE_DEVICES=-1"
+        f"{card}: this TensorFlow has no kernels for it, only for {', '.join(built)}; {_BY_JAX}, or train on the CPU "
+        "with CUDA_VISIBLE_DEVICES=-1"
     )
 
 

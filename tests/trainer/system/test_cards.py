@@ -17,11 +17,14 @@ def test_a_card_with_kernels_gets_no_warning(capability):
 
 
 def test_a_card_that_tensorflow_was_not_built_for_is_named():
-    newer = kernel_warning(Card((12, 0), "RTX 5090"), BUILT)
-    assert newer.startswith("RTX 5090 (compute capability 12.0): it is newer than TensorFlow's kernels, so the first ")
+    newer = kernel_warning(Card((10, 0), "B200"), BUILT)
+    assert newer.startswith("B200 (compute capability 10.0): it is newer than TensorFlow's kernels, so the first ")
+    newest = kernel_warning(Card((12, 0), "RTX 5090"), BUILT)
+    assert "XLA in TensorFlow's wheels does not compile for it" in newest
+    assert "pip install 'lockstep-tts[jax-cuda]', then --runtime jax" in newest
     older = kernel_warning(Card((5, 2), "GTX 980"), BUILT)
-    assert "no kernels for it, only for sm_60, sm_70, sm_80, sm_89, compute_90; train on another card" in older
-    assert "no kernels" in kernel_warning(Card((12, 0), "RTX 5090"), BUILT[:-1]), "only compute_90 can be translated"
+    assert "no kernels for it, only for sm_60, sm_70, sm_80, sm_89, compute_90; train by JAX" in older
+    assert "no kernels" in kernel_warning(Card((10, 0), "B200"), BUILT[:-1]), "only compute_90 can be translated"
 
 
 @pytest.fixture
