@@ -46,7 +46,9 @@ async def _speak(
 ) -> None:
     """Send the audio of a text while it is made; `RequestError` as over HTTP."""
     rate, chosen = voice.mel_profile.sample_rate, synthesize.voice or SynthesizeVoice()
-    fields = {"input": synthesize.text, "voice": chosen.speaker or chosen.name, "language": chosen.language}
+    asked = chosen.speaker or chosen.name
+    name, language = _offers(voice.capabilities).get(asked or "", (asked, chosen.language))
+    fields = {"input": synthesize.text, "voice": name, "language": language}
     request, _ = read_request(json.dumps(fields).encode(), voice.capabilities)
     encoder, complete = Encoder("pcm", rate, streams=True), False
     stream = ResponseStream(queue, voice.speak(request, SpeechResult()), encoder, timeout)
@@ -62,7 +64,17 @@ async def _speak(
         stream.close(complete=complete)
 
 
+def _offers(capabilities: Capabilities) -> dict[str, tuple[str, str]]:
+    """Return (voice, language) by the name that Wyoming knows it by: clients send no language beside a name."""
+    own, every = capabilities.voice_languages, capabilities.languages
+    spoken = [(name, [own[name]] if name in own else every) for name in capabilities.voices]
+    return {
+        name if language == languages[0] else f"{name} ({language})": (name, language)
+        for name, languages in spoken for language in languages
+    }  # fmt: skip
+
+
 def _info(capabilities: Capabilities) -> Info:
-    by = Attribution("Lockstep", "")
-    voices = [TtsVoice(name, by, True, None, None, capabilities.languages) for name in capabilities.voices]
+    by, offers = Attribution("Lockstep", ""), _offers(capabilities).items()
+    voices = [TtsVoice(name, by, True, None, None, [language]) for name, (_, language) in offers]
     return Info(tts=[TtsProgram(capabilities.model, by, True, None, None, voices)])

@@ -1,8 +1,10 @@
 """Home Assistant's protocol, by wyoming's own client."""
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
+import pytest
 from device_programs import free_ports
 from server_process import running_server
 from test_serve_speech import HELLO, samples_of
@@ -11,6 +13,11 @@ from wyoming.client import AsyncTcpClient
 from wyoming.error import Error
 from wyoming.info import Describe, Info
 from wyoming.tts import Synthesize, SynthesizeVoice
+
+from xtts.shared.errors import LockstepError
+from xtts.trainer.serve.request_queue import RequestQueue
+from xtts.trainer.serve.settings import listening_socket
+from xtts.trainer.serve.wyoming_server import listen
 
 
 def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_by_command):
@@ -38,3 +45,48 @@ def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_b
 
     with running_server(onnx_folder, "--wyoming", str(port)):
         asyncio.run(converse())
+
+
+class Asked:
+    """A voice that speaks nothing and keeps what it was asked for."""
+
+    def __init__(self, served_voice, **capabilities):
+        self.mel_profile = served_voice.mel_profile
+        self.capabilities = replace(served_voice.capabilities, languages=["en", "de"], **capabilities)
+        self.requests = []
+
+    def speak(self, request, _):
+        self.requests.append((request.voice, request.language))
+        raise LockstepError("input", found="nothing to speak")
+        yield
+
+
+@pytest.mark.parametrize(
+    ("voices", "own", "offers"),
+    [
+        (["anna", "ben"], {"anna": "en", "ben": "de"}, {"anna": "en", "ben": "de"}),
+        (["ben", "anna"], {"ben": "de"}, {"ben": "de", "anna": "en", "anna (de)": "de"}),
+        (["default"], {}, {"default": "en", "default (de)": "de"}),
+    ],
+)
+def test_a_voice_asked_for_by_name_alone_speaks_the_language_it_is_offered_in(served_voice, voices, own, offers):
+    voice = Asked(served_voice, voices=voices, voice_languages=own)
+
+    async def told(event):
+        async with AsyncTcpClient("127.0.0.1", port) as client:
+            await client.write_event(event.event())
+            return await client.read_event()
+
+    async def converse():
+        await listen(bound, voice, RequestQueue(2), 60.0)
+        (program,) = Info.from_event(await told(Describe())).tts
+        for name in offers:
+            await told(Synthesize("hello", SynthesizeVoice(name)))
+        await told(Synthesize("hello", SynthesizeVoice(language="de-AT")))
+        return {voice.name: voice.languages for voice in program.voices}
+
+    bound = listening_socket("127.0.0.1", 0)
+    port = bound.getsockname()[1]
+    assert asyncio.run(converse()) == {name: [language] for name, language in offers.items()}
+    spoken = [(name.partition(" ")[0], language) for name, language in offers.items()]
+    assert voice.requests == [*spoken, (next((n for n, code in own.items() if code == "de"), voices[0]), "de")]
