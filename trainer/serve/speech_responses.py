@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -77,8 +77,8 @@ async def respond(
     Waits for the first bytes, so that most failures have a status of their own; `RequestError` for these.
     """
     speech, warnings = read_request(await read_body(request, settings.body_bytes), voice.capabilities)
-    result, sample_rate = SpeechResult(warnings=warnings), voice.mel_profile.sample_rate
-    encoder = Encoder(speech.response_format, sample_rate, streams=speech.streams)
+    result = SpeechResult(warnings=warnings)
+    encoder = Encoder(speech.response_format, voice.mel_profile.sample_rate, streams=speech.streams)
     stream = ResponseStream(queue, voice.speak(speech, result), encoder, settings.timeout)
     try:
         first = await _while_connected(request, stream.next_bytes())
@@ -89,7 +89,7 @@ async def respond(
     headers = {"x-request-id": secrets.token_hex(8)}
     if result.warnings:
         headers["x-warning"] = _header_text("; ".join(result.warnings))
-    media_type = _media_type(speech, sample_rate)
+    media_type = _media_type(speech, encoder.sample_rate)
     if speech.streams:
         return _Stream(stream, first, media_type, headers), result
     stream.close(complete=True)
@@ -138,10 +138,11 @@ class _Stream(StreamingResponse):
     async def _events(self) -> AsyncIterator[bytes]:
         async for data in self._bytes():
             yield _event({"type": "speech.audio.delta", "audio": base64.b64encode(data).decode()})
-        yield _event({"type": "speech.audio.done"})
+        usage = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), 0)  # clients require it
+        yield _event({"type": "speech.audio.done", "usage": usage})
 
 
-def _event(content: dict[str, str]) -> bytes:
+def _event(content: dict[str, Any]) -> bytes:
     return f"data: {json.dumps(content)}\n\n".encode()
 
 

@@ -50,7 +50,7 @@ async def _speak(
     name, language = _offers(voice.capabilities).get(asked or "", (asked, chosen.language))
     fields = {"input": synthesize.text, "voice": name, "language": language}
     request, _ = read_request(json.dumps(fields).encode(), voice.capabilities)
-    encoder, complete = Encoder("pcm", rate, streams=True), False
+    encoder, complete = Encoder("raw", rate, streams=True), False
     stream = ResponseStream(queue, voice.speak(request, SpeechResult()), encoder, timeout)
     try:
         data = await stream.next_bytes()

@@ -11,14 +11,16 @@ if TYPE_CHECKING:
     import soundfile
 
 MEDIA_TYPES = {"mp3": "audio/mpeg", "opus": "audio/ogg", "wav": "audio/wav", "flac": "audio/flac", "pcm": "audio/pcm"}
-_OPUS_RATE = 48_000
-"""Sample rate of every opus file: opus has few others, none of them of our mel profiles."""
+_RATES = {"opus": 48_000, "pcm": 24_000}
+"""Sample rates of formats that have one: opus knows few others, and clients of OpenAI's API play pcm as its 24 kHz."""
 _UNKNOWN_LENGTH = b"\xff" * 4
 """Length in the header of a wav that is streamed."""
 
 
 class Encoder:
     """Encodes pieces of samples, float32[S] in -1 to 1, as the bytes of one file, with libsndfile.
+
+    name: one of `MEDIA_TYPES`, or raw: pcm at the samples' own rate.
 
     streams: whether bytes are returned as soon as possible, so that the header, which libsndfile corrects at the end,
     has no length. Otherwise all bytes come at the end, with the length in the header.
@@ -29,18 +31,20 @@ class Encoder:
         self._streams = streams
         self._data, self._sent = io.BytesIO(), 0
         self._resample: Callable[[np.ndarray, bool], np.ndarray] | None = None
-        if name == "opus":
-            self._resample = soxr.ResampleStream(sample_rate, _OPUS_RATE, 1, dtype="int16").resample_chunk
-        self._file = _sound_file(self._data, name, _OPUS_RATE if self._resample else sample_rate)
+        self.sample_rate = _RATES.get(name, sample_rate)
+        if self.sample_rate != sample_rate:
+            self._resample = soxr.ResampleStream(sample_rate, self.sample_rate, 1).resample_chunk
+        self._file = _sound_file(self._data, name, self.sample_rate)
 
     def add(self, samples: np.ndarray, *, last: bool) -> bytes:
         """Encode samples and return the bytes that can be sent now; `last` ends the file."""
         import soundfile
 
+        if self._resample:
+            samples = self._resample(samples.astype(np.float32), last)
         little_endian = io.BytesIO()  # as in a wav
         soundfile.write(little_endian, samples, 1, format="RAW", subtype="PCM_16", endian="LITTLE")
-        integers = np.frombuffer(little_endian.getvalue(), "<i2")
-        self._file.write(self._resample(integers, last) if self._resample else integers)
+        self._file.write(np.frombuffer(little_endian.getvalue(), "<i2"))
         if last:
             self._file.close()
         elif not self._streams:
@@ -62,6 +66,6 @@ def _sound_file(data: io.BytesIO, name: str, sample_rate: int) -> "soundfile.Sou
         kind |= {"bitrate_mode": "CONSTANT", "compression_level": 0.5}
     elif name == "opus":
         kind = {"format": "OGG", "subtype": "OPUS"}
-    elif name == "pcm":
+    elif name in ("pcm", "raw"):
         kind = {"format": "RAW", "subtype": "PCM_16", "endian": "LITTLE"}
     return soundfile.SoundFile(data, "w", samplerate=sample_rate, channels=1, **kind)

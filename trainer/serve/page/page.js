@@ -8,7 +8,7 @@ const [speakButton, stopButton, playButton, place, download, canvas, token, reco
   ["speak", "stop", "play", "place", "download", "mel", "token", "record"].map(byId);
 
 const LOUD_AND_QUIET = [0.5, -9]; // the natural logarithms of magnitude at the ends of the colours
-const MOST_TAKES = 20;
+const MOST_TAKES = 20, WAV_HEAD = 44; // bytes before the samples
 const GREETINGS = {
   cmn: "你好。", de: "Guten Tag, ich bin NAME.", en: "Hello, I am NAME.", es: "Hola, soy NAME.", fa: "سلام.",
   fr: "Bonjour, je suis NAME.", hi: "नमस्ते।", ru: "Здравствуйте.",
@@ -124,7 +124,7 @@ class Take {
 
 function wavOf(parts, rate) {
   const size = parts.reduce((sum, part) => sum + part.byteLength, 0);
-  const view = new DataView(new ArrayBuffer(44));
+  const view = new DataView(new ArrayBuffer(WAV_HEAD));
   const letters = (at, word) => [...word].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));
   letters(0, "RIFF"); view.setUint32(4, 36 + size, true); letters(8, "WAVEfmt ");
   view.setUint32(16, 16, true); view.setUint16(20, 1, true); view.setUint16(22, 1, true);
@@ -185,17 +185,20 @@ class Player {
 const player = new Player();
 
 async function receive(answer, take) {
-  let odd = new Uint8Array(0);
+  let odd = new Uint8Array(0), head = WAV_HEAD;
   for (const reader = answer.body.getReader(); ;) {
     const { done, value } = await reader.read();
     if (done) return;
     const bytes = new Uint8Array(odd.length + value.length);
     bytes.set(odd);
     bytes.set(value, odd.length);
-    const whole = bytes.length & ~1;
-    odd = bytes.slice(whole);
-    if (!whole) continue;
-    const samples = new Int16Array(bytes.buffer, 0, whole / 2);
+    if (bytes.length < head + 2) {
+      odd = bytes;
+      continue;
+    }
+    const samples = new Int16Array(bytes.buffer, head, (bytes.length - head) >> 1);
+    odd = bytes.slice(head + samples.byteLength);
+    head = 0;
     take.add(samples);
     if (player.playing && shown === take) player.add(samples);
     growMel(take);
@@ -217,7 +220,7 @@ async function speak() {
   const began = performance.now();
   const since = () => ((performance.now() - began) / 1000).toFixed(2);
   try {
-    const answer = await askForSpeech({ ...take.asked, response_format: "pcm" }, mine.signal);
+    const answer = await askForSpeech({ ...take.asked, response_format: "wav", stream_format: "audio" }, mine.signal);
     const first = since();
     say(`First sound after ${first} s…`);
     take.id = answer.headers.get("X-Request-Id");
