@@ -52,7 +52,7 @@ def main() -> None:
     type=_PATH,
     help="Sound file (.wav, .flac, .mp3, .ogg, .opus), or with --file a folder.  [default: out.wav]",
 )
-@synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds")
+@synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds", "loudness")
 @click.option(
     "--mel-out",
     type=_PATH,
@@ -136,7 +136,7 @@ _FORMAT_OPTIONS = {
     "saved-model": ("nfe", "solver"),
     "safetensors": ("license", "evaluation", "about", "float16"),
     "onnx": ("nfe", "solver", "language", "speaker_wav", "float16"),
-    "piper": ("nfe", "solver", "language", "speaker_wav", "float16"),
+    "piper": ("nfe", "solver", "loudness", "language", "speaker_wav", "float16"),
 }
 """The options of `export` that belong to each format."""
 
@@ -149,7 +149,7 @@ _FORMAT_OPTIONS = {
     help="Format: saved-model for TensorFlow, safetensors to speak and train on with Lockstep, onnx for onnxruntime "
     "and sherpa-onnx, piper for Piper and Home Assistant. Repeat it for several in one folder, all but piper.",
 )  # fmt: skip
-@synthesis_options("nfe", "solver")
+@synthesis_options("nfe", "solver", "loudness")
 @click.option("--license", metavar="ID", help="Licence of voice and recordings, for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")

@@ -1,6 +1,6 @@
 """The graph of a Piper voice: phonemes to tokens, acoustic model and vocoder, joined."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -48,29 +48,35 @@ def token_graph(tokenizer: Tokenizer, rules: Mapping[tuple[int, int], tuple[int,
 
 def join_graphs(
     tokens: onnx.ModelProto, model: onnx.ModelProto, vocoder: onnx.ModelProto, *, channels_first: bool,
-    speakers: Sequence[int],
+    gains: Mapping[int, float],
 ) -> onnx.ModelProto:  # fmt: skip
     """Join the graphs to one from Piper's inputs to `output`, float32[1, 1, 1, S].
 
-    channels_first: whether the vocoder takes float32[1, M, T], as the model gives, or float32[1, T, M]; speakers: rows
-    of the model's table, of which a further input, `sid`, chooses one if there are several.
+    channels_first: whether the vocoder takes float32[1, M, T], as the model gives, or float32[1, T, M]; gains: factors
+    of the samples by rows of the model's table, of which a further input, `sid`, chooses one if there are several.
     """
     has_table = any(entry.name == _SPEAKER for entry in model.graph.input)
-    speaker = [entry for entry in model.graph.input if entry.name == _SPEAKER and len(speakers) > 1]
+    speaker = [entry for entry in model.graph.input if entry.name == _SPEAKER and len(gains) > 1]
     parts = [tokens, onnx.compose.add_prefix(model, "model/"), onnx.compose.add_prefix(vocoder, "vocoder/")]
     links = [helper.make_node("Identity", [entry.name], [f"model/{entry.name}"]) for entry in tokens.graph.output]
     order = [0, 1, 2] if channels_first else [0, 2, 1]
     turn = helper.make_node("Transpose", [f"model/{MEL}"], [parts[2].graph.input[0].name], perm=order)
     ends = [
-        helper.make_node("Clip", [parts[2].graph.output[0].name, "lowest", "highest"], ["clipped"]),
-        helper.make_node("Reshape", ["clipped", "shape"], ["output"]),
+        helper.make_node("Mul", [parts[2].graph.output[0].name, "gain"], ["amplified"]),
+        helper.make_node("Abs", ["amplified"], ["magnitude"]),
+        helper.make_node("ReduceMax", ["magnitude"], ["peak"]),
+        helper.make_node("Max", ["peak", "one"], ["scale"]),  # a text that passes full scale becomes softer
+        helper.make_node("Div", ["amplified", "scale"], ["samples"]),
+        helper.make_node("Reshape", ["samples", "shape"], ["output"]),
     ]
-    constants = {"lowest": np.array(-1, np.float32), "highest": np.array(1, np.float32), "shape": [1, 1, 1, -1]}
+    constants: dict[str, object] = {"one": np.ones([], np.float32), "shape": [1, 1, 1, -1]}
+    tables: dict[str, object] = {"gain": np.array([*gains.values()], np.float32)}
+    if has_table:
+        tables[f"model/{_SPEAKER}"] = [*gains]
     if speaker:
-        links.append(helper.make_node("Gather", ["speakers", _SPEAKER], [f"model/{_SPEAKER}"]))
-        constants["speakers"] = [*speakers]
-    elif has_table:
-        constants[f"model/{_SPEAKER}"] = [*speakers]
+        links += [helper.make_node("Gather", [f"all/{name}", _SPEAKER], [name]) for name in tables]
+        tables = {f"all/{name}": values for name, values in tables.items()}
+    constants |= tables
     graph = helper.make_graph(
         [*tokens.graph.node, *links, *parts[1].graph.node, turn, *parts[2].graph.node, *ends], "piper",
         [*tokens.graph.input, *speaker],

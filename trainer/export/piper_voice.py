@@ -15,6 +15,8 @@ from xtts.shared.text.phonemes import TONAL
 from xtts.shared.text.tokenizer import END, PAD, SPECIAL, START, Tokenizer
 from xtts.trainer.export.export_formats import ExportOptions
 from xtts.trainer.export.onnx_model import TOKENS_FILE, make_graph
+from xtts.trainer.speech.long_form import LongFormSynthesizer
+from xtts.trainer.speech.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.speech.onnx_vocoder import OnnxVocoder
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.voice_source import Source
@@ -50,7 +52,7 @@ def save_piper(
         found = f"no vocoder for mel profile {source.voice.mel_profile.name}"
         fix = "add --vocoder FILE.onnx, which becomes part of the voice"
         raise LockstepError(_LOCATION, found=found, fix=fix)
-    mel_input = OnnxVocoder(vocoder, source.voice.mel_profile, warn).mel_input
+    sound = OnnxVocoder(vocoder, source.voice.mel_profile, warn)
     model, _ = make_graph(source, synthesis=synthesis, options=options)
     import onnx
 
@@ -62,10 +64,15 @@ def save_piper(
         store_as_float16(graphs[1])
     ids, rules = piper_phonemes(source.voice.tokenizer, language)
     speakers = piper_speakers(source, language)
+    gains = dict[int, float]()
+    synthesizer = OnnxSynthesizer(source, synthesis, graph=model, location=_LOCATION)
+    for row in speakers.values() or [0]:
+        speaker = LongFormSynthesizer(synthesizer, sound, speaker=row, language=language)
+        speaker.measure()
+        gains[row] = speaker.gain or 1.0
     voice = join_graphs(
-        token_graph(source.voice.tokenizer, rules), *graphs, channels_first=mel_input.channels_first,
-        speakers=[*speakers.values()] or [0],
-    )  # fmt: skip
+        token_graph(source.voice.tokenizer, rules), *graphs, channels_first=sound.mel_input.channels_first, gains=gains
+    )
     voice.producer_name, voice.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
     onnx.helper.set_model_props(voice, _sherpa_metadata(source, language, [*speakers]))
     config = _piper_config(source, ids, [*speakers], language=language, temperature=synthesis.temperature)

@@ -21,7 +21,7 @@ _PATH = click.Path(path_type=Path)
               help="Secret that clients send as Authorization: Bearer.")  # fmt: skip
 @synthesis_options("nfe", multiple=True, default=(4, 10),
                   help="Numbers of decoder evaluations that clients may ask for, the default first.")  # fmt: skip
-@synthesis_options("solver")
+@synthesis_options("solver", "loudness")
 @engine_option
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",

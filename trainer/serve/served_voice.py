@@ -76,7 +76,7 @@ class ServedVoice:
             nfe=list(settings.nfe),
             synthesis=options[0],
         )
-        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=self.source.checkpoint)
+        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=self.source.checkpoint, clip=False)
         self.synthesizer = make_synthesizer(self.source, options[0], settings.engine, tell)
         self._synthesizers: dict[str, Synthesizer] = {}
         self._adding = threading.Lock()

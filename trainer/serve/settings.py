@@ -26,7 +26,8 @@ class ServerSettings:
     token: str | None
     nfe: tuple[int, ...]
     solver: Solver
-    """Default of requests."""
+    """Default of requests, as is the loudness."""
+    loudness: float | str
     engine: Engine | None
     vocoder: str | None
     speaker_wav: tuple[Path, ...]
@@ -44,7 +45,7 @@ class ServerSettings:
 
     def synthesis(self, nfe: int) -> SynthesisOptions:
         """Options for `nfe` evaluations; `LockstepError` if nfe and solver do not fit together."""
-        return SynthesisOptions(nfe=nfe, solver=self.solver)
+        return SynthesisOptions(nfe=nfe, solver=self.solver, loudness=self.loudness)
 
 
 def is_loopback(host: str) -> bool:

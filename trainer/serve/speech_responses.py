@@ -64,7 +64,6 @@ class ResponseStream:
     def close(self, *, complete: bool) -> None:
         """Leave the queue and count the request; complete: whether the client has all of the audio."""
         self._queue.drop(self._task)
-        del self._encoder  # the collector of cycles may close its data before its file, which then complains
         metrics.ABANDONED.inc(not complete)
         metrics.REQUEST_SECONDS.observe(self.age)
 

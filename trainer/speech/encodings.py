@@ -17,6 +17,13 @@ _UNKNOWN_LENGTH = b"\xff" * 4
 """Length in the header of a wav that is streamed."""
 
 
+class _Buffer(io.BytesIO):
+    """Bytes that stay open: the collector of cycles would close them before the file that is written to them."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
 class Encoder:
     """Encodes pieces of samples, float32[S] in -1 to 1, as the bytes of one file, with libsndfile.
 
@@ -29,7 +36,7 @@ class Encoder:
     def __init__(self, name: str, sample_rate: int, *, streams: bool) -> None:
         self._unfinished_wav = streams and name == "wav"
         self._streams = streams
-        self._data, self._sent = io.BytesIO(), 0
+        self._data, self._sent = _Buffer(), 0
         self._resample: Callable[[np.ndarray, bool], np.ndarray] | None = None
         self.sample_rate = _RATES.get(name, sample_rate)
         if self.sample_rate != sample_rate:

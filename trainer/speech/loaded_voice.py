@@ -71,7 +71,7 @@ def load_voice(
             ours for mel profile hifigan, "griffinlim" for others).
         lexicon: File with lines of a word, a tab, and [[phonemes]] or a respelling, preferred to the voice's readings.
         engine: "onnx" or "tensorflow" (default: ONNX; TensorFlow to imitate a recording). They draw different noise.
-        synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds.
+        synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds, loudness.
 
     Raises:
         LockstepError: A value cannot be used, the checkpoint cannot be read, or speaker, language, recording or vocoder
@@ -107,10 +107,12 @@ def choose_voice(
     recordings = read_references(speaker_wav, source)
 
     def load() -> LongFormSynthesizer:
-        loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, warn, voice=source.checkpoint)
+        loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, warn, voice=source.checkpoint, clip=False)
         synthesizer = make_synthesizer(source, options, engine, tell)
         if recordings:
             synthesizer.encode_reference(*recordings)
-        return LongFormSynthesizer(synthesizer, loaded_vocoder, speaker=row, language=code)
+        speaking = LongFormSynthesizer(synthesizer, loaded_vocoder, speaker=row, language=code)
+        speaking.measure()
+        return speaking
 
     return source, load

@@ -39,6 +39,7 @@ class OnnxSynthesizer(Synthesizer):
         location: origin of the graph, for messages.
         """
         self.source, self.voice, self.options, self.location = source, source.voice, options, location
+        self.levels = {}
         self._most_frames, self._channels = self.voice.shapes[-1].frames, self.voice.mel_profile.mel_channels
         began = time.perf_counter()
         self._session = open_session(with_optional_inputs(graph), location, threads=_THREADS)

@@ -23,7 +23,7 @@ _FLOATS: dict[str, type[np.floating[Any]]] = {
 }
 _PCM_16 = "tensor(int16)"
 _LARGEST_PEAK = 1000.0
-"""Largest peak that is clipped: mels of a young model are loud; beyond this the scale is that of 16-bit integers."""
+"""Largest peak of samples: mels of a young model are loud; beyond this the scale is that of 16-bit integers."""
 _TRIAL_FRAMES = 40
 _LARGEST_FFT = 2**16
 
@@ -37,7 +37,7 @@ class _MelInput(NamedTuple):
 
 
 class OnnxVocoder:
-    """An ONNX vocoder: float32[T, M], natural-log magnitude -> float32[S] in -1 to 1, S within a hop of T * hop."""
+    """An ONNX vocoder: float32[T, M], natural-log magnitude -> float32[S], S within a hop of T * hop."""
 
     def __init__(self, path: Path, profile: MelProfile, warn: Callable[[str], None]) -> None:
         """Load and try the model; `LockstepError` if it does not fit the profile, or is no vocoder."""
@@ -104,7 +104,7 @@ class OnnxVocoder:
             return inverse_stft(magnitude * (cosine + 1j * sine), settings)
 
     def _samples(self, raw: np.ndarray, frames: int) -> np.ndarray:
-        """Check an output and convert it to samples float32[S] in -1 to 1; `LockstepError` for anything else."""
+        """Check an output and convert it to samples float32[S]; peaks may pass 1; `LockstepError` for others."""
         hop = self.profile.hop_samples
         if max(raw.shape, default=1) != raw.size or abs(raw.size - frames * hop) > hop:
             raise LockstepError(
@@ -119,7 +119,7 @@ class OnnxVocoder:
         if bad or peak > _LARGEST_PEAK:
             found = f"{bad} of {samples.size} samples not finite" if bad else f"samples up to {peak:.4g}"
             raise LockstepError(str(self.path), found=found, expected="samples in -1 to 1, or int16")
-        return np.clip(samples, -1.0, 1.0)
+        return samples
 
     def _stft_settings(self) -> StftSettings:
         """Read the settings of Vocos' spectrum from the metadata for sherpa-onnx; missing ones are as in Vocos.

@@ -1,6 +1,6 @@
 """Options of synthesis: their names, defaults, ranges and descriptions, for every interface."""
 
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -36,6 +36,8 @@ class SynthesisOptions(BaseModel):
     """Speaking rate, as a factor: 2 speaks twice as fast."""
     seconds: Annotated[float | None, Field(ge=0.01, le=3600.0)] = None
     """Length of each text in seconds, with its pauses, instead of a speed."""
+    loudness: Annotated[float, Field(ge=-40.0, le=-10.0)] | Literal["recorded"] = -20.0
+    """Loudness of the speaker in LUFS, the same in all texts; `recorded` leaves it as in the recordings."""
 
     def __init__(self, /, **options: object) -> None:
         """Check every value; numpy's numbers are accepted."""
@@ -70,9 +72,13 @@ def option_name(field: str) -> str:
 def accepted(name: str) -> str:
     """Describe the values that an option accepts: for messages, help and documents."""
     schema = SynthesisOptions.model_json_schema()["properties"][name]
-    schema = schema.get("anyOf", [schema])[0]
-    if "enum" in schema:
-        return " or ".join(schema["enum"])
+    return " or ".join(filter(None, map(_range, schema.get("anyOf", [schema]))))
+
+
+def _range(schema: dict[str, Any]) -> str:
+    """Describe one type of values; nothing for null."""
+    if "minimum" not in schema:
+        return " or ".join(schema.get("enum", [schema["const"]] if "const" in schema else []))
     kind = "a whole number, " if schema["type"] == "integer" else ""
     return f"{kind}{schema['minimum']:.10g} to {schema['maximum']:.10g}"
 
@@ -80,7 +86,7 @@ def accepted(name: str) -> str:
 def _refusal(error: ValidationError) -> LockstepError:
     """Report the first wrong field as an option of the command; fields of requests have pydantic's message."""
     first = error.errors(include_url=False)[0]
-    name = ".".join(map(str, first["loc"]))
+    name = str(first["loc"][0])
     if name in SynthesisOptions.model_fields:
         return LockstepError(option_name(name), found=f"{first['input']!r:.40}", expected=accepted(name))
     unknown = first["type"] == "extra_forbidden"

@@ -23,6 +23,8 @@ class Synthesizer:
     options: SynthesisOptions
     compile_seconds: float
     """Seconds spent so far on compiling or loading the model."""
+    levels: dict[tuple[int, int, int, str], float]
+    """Loudness in LUFS by speaker, language, nfe and solver, as far as measured; copies of one voice share it."""
 
     def prepare_all(self, options: Sequence[SynthesisOptions]) -> None:
         """Compile or load every shape for the evaluations of each of these options; a graph of any size has none."""

@@ -104,7 +104,7 @@ class TensorFlowSynthesizer(Synthesizer):
     ) -> None:
         """Load the model; tell: gets a line before each compilation."""
         self.source, self.voice, self.options = source, source.voice, options
-        self._tell, self._last_seconds = tell, 0.0
+        self._tell, self._last_seconds, self.levels = tell, 0.0, {}
         self.model = load_model(source)
         self.compile_seconds = 0.0
         self._traced: dict[tuple[int, BucketShape], Callable[..., Generated]] = {}
@@ -165,6 +165,7 @@ class TensorFlowSynthesizer(Synthesizer):
         """Set the voice to the mean latents of one or more recordings; mels: float32[T, M]."""
         frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
         self._latents = tf.constant(mean_latents(self._encode_reference, mels, frames, silence))
+        self.levels = {}
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
         """Implement `Synthesizer.count_frames`; not compiled, so that no shape waits for it."""

@@ -10,7 +10,7 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
 
 MelToSamples = Callable[[np.ndarray], np.ndarray]
-"""mel float32[T, M], natural-log magnitude -> samples float32[S] in -1 to 1."""
+"""mel float32[T, M], natural-log magnitude -> samples float32[S]."""
 
 GRIFFIN_LIM, _ONNX = "griffinlim", "onnx:"
 VOCODER_FILE = "vocoder.onnx"
@@ -41,11 +41,11 @@ def find_vocoder(profile: MelProfile, voice: Path | None = None) -> Path | None:
 
 
 def make_vocoder(
-    name: str | None, profile: MelProfile, warn: Callable[[str], None], *, voice: Path | None = None
+    name: str | None, profile: MelProfile, warn: Callable[[str], None], *, voice: Path | None = None, clip: bool = True
 ) -> MelToSamples:
     """Load the vocoder named by `--vocoder`; None is that of `find_vocoder`, or Griffin-Lim if there is none.
 
-    warn: gets a line about a vocoder that may not fit.
+    warn: gets a line about a vocoder that may not fit; clip: limit samples to -1 to 1, which loud mels pass.
 
     Raises:
         LockstepError: There is no such vocoder, or its model does not fit the profile.
@@ -55,7 +55,8 @@ def make_vocoder(
     if file is not None and name != GRIFFIN_LIM:
         from xtts.trainer.speech.onnx_vocoder import OnnxVocoder
 
-        return OnnxVocoder(file, profile, warn)
+        vocoder = OnnxVocoder(file, profile, warn)
+        return (lambda mel: np.clip(vocoder(mel), -1.0, 1.0)) if clip else vocoder
     from xtts.shared.audio.griffin_lim import reconstruct
 
     return lambda mel: reconstruct(mel, profile)

@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
 import soundfile
+import soxr
 from cache_files import build_cache, index_path
 
 from xtts.precompute.check.verify import check_cache
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.audio.trim_and_loudness import condition, integrated_loudness, set_loudness, trim_silence
+from xtts.shared.audio.trim_and_loudness import amplify, condition, integrated_loudness, set_loudness, trim_silence
 from xtts.shared.cache.clip_index import notes_of, read_index
 from xtts.shared.config_files import load_config
 
@@ -41,6 +42,28 @@ def test_loudness_is_set_unless_the_peak_would_clip():
     assert np.abs(set_loudness(click, RATE, -10.0)).max() == pytest.approx(1.0)
     np.testing.assert_array_equal(set_loudness(silence(1), RATE, -23.0), silence(1))
     assert integrated_loudness(tone(0.1), RATE) == pytest.approx(integrated_loudness(tone(3), RATE), abs=0.5)
+
+
+def test_pauses_and_noise_are_gated():
+    spoken = np.concatenate([tone(2), silence(1), tone(2), tone(3, 0.5e-2)])
+    assert integrated_loudness(spoken, RATE) == pytest.approx(integrated_loudness(tone(4), RATE), abs=0.6)
+    assert integrated_loudness(silence(2), RATE) == integrated_loudness(tone(2, 1e-5), RATE) == -np.inf
+    low = integrated_loudness(tone(4, hertz=30.0), RATE)
+    assert low < integrated_loudness(tone(4), RATE) - 6 < integrated_loudness(tone(4, hertz=4000.0), RATE) - 9
+
+
+def test_gain_is_constant_but_for_true_peaks():
+    quiet = tone(1, 0.2)
+    np.testing.assert_array_equal(amplify(quiet, RATE, 3.0), quiet * np.float32(3))
+    between = tone(1, 0.5, hertz=RATE / 4 - 1)  # its samples are at times all beside the peaks
+    mixed = np.concatenate([quiet, between, quiet])
+    louder = amplify(mixed, RATE, 3.0)
+    assert np.abs(soxr.resample(louder, RATE, 8 * RATE)).max() < 0.93
+    away = round(0.03 * RATE)
+    for part in (slice(None, RATE - away), slice(2 * RATE + away, None)):
+        np.testing.assert_array_equal(louder[part], mixed[part] * np.float32(3))
+    assert len(amplify(mixed[:0], RATE, 3.0)) == 0
+    assert amplify(np.ones(1, np.float32), RATE, 3.0) < 1
 
 
 @pytest.mark.parametrize("level", [0.0, 0.25])

@@ -1,0 +1,67 @@
+"""Speakers are equally loud: one gain each, in every text, and no peak is clipped."""
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+import soxr
+from server_process import client_here, settings_of, speak
+
+from xtts.shared.audio.trim_and_loudness import integrated_loudness
+from xtts.trainer import load_voice
+from xtts.trainer.serve.served_voice import ServedVoice
+from xtts.trainer.speech.synthesis_options import SynthesisOptions
+
+BASE, RATE = Path(__file__).parents[3] / "voices" / "base", 22_050
+TEXTS = {
+    "kathleen": "The wind had turned during the night, and the boats lay still in the harbour. Nobody was awake.",
+    "kerstin": "Der Wind hatte in der Nacht gedreht, und die Boote lagen still im Hafen. Niemand war wach.",
+}
+
+
+@pytest.mark.parametrize(("speaker", "text"), TEXTS.items())
+def test_voices_of_other_recordings_are_equally_loud(speaker, text):
+    recorded, spoken = (load_voice(BASE, speaker=speaker, loudness=loudness) for loudness in ("recorded", -20))
+    samples = spoken.speak(text).samples
+    assert integrated_loudness(samples, RATE) == pytest.approx(-20, abs=1.5)
+    assert np.abs(soxr.resample(samples, RATE, 8 * RATE)).max() < 0.93
+    gains = []
+    for short in ("Oh!", "Ja.", "a"):
+        before, after = (voice.speak(short).samples for voice in (recorded, spoken))
+        kept = np.abs(before) > 0.3 * np.abs(before).max()
+        gains.append(np.median(after[kept] / before[kept]))
+    np.testing.assert_allclose(gains, gains[0], rtol=1e-3)  # a whisper stays one, and half a second does not pump
+    quiet = load_voice(BASE, speaker=speaker, loudness=-30).speak(text).samples
+    assert integrated_loudness(quiet, RATE) == pytest.approx(-30, abs=1.5)
+
+
+def test_no_option_but_the_evaluations_moves_the_gain():
+    """It is one number for a speaker, however she is asked to speak."""
+    asked = ({}, {"seed": 3}, {"speed": 2}, {"seconds": 2.0}, {"temperature": 0})
+    assert len({load_voice(BASE, **given)._synthesizer.gain for given in asked}) == 1
+
+
+@pytest.mark.parametrize("expand_numbers", [True, False])
+def test_a_voice_that_reads_no_numbers_is_measured_by_its_letters(onnx_folder, expand_numbers):
+    voice = load_voice(onnx_folder, nfe=2, loudness="recorded")._synthesizer
+    voice.voice = voice.voice.model_copy(update={"expand_numbers": expand_numbers})
+    heard = []
+    voice.synthesizer.speak = lambda ids, **_: heard.append("".join(voice._symbols(ids))) or (np.zeros((9, 80)), None)
+    voice.vocoder = lambda mel: np.zeros(9 * 256, np.float32)
+    voice.synthesizer.options = SynthesisOptions(nfe=2)
+    voice.measure()
+    assert ("".join(heard).startswith("one, two")) == expand_numbers
+    assert len(heard[0]) > 10
+    assert voice.gain == pytest.approx(10**1.5), "of what is silent, the noise is not raised without end"
+
+
+def test_a_server_speaks_each_voice_and_request_at_its_loudness():
+    voice = ServedVoice(settings_of(BASE, nfe=(4,), loudness=-26.0), print, print)
+    with client_here(voice) as client:
+        for speaker, text in TEXTS.items():
+            for asked, wanted in (({}, -26), ({"loudness": -20}, -20)):
+                answer = speak(client, {"input": text, "voice": speaker, "response_format": "wav"} | asked)
+                samples, rate = soundfile.read(io.BytesIO(answer.content), dtype="float32")
+                assert integrated_loudness(samples, rate) == pytest.approx(wanted, abs=1.5)
