@@ -1,6 +1,7 @@
 """Languages with known scripts and espeak-ng voices, from `languages.tsv`."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,3 +56,14 @@ def find_language(code: str) -> Language:
         expected = "an ISO 639 code of two or three small letters, such as en, de, fa or cmn"
         raise LockstepError("text.language", found=repr(code), expected=expected)
     return Language(code=code, name=code, scripts=(), voice=code)
+
+
+def chosen_language(tag: str | None, codes: Collection[str]) -> str | None:
+    """Return the one of `codes` that a tag names, as de-DE, deu or German do; None for `auto`, other tags unchanged."""
+    if not tag or tag.lower() == "auto":
+        return None
+    main = re.split("[-_]", tag.strip().lower())[0]
+    wanted = {_MAIN_CODES.get(main, main)}
+    wanted |= {*MANDARIN} & wanted and {*MANDARIN}
+    names = {code: {code, find_language(code).code, find_language(code).name.lower()} for code in codes}
+    return next((code for code in codes if wanted & names[code]), tag)

@@ -50,7 +50,8 @@ def main() -> None:
     "-o",
     "--out",
     type=_PATH,
-    help="Sound file (.wav, .flac, .mp3, .ogg, .opus), or with --file a folder.  [default: out.wav]",
+    help="Sound file (.wav, .flac, .mp3, .ogg, .opus), - for a wav on standard output, or with --file a folder.  "
+    "[default: out.wav]",
 )
 @synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds", "loudness")
 @click.option(

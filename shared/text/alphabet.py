@@ -91,3 +91,8 @@ def alphabet(texts: Iterable[str], language: str) -> set[str]:
         spelled.update(spell(text, language))
     letters = {c for c in spelled if is_letter(c) and not (language in BY_READING and script_of(c) == "CJK")}
     return letters | set(TONES) if language in MANDARIN else letters
+
+
+def join_surrogates(text: str) -> str:
+    """Join halves of characters, and drop those that are alone, as of an emoji that a client cut."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "ignore")

@@ -5,7 +5,7 @@ import pytest
 
 from xtts.shared.config import TextConfig
 from xtts.shared.errors import LockstepError
-from xtts.shared.languages import find_language
+from xtts.shared.languages import chosen_language, find_language
 from xtts.shared.text.scripts import is_letter
 
 
@@ -36,3 +36,15 @@ def test_three_letter_codes_mean_the_two_letter_languages(alias, code):
 @pytest.mark.parametrize("code", ["th", "my", "lo", "km", "tha"])
 def test_a_voice_that_loses_tones_or_vowels_is_not_offered(code):
     assert find_language(code).voice == ""
+
+
+@pytest.mark.parametrize(
+    ("tag", "code"),
+    [
+        ("de", "de"), ("de-DE", "de"), ("de_AT", "de"), ("DE", "de"), ("ger", "de"), ("German", "de"), (" de ", "de"),
+        ("zh-CN", "cmn"), ("cmn-Hans", "cmn"), ("zho", "cmn"), ("auto", None), ("Auto", None), ("", None), (None, None),
+        ("fr", "fr"), ("fr-FR", "fr-FR"), ("a", "a"), ("-", "-"), ("den", "den"),
+    ],
+)  # fmt: skip
+def test_a_tag_is_one_of_some_languages(tag, code):
+    assert chosen_language(tag, ["en", "de", "cmn"]) == code

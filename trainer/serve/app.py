@@ -2,6 +2,7 @@
 
 import hmac
 import os
+import re
 import socket
 import sys
 import threading
@@ -23,7 +24,6 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -134,7 +134,7 @@ class Server:
 
 
 class Guard:
-    """Middleware that refuses foreign web pages and requests without the token, and counts the responses."""
+    """Middleware that refuses foreign pages, host names and requests without the token, and counts the responses."""
 
     def __init__(
         self, app: ASGIApp, *, settings: ServerSettings, paths: Container[str], public: Container[str]
@@ -142,6 +142,7 @@ class Guard:
         """paths: all that exist, public: those that need no token."""
         self._app, self._paths, self._public = app, paths, public
         self._token, self._origins = settings.token, settings.origins
+        self._hosts = {"localhost", "127.0.0.1", "[::1]", settings.host}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request, or pass it on."""
@@ -164,6 +165,11 @@ class Guard:
             await self._app(scope, receive, send_guarded)
 
     def _check(self, headers: Headers, path: str) -> None:
+        host = re.sub(r":\d+$", "", headers.get("host", "").lower())
+        if self._token is None and host not in self._hosts:
+            # Otherwise a page whose host name resolves to this machine would have the same origin.
+            way_out = "start the server with XTTS_TOKEN set, and give clients the token as their API key"
+            raise RequestError(400, f"host name {host!r:.60} is not this machine's: {way_out}")
         origin = headers.get("origin")
         same_origin = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
         if not same_origin and not {origin, "*"} & {*self._origins}:
@@ -194,10 +200,6 @@ def make_app(server: Server) -> Starlette:
             expose_headers=["x-warning", "x-request-id", "x-mel-shape", "retry-after"],
         )  # fmt: skip
         middleware.insert(0, cors)
-    if settings.token is None:
-        # Otherwise a page whose host name resolves to this machine would have the same origin.
-        hosts = ["localhost", "127.0.0.1", "[::1]", settings.host]
-        middleware.append(Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False))
     handlers = dict.fromkeys((RequestError, HTTPException, Exception), _refusal)
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
 

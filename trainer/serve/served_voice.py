@@ -20,7 +20,7 @@ from xtts.trainer.speech.engines import make_synthesizer
 from xtts.trainer.speech.long_form import LongFormSynthesizer, MelPiece, encode_text
 from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.speech.voice_source import Source, open_source, read_reference, read_references
+from xtts.trainer.speech.voice_source import Source, chosen_name, open_source, read_reference, read_references
 from xtts.trainer.speech.word_times import times_json
 
 _ONLY_VOICE = "default"
@@ -141,6 +141,7 @@ def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:
     aliases: dict[str, str] = {}
     for text in assignments:
         name, _, speaker = text.partition("=")
+        speaker = chosen_name(speaker, voices)
         if speaker not in voices:
             expected = f"NAME=SPEAKER with a speaker of {', '.join(voices[:20])}"
             raise LockstepError("--voice-alias", found=repr(text), expected=expected)

@@ -1,19 +1,24 @@
 """The requests that clients send to `/v1/audio/speech`, checked field by field, and the errors that refuse them."""
 
-import re
+import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field
-from pydantic_core import from_json
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from xtts.shared.errors import LockstepError
-from xtts.trainer.speech.encodings import MEDIA_TYPES
+from xtts.shared.errors import LockstepError, warn
+from xtts.shared.languages import chosen_language
+from xtts.shared.text.alphabet import join_surrogates
+from xtts.trainer.speech.encodings import MEDIA_TYPES, format_name
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.voice_source import chosen_name
 
 FORMATS = list(MEDIA_TYPES)
 """Formats of a response, the default first."""
 _Choice = TypeVar("_Choice", str, int)
+_log = lru_cache(1000)(warn)
+"""Says a warning in the log, once."""
 
 
 class RequestError(Exception):
@@ -62,10 +67,10 @@ class SpeechRequest(SynthesisOptions):
     instructions: str | None = None
     """How to speak: ignored with a warning."""
     language: str | None = None
-    response_format: str = FORMATS[0]
+    response_format: Annotated[str, AfterValidator(format_name)] = FORMATS[0]
     stream_format: Literal["audio", "sse"] | None = None
     """Send sentence by sentence, as bytes or as events; without it the file is sent at once, except pcm."""
-    timestamps: bool = False
+    timestamps: Annotated[bool, Field(strict=False)] = False
     """Respond with JSON, never streamed: the audio in base64 and the times of its words."""
 
     @property
@@ -79,17 +84,12 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
 
     Missing and null fields get the server's default: the language of the voice, or the first voice of the language. So
     does a voice that the server lacks: clients send OpenAI's names, and many let nobody choose another. Fields of other
-    servers are ignored, with a warning.
+    servers are understood or ignored; a warning is in the log, too.
 
     Raises:
         RequestError: 400, which names the first wrong field.
     """
-    try:
-        fields = from_json(body)
-    except ValueError as error:
-        raise RequestError(400, f"Invalid JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise RequestError(400, "expected an object")
+    fields = _fields(body, capabilities.languages)
     given = {name: fields[name] for name in SpeechRequest.model_fields if fields.get(name) is not None}
     try:
         request = SpeechRequest(**{**capabilities.synthesis.model_dump(), **given})
@@ -97,8 +97,11 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
         param = _shortened(error.where.removeprefix("--").replace("-", "_"))
         expected = f", expected {error.expected}" if error.expected else ""
         raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
-    language = request.language and re.split("[-_]", request.language)[0].lower()
-    own, asked = capabilities.voice_languages, capabilities.aliases.get(request.voice or "", request.voice)
+    language = chosen_language(request.language, capabilities.languages)
+    own, asked = capabilities.voice_languages, request.voice
+    if asked is not None:
+        asked = chosen_name(asked, [*capabilities.aliases, *capabilities.voices])
+        asked = capabilities.aliases.get(asked, asked)
     spoken = language or own.get(capabilities.voices[0], capabilities.languages[0])
     fitting = [name for name in capabilities.voices if own.get(name) == spoken] or capabilities.voices
     voice = asked if asked in capabilities.voices else fitting[0]
@@ -107,6 +110,8 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
     warnings += [f"{_shortened(name)}: ignored, unknown field" for name in unknown]
     if request.instructions:
         warnings.append("instructions: ignored, the voice cannot be told how to speak")
+    for warning in warnings:
+        _log(warning)
     request = request.replaced(
         voice=voice,
         language=_choose("language", language or own.get(voice), capabilities.languages),
@@ -114,6 +119,23 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
         response_format=_choose("response_format", request.response_format, FORMATS),
     )
     return request, warnings
+
+
+def _fields(body: bytes, languages: list[str]) -> dict[str, Any]:
+    """Parse the fields of a body, with those of Kokoro's clients under our names, as far as they mean the same."""
+    try:
+        fields = json.loads(join_surrogates(json.dumps(json.loads(body), ensure_ascii=False)))
+    except (ValueError, RecursionError) as error:
+        raise RequestError(400, f"Invalid JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise RequestError(400, "expected an object")
+    if fields.get("stream") is True:
+        del fields["stream"]
+        fields["stream_format"] = fields.get("stream_format") or "audio"
+    language = fields.get("lang_code")
+    if isinstance(language, str) and chosen_language(language, languages) in languages:
+        fields["language"] = fields.get("language") or fields.pop("lang_code")
+    return fields
 
 
 def _choose(param: str, value: _Choice | None, choices: list[_Choice]) -> _Choice:

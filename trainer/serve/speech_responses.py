@@ -100,7 +100,7 @@ async def respond(
 
 def _header_text(text: str) -> str:
     """Put a text on one line, as the Latin-1 characters that stand for its UTF-8: starlette then writes UTF-8."""
-    line = re.sub(r"[\0-\x1f\x7f]", " ", text).encode()[:_MOST_WARNING]
+    line = re.sub(r"[\0-\x1f\x7f]", " ", text).encode(errors="ignore")[:_MOST_WARNING]
     return line.decode(errors="ignore").strip().encode().decode("latin-1")
 
 

@@ -11,6 +11,7 @@ from wyoming.event import Eventable, async_read_event, async_write_event
 from wyoming.info import Attribution, Describe, Info, TtsProgram, TtsVoice
 from wyoming.tts import Synthesize, SynthesizeVoice
 
+from xtts.shared.languages import MANDARIN
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.speech_requests import Capabilities, RequestError, read_request
@@ -76,5 +77,8 @@ def _offers(capabilities: Capabilities) -> dict[str, tuple[str, str]]:
 
 def _info(capabilities: Capabilities) -> Info:
     by, offers = Attribution("Lockstep", ""), _offers(capabilities).items()
-    voices = [TtsVoice(name, by, True, None, None, [language]) for name, (_, language) in offers]
+    voices = [
+        TtsVoice(name, by, True, None, None, ["zh" if language in MANDARIN else language])  # Home Assistant has no cmn
+        for name, (_, language) in offers
+    ]
     return Info(tts=[TtsProgram(capabilities.model, by, True, None, None, voices)])

@@ -1,14 +1,13 @@
 """Options that several commands of `xtts-synth` share."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from xtts.shared.errors import report_errors
-from xtts.trainer.speech.synthesis_options import SynthesisOptions, accepted, option_name
+from xtts.trainer.speech.synthesis_options import SynthesisOptions, accepted, as_number, option_name
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -24,7 +23,7 @@ def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Pa
             path, why = (
                 (run, "the run that was trained last") if run else (OUR_VOICE, f"our voice, as {RUNS}/ has no run")
             )
-            click.echo(f"--ckpt {path}: {why}")
+            click.echo(f"--ckpt {path}: {why}", err=True)
         return best_checkpoint(path) if context.params.pop("best") else path
 
 
@@ -54,14 +53,6 @@ engine_option = click.option(
 )  # fmt: skip
 
 
-def _value(given: object) -> object:
-    """A text of the command line as a number, if it is one."""
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(given) if isinstance(given, str) else given
-    return given
-
-
 def synthesis_options(*fields: str, **changes: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401 - of click.option
     """Adds options for fields of `SynthesisOptions`, in this order, with their defaults, ranges and descriptions."""
 
@@ -69,7 +60,8 @@ def synthesis_options(*fields: str, **changes: Any) -> Callable[[_Command], _Com
         for field in reversed(fields):
             described = SynthesisOptions.model_fields[field]
             told = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
-            command = click.option(option_name(field), field, type=_value, metavar="VALUE", **(told | changes))(command)
+            told |= {"type": as_number, "metavar": "VALUE"} | changes
+            command = click.option(option_name(field), field, **told)(command)
         return command
 
     return add

@@ -11,10 +11,17 @@ if TYPE_CHECKING:
     import soundfile
 
 MEDIA_TYPES = {"mp3": "audio/mpeg", "opus": "audio/ogg", "wav": "audio/wav", "flac": "audio/flac", "pcm": "audio/pcm"}
+_OTHER_NAMES = {"ogg": "opus", "oga": "opus", "mpeg": "mp3", "wave": "wav", "x-wav": "wav", "x-flac": "flac"}
 _RATES = {"opus": 48_000, "pcm": 24_000}
 """Sample rates of formats that have one: opus knows few others, and clients of OpenAI's API play pcm as its 24 kHz."""
 _UNKNOWN_LENGTH = b"\xff" * 4
 """Length in the header of a wav that is streamed."""
+
+
+def format_name(name: str) -> str:
+    """Return the one of `MEDIA_TYPES` that a name, a suffix or a media type means, others unchanged."""
+    plain = name.lower().removeprefix("audio/").removeprefix(".")
+    return plain if plain in MEDIA_TYPES else _OTHER_NAMES.get(plain, name)
 
 
 class _Buffer(io.BytesIO):

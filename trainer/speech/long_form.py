@@ -14,6 +14,7 @@ import numpy as np
 from xtts.shared.audio.griffin_lim import shortest_samples
 from xtts.shared.audio.trim_and_loudness import amplify, integrated_loudness
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.alphabet import join_surrogates
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import SPECIAL, Tokens
 from xtts.trainer.speech.marked_text import SENTENCE_PAUSE, Words, read_passages
@@ -91,8 +92,9 @@ def encode_text(words: str, voice: Voice, language: str, location: str) -> tuple
     Raises:
         LockstepError: There is nothing to speak, or a pause or a tag cannot be read.
     """
-    passages, warnings = read_passages(words, location, phonemes=voice.tokenizer.kind == "phonemes")
-    texts, left_out = list[Text](), set[str]()
+    whole = join_surrogates(words)
+    passages, warnings = read_passages(whole, location, phonemes=voice.tokenizer.kind == "phonemes")
+    texts, left_out = list[Text](), {*words} - {*whole}
     for passage in passages:
         spoken, tokens = _encode(passage.spoken, voice, language, location)
         left_out.update(tokens.left_out)

@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +12,9 @@ import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
-from xtts.trainer.speech.encodings import Encoder
+from xtts.trainer.speech.encodings import Encoder, format_name
+
+STANDARD_OUTPUT = Path("-")
 
 
 def check_file(path: Path, option: str, *suffixes: str) -> None:
@@ -56,9 +59,8 @@ def _check_writable(folder: Path, option: str) -> None:
 
 
 def write_sound(path: Path, samples: np.ndarray, sample_rate: int) -> None:
-    """Write a sound of 16 bits in the format of the path's suffix; samples: float32[S] in -1 to 1."""
-    name = path.suffix[1:].lower()
-    encoder = Encoder("opus" if name == "ogg" else name, sample_rate, streams=False)
+    """Write a sound of 16 bits in the format of the path's suffix, or wav; samples: float32[S] in -1 to 1."""
+    encoder = Encoder(format_name(path.suffix or "wav"), sample_rate, streams=False)
     write_bytes(path, encoder.add(samples, last=True))
 
 
@@ -70,8 +72,11 @@ def write_mel(path: Path, mel: np.ndarray) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file atomically; `LockstepError` if it cannot be written."""
+    """Write a file atomically, or standard output; `LockstepError` if it cannot be written."""
     try:
-        atomic_files.write(path, data)
+        if path == STANDARD_OUTPUT:
+            sys.stdout.buffer.write(data)
+        else:
+            atomic_files.write(path, data)
     except OSError as error:
         raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None

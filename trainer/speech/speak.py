@@ -1,6 +1,7 @@
 """`xtts-synth TEXT`: speak a text into a sound file. Everything is checked before the model is loaded."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -9,7 +10,7 @@ from xtts.shared.errors import LockstepError, warn
 from xtts.trainer.speech.encodings import MEDIA_TYPES
 from xtts.trainer.speech.loaded_voice import choose_voice
 from xtts.trainer.speech.long_form import Speech, encode_text
-from xtts.trainer.speech.output_files import check_file, check_folder, write_mel, write_sound
+from xtts.trainer.speech.output_files import STANDARD_OUTPUT, check_file, check_folder, write_mel, write_sound
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import Engine
 from xtts.trainer.speech.word_times import SUFFIXES, write_times
@@ -23,9 +24,10 @@ def speak(
 ) -> None:  # fmt: skip
     """Speak, write, and report how long it took; the arguments are the options of the command."""
     out = _check_outputs(text, file, out, mel_out, timestamps)
+    tell = partial(click.echo, err=out == STANDARD_OUTPUT)
     source, load = choose_voice(
         checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
-        engine=engine, options=options, warn=warn, tell=click.echo,
+        engine=engine, options=options, warn=warn, tell=tell,
     )  # fmt: skip
     texts = []
     for words, location, path in _read_texts(text, file, out):
@@ -46,8 +48,8 @@ def speak(
             write_mel(mel_out, speech.mel)
         if timestamps is not None:
             write_times(timestamps, speech.lines, len(speech.samples) / sample_rate)
-        click.echo(_summary(path, speech, sample_rate))
-    click.echo(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
+        tell(_summary(path, speech, sample_rate))
+    tell(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
 
 
 def _check_outputs(
@@ -56,7 +58,8 @@ def _check_outputs(
     """Return the sound file, or the folder of `--file`; `LockstepError` for an output that cannot be written."""
     if file is None:
         out = out or Path("out.wav")
-        check_file(out, "-o", ".ogg", *(f".{name}" for name in MEDIA_TYPES if name != "pcm"))
+        if out != STANDARD_OUTPUT:
+            check_file(out, "-o", ".ogg", *(f".{name}" for name in MEDIA_TYPES if name != "pcm"))
     elif text is not None:
         raise LockstepError("--file", found="a TEXT as well", expected="one of them")
     elif out is None:

@@ -1,5 +1,6 @@
 """Options of synthesis: their names, defaults, ranges and descriptions, for every interface."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -40,8 +41,9 @@ class SynthesisOptions(BaseModel):
     """Loudness of the speaker in LUFS, the same in all texts; `recorded` leaves it as in the recordings."""
 
     def __init__(self, /, **options: object) -> None:
-        """Check every value; numpy's numbers are accepted."""
-        plain = {name: value.item() if hasattr(value, "item") else value for name, value in options.items()}
+        """Check every value; numbers may be numpy's or texts."""
+        own = SynthesisOptions.model_fields
+        plain = {name: as_number(value) if name in own else value for name, value in options.items()}
         try:
             super().__init__(**plain)
         except ValidationError as error:
@@ -62,6 +64,17 @@ class SynthesisOptions(BaseModel):
     def schedule(self) -> "np.ndarray":
         """The evaluations in order: float32[nfe, 3], see `sampling_schedule`."""
         return sampling_schedule(self.nfe, self.solver)
+
+
+def as_number(value: object) -> object:
+    """Return a number of numpy's or in a text as one of Python's, other values unchanged."""
+    if hasattr(value, "item"):
+        return value.item()
+    if isinstance(value, str):
+        for kind in (int, float):
+            with suppress(ValueError):
+                return kind(value)
+    return value
 
 
 def option_name(field: str) -> str:

@@ -1,7 +1,7 @@
 """The source of a voice: a stored model and the recordings that it imitates, read without TensorFlow."""
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from xtts.shared.audio.decode import AudioProblem, decode
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.errors import LockstepError
+from xtts.shared.languages import chosen_language
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.stored.checkpoint import ACOUSTIC
 from xtts.trainer.stored.stored_model import StoredModel, open_model
@@ -64,6 +65,7 @@ class Source(StoredModel):
         if self.takes_recording and not speakers:
             found = f"{self.checkpoint} takes its voice from a recording"
             raise LockstepError("--speaker", found=found, fix=f"use {_OPTION} REF.wav")
+        name = chosen_name(name, speakers)
         if name not in speakers:
             matches = difflib.get_close_matches(name, speakers, n=3, cutoff=0.0)
             similar = f"one of {len(speakers)}, such as {', '.join(matches)}"
@@ -74,12 +76,20 @@ class Source(StoredModel):
     def language(self, code: str | None, speaker: str | None = None) -> str:
         """Check the code of a language of the model; without a code that of the speaker, or else of the first one."""
         languages = self.languages
+        code = chosen_language(code, languages)
         if code is None:
-            return self.speaker_languages.get(speaker or next(iter(self.speakers), ""), languages[0])
+            speaker = chosen_name(speaker, self.speakers) if speaker else next(iter(self.speakers), "")
+            return self.speaker_languages.get(speaker, languages[0])
         if code not in languages:
             found = f"{self.checkpoint} does not speak {code!r}"
             raise LockstepError("--language", found=found, expected=" or ".join(languages))
         return code
+
+
+def chosen_name(name: str, names: Collection[str]) -> str:
+    """Return the one of `names` that has the same letters, large or small; others unchanged."""
+    known = {each.casefold(): each for each in names} | {each: each for each in names}
+    return known.get(name) or known.get(name.strip().casefold(), name)
 
 
 def open_source(path: Path) -> Source:

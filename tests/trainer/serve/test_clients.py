@@ -29,17 +29,57 @@ def test_a_voice_is_a_name_an_object_or_an_alias(served_voice):
         assert (request.voice, warnings) == (voice, []), asked
 
 
-def test_fields_of_other_servers_are_ignored_and_named(served_voice):
-    body = b'{"input": "a", "stream": true, "lang_code": "a", "model": null, "response_format": null}'
-    request, warnings = read_request(body, served_voice.capabilities)
-    assert (request.input, request.response_format) == ("a", "mp3")
-    assert warnings == ["stream: ignored, unknown field", "lang_code: ignored, unknown field"]
+def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
+    body = b'{"input": "a", "volume_multiplier": 2, "lang_code": "a", "model": null, "response_format": null}'
+    for _ in range(2):
+        request, warnings = read_request(body, served_voice.capabilities)
+        assert (request.input, request.response_format, request.stream_format) == ("a", "mp3", None)
+        assert warnings == ["volume_multiplier: ignored, unknown field", "lang_code: ignored, unknown field"]
+    assert capsys.readouterr().err.count("warning: volume_multiplier: ignored") == 1, "once in the log"
 
 
-@pytest.mark.parametrize("language", ["de", "de-DE", "de_AT"])
-def test_a_language_may_name_its_country(served_voice, language):
-    capabilities = replace(served_voice.capabilities, languages=["en", "de"])
-    assert read_request(json.dumps({"input": "a", "language": language}).encode(), capabilities)[0].language == "de"
+@pytest.mark.parametrize(
+    ("asked", "field", "understood"),
+    [
+        ({"voice": "Ben"}, "voice", "ben"), ({"voice": " BEN"}, "voice", "ben"), ({"voice": "NOVA"}, "voice", "ben"),
+        ({"response_format": "MP3"}, "response_format", "mp3"), ({"response_format": "ogg"}, "response_format", "opus"),
+        ({"response_format": "audio/mpeg"}, "response_format", "mp3"),
+        ({"response_format": ".WAV"}, "response_format", "wav"),
+        ({"speed": "1.2"}, "speed", 1.2), ({"speed": "2"}, "speed", 2), ({"seed": "7"}, "seed", 7),
+        ({"seconds": "3.5"}, "seconds", 3.5), ({"loudness": "-18"}, "loudness", -18), ({"nfe": "2"}, "nfe", 2),
+        ({"language": "auto"}, "language", "en"), ({"language": ""}, "language", "en"),
+        ({"language": "auto", "voice": "ben"}, "language", "de"), ({"language": "German"}, "language", "de"),
+        ({"language": "de-DE"}, "language", "de"), ({"language": "de_AT"}, "language", "de"),
+        ({"language": "DEU"}, "language", "de"), ({"language": "en-US"}, "language", "en"),
+        ({"lang_code": "de"}, "language", "de"), ({"lang_code": "de", "language": None}, "language", "de"),
+        ({"stream": True}, "stream_format", "audio"),
+        ({"stream": True, "stream_format": "sse"}, "stream_format", "sse"),
+        ({"timestamps": "true"}, "timestamps", True), ({"input": "7"}, "input", "7"),
+        ({"input": "good \ud83d"}, "input", "good "),
+        ({"input": "good \ud83d\ude00 job"}, "input", "good \U0001f600 job"),
+        ({"input": "\ude00 good"}, "input", " good"),
+    ],
+)  # fmt: skip
+def test_spellings_of_clients_are_understood(served_voice, asked, field, understood):
+    capabilities = replace(
+        served_voice.capabilities, voices=["anna", "ben"], languages=["en", "de"], aliases={"nova": "ben"},
+        voice_languages={"anna": "en", "ben": "de"},
+    )  # fmt: skip
+    request, warnings = read_request(json.dumps({"input": "a"} | asked).encode(), capabilities)
+    assert (getattr(request, field), warnings) == (understood, [])
+
+
+def test_names_that_differ_in_case_alone_stay_apart(served_voice):
+    capabilities = replace(served_voice.capabilities, voices=["Anna", "anna"])
+    for name in ("Anna", "anna"):
+        assert read_request(json.dumps({"input": "a", "voice": name}).encode(), capabilities)[0].voice == name
+
+
+def test_half_an_emoji_breaks_no_answer(listening):
+    body = json.dumps(FAST | {"input": "hello \ud83d", "voice": "\ud83d", "\ud83d": 1, "timestamps": True})
+    answer = speak(listening, body.encode())
+    assert answer.status_code == 200
+    assert [word["word"] for word in answer.json()["words"]] == ["hello"]
 
 
 @pytest.mark.parametrize(

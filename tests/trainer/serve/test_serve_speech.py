@@ -57,7 +57,7 @@ class RecordingSynthesizer:
 
 def test_everything_is_ready_before_the_first_request(onnx_folder, monkeypatch):
     loaded = []
-    monkeypatch.setattr(served_voice, "make_vocoder", lambda *_, voice: lambda mel: loaded.append(mel.shape))
+    monkeypatch.setattr(served_voice, "make_vocoder", lambda *_, **__: lambda mel: loaded.append(mel.shape))
     monkeypatch.setattr(served_voice, "encode_text", lambda words, _, language, __: loaded.append(language))
     monkeypatch.setattr(served_voice, "make_synthesizer", lambda *_: RecordingSynthesizer(loaded))
     ServedVoice(settings_of(onnx_folder), print, print)

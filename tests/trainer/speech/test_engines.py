@@ -142,7 +142,9 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_pat
     described.write_text(json.dumps(fields | {"language": "fa"}))
     source = open_source(tmp_path / "voice")
     assert source.languages == ["fa"]
-    assert source.language(None) == "fa"
+    assert (
+        source.language(None) == source.language("fa-IR") == source.language("AUTO") == source.language("per") == "fa"
+    )
     with pytest.raises(LockstepError, match="does not speak 'en', expected fa"):
         source.language("en")
     described.write_text(json.dumps(fields | {"language": ["de"]}))
@@ -158,7 +160,12 @@ def test_speaker_and_language_follow_each_other(several):
     source = replace(several[1], run=RunFolder(Path("nowhere")))
     assert (source.language(None), source.language(None, "cy"), source.language("en", "cy")) == ("en", "fa", "en")
     assert [source.speaker_row(None, code) for code in ("en", "fa", "de")] == [0, 2, 0]
-    assert source.speaker_row("bo", "fa") == 1
+    assert source.speaker_row("bo", "fa") == source.speaker_row("Bo", "fa") == 1
+    assert (source.language("Persian"), source.language(None, "CY"), source.language("auto", "Cy")) == (
+        "fa",
+        "fa",
+        "fa",
+    )
 
 
 # Folders that are refused

@@ -16,5 +16,8 @@ def test_a_text_sounds_the_same_without_its_unknown_letters(onnx_folder):
     with pytest.warns(UserWarning, match="left out what the voice does not know: \u2665"):
         again = voice.speak("ab\u2665")
     assert np.array_equal(again.mel, speech.mel)
+    for half in ("\ud83d", "\ude00"):
+        with pytest.warns(UserWarning, match=f"does not know: U\\+{ord(half):04X}"):
+            assert np.array_equal(voice.speak(f"a{half}b").mel, speech.mel)
     with pytest.raises(LockstepError, match="nothing to speak"):
         voice.speak(" ")

@@ -164,6 +164,16 @@ def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffi
     assert f"{out}: {found.duration:.2f} s" in screen
 
 
+def test_standard_output_has_the_sound_alone(onnx_folder, call, tmp_path):
+    options = ("--ckpt", onnx_folder, "hello", "--nfe", 2, "--speed", 4, "-o")
+    assert call(main, *options, tmp_path / "a.wav")[0] == 0
+    command = [Path(sys.executable).with_name("xtts-synth"), *map(str, options), "-"]
+    result = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path)
+    assert result.stdout == (tmp_path / "a.wav").read_bytes()
+    assert result.stderr.decode().startswith("-: 0.")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.wav"]
+
+
 def test_output_of_importing_tensorflow_is_shown_if_it_fails(capfd):
     def fail():
         os.write(2, b"the reason")
@@ -271,8 +281,8 @@ def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkey
         os.utime(checkpoint, (time, time))
     (tmp_path / "runs" / "begun").mkdir()
     for command in ((), ("evaluate",), ("serve",), ("export", "out")):
-        _, said, err = call(main, *command, "--seconds" if command == () else "--nfe", "0")
-        assert f"--ckpt {Path('runs', 'young')}: the run that was trained last" in said, command
+        _, _, err = call(main, *command, "--seconds" if command == () else "--nfe", "0")
+        assert f"--ckpt {Path('runs', 'young')}: the run that was trained last" in err, command
         assert "error: " in err
     err = call(main, "hello", "--ckpt", "runs/yuong")[2]
     assert "runs/yuong: no such folder" in err
