@@ -24,7 +24,7 @@ READY := .venv/.ready
 READY_DEV := .venv/.ready-dev
 SAMPLE_READY := $(SAMPLE)/metadata.csv
 # What training, every corpus and the voice need; Ray, linters and the servers of the tests come with READY_DEV.
-EXTRAS := bpe,mandarin,phonemes,serve
+EXTRAS := bpe,mandarin,phonemes,serve,train
 # Without DATA and without a cache, the sample: generated recordings in a cache of their own, with two shapes, from our
 # voice. Everything once, in minutes.
 IS_SAMPLE := $(if $(DATA)$(wildcard $(CACHE)/cache.json $(CACHE)/.building),,yes)

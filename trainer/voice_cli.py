@@ -11,6 +11,7 @@ import click
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options
 from xtts.shared.errors import report_errors
 from xtts.trainer.cli import run
+from xtts.trainer.system.tensorflow_import import check_tensorflow
 
 
 @click.command(context_settings={"show_default": True})
@@ -34,6 +35,7 @@ def main(
     settings = [*assignments, *(f"{key}={value}" for key, value in flags.items())]
     options = [*chain(*(("--config", name) for name in config)), *chain(*(("--set", pair) for pair in settings))]
     with report_errors():
+        check_tensorflow()
         build = [sys.executable, "-m", "xtts.precompute.cli", "build", "--data", data, "--cache", cache, *options]
         if built := subprocess.run(build, check=False).returncode:  # a process of its own: it may not load TensorFlow
             sys.exit(built)

@@ -10,8 +10,10 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
+from xtts.shared.errors import LockstepError
 from xtts.shared.system.machine import keep_freed_memory, user_cache
 
 GPUS = Path("/proc/driver/nvidia/gpus")
@@ -61,14 +63,23 @@ def enable_compile_cache() -> Path | None:
     return folder
 
 
+def check_tensorflow() -> None:
+    """Raise `LockstepError` if TensorFlow is not installed: speaking and building a cache do not need it."""
+    if find_spec("tensorflow") is None:
+        raise LockstepError("TensorFlow", found="not installed", fix="pip install 'lockstep-tts[train]'")
+
+
 @contextmanager
 def tensorflow_import(*, compile_cache: bool = True, shares_gpu: bool = False) -> Iterator[None]:
     """Context for importing TensorFlow: its native libraries write to stderr only if the import fails.
+
+    Raises `LockstepError` if it is not installed.
 
     compile_cache: whether XLA keeps compiled steps for the next start.
     shares_gpu: whether TensorFlow takes a GPU's memory as it needs it, to run beside a training run, instead of nearly
     all of it at the start; the user's TF_FORCE_GPU_ALLOW_GROWTH has precedence.
     """
+    check_tensorflow()
     if shares_gpu:
         os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from xtts.shared.errors import LockstepError
 from xtts.trainer.system import tensorflow_import as module
 from xtts.trainer.system.tensorflow_import import enable_compile_cache, machine_digest, tensorflow_import
 
@@ -50,6 +51,13 @@ def test_only_speech_shares_a_gpu_and_the_user_decides_before(shares, own, found
         with tensorflow_import(compile_cache=False, shares_gpu=shares):
             pass
         assert os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH") == found
+
+
+def test_a_command_that_trains_says_what_installs_tensorflow(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", None)
+    with pytest.raises(LockstepError) as caught, tensorflow_import():
+        pass
+    assert str(caught.value) == "TensorFlow: not installed; pip install 'lockstep-tts[train]'"
 
 
 def test_compiled_code_is_kept_by_processor_and_gpu(tmp_path):
