@@ -63,6 +63,12 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
     help="Run that was stopped: export its newest checkpoint into RUN/voice/, as at its last step, and train nothing.",
 )
 @click.option(
+    "--export-steps",
+    is_flag=True,
+    help="Write the steps and the order of the clips into the run's folder, in steps/, and train nothing: JAX trains "
+    "by them where TensorFlow is not installed.",
+)
+@click.option(
     "--init-from",
     type=click.Path(path_type=Path),
     metavar="CKPT|nothing",
@@ -91,7 +97,7 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
 )
 def main(
     config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None,
-    out: Path | None, resume: str | None, init_from: Path | None,
+    out: Path | None, resume: str | None, init_from: Path | None, export_steps: bool,
 ) -> None:  # fmt: skip
     """Train a voice on a cache that xtts-precompute built. Stop it at any time; --resume continues."""
     with report_errors():
@@ -100,12 +106,33 @@ def main(
 
         at = path_or_url(cache) if cache else None
         plan = make_plan(config, assignments, flags, cache=at, out=out, resume=resume, init_from=init_from)
-        run(plan)
+        if export_steps:
+            _export_steps(plan)
+        else:
+            run(plan)
+
+
+def _export_steps(plan: "RunPlan") -> None:
+    from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+    with tensorflow_import():
+        from xtts.trainer.run.write_steps import export_steps
+
+    console = _console()
+    steps = export_steps(plan, console)
+    size = sum(file.stat().st_size for file in steps.iterdir()) / 1e6
+    console.print(
+        f"{steps}: {size:.1f} MB. Copy {plan.folder.path} and the cache to where JAX is, and train there with: "
+        f"xtts-train --resume {plan.folder.path} --cache {plan.named_cache}", highlight=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def run(plan: "RunPlan", data: Path | None = None) -> None:
-    """Import TensorFlow and train; a complete run is left unchanged. data: folder of the corpus, as of `finish_run`."""
-    from xtts.trainer.system.tensorflow_import import tensorflow_import
+    """Import TensorFlow and train; a complete run is left unchanged. data: folder of the corpus, as of `finish_run`.
+
+    Without TensorFlow a run with exported steps is trained by them.
+    """
+    from xtts.trainer.system.tensorflow_import import has_tensorflow, tensorflow_import
 
     console = _console()
     folder = plan.folder.path
@@ -115,6 +142,11 @@ def run(plan: "RunPlan", data: Path | None = None) -> None:
             f"{folder} is complete: step {done} of {total}. Train it further with: "
             f"xtts-train --resume {folder} --steps {done + total}", highlight=False, soft_wrap=True,
         )  # fmt: skip
+        return
+    if plan.resume and plan.folder.steps.is_dir() and not has_tensorflow():
+        from xtts.trainer.run.train_steps import train_steps
+
+        train_steps(plan, plan.resume, console)
         return
     console.print(f"starting TensorFlow{f', {plan.cluster.name}' if plan.cluster else ''}", highlight=False)
     with tensorflow_import():

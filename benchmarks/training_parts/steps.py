@@ -17,11 +17,12 @@ from xtts.shared.config_files import dump_config
 from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.kinds.all_kinds import kind_of
+from xtts.trainer.loop.chunk import CallResult
 from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.loop.train_step import StepFunctions
-from xtts.trainer.loop.training_loop import CallResult, TrainingLoop
+from xtts.trainer.loop.training_loop import TrainingLoop
 
 _FRAMES = ACOUSTIC.step.index("useful_frames")
 _WARM_UP_STEPS = 2

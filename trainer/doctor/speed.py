@@ -14,8 +14,8 @@ from xtts.shared.errors import LockstepError, counted_noun
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 from xtts.trainer.doctor.results import Fact, Findings, Problem
+from xtts.trainer.loop.chunk import CallResult
 from xtts.trainer.loop.replicas import TrainingLoops
-from xtts.trainer.loop.training_loop import CallResult
 
 PROFILED = 10
 _OPENING_STEPS = 8

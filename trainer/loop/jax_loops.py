@@ -1,43 +1,43 @@
 """The loops of a run whose steps JAX runs: the same order, reader and results as those of TensorFlow's graph."""
 
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.loop.jax_runtime import JaxRuntime
+from xtts.trainer.loop.chunk import CallResult
+from xtts.trainer.loop.jax_runtime import JaxRuntime, Program, StepQueue
 from xtts.trainer.loop.optimizer import learning_rate
-from xtts.trainer.loop.train_step import UPDATE, StepFunctions, training_step, validation_step
-from xtts.trainer.loop.training_loop import CallResult, Position, TrainingLoop
+from xtts.trainer.loop.step_names import UPDATE, training_step, validation_step
+from xtts.trainer.loop.train_step import StepFunctions
+from xtts.trainer.loop.training_loop import Position, TrainingLoop
 from xtts.trainer.loop.validation_loop import ValidationLoop
 
-_IN_FLIGHT = 2
-"""Steps that are queued on the device before the host waits for the metrics of the first."""
 
+class TracedRuntime(JaxRuntime):
+    """Programs of steps that TensorFlow traced in this process, whose variables hold the state between calls."""
 
-@dataclass(kw_only=True)
-class _Launched:
-    """A queued step: the values of a `CallResult` that are known, and the metrics to come."""
+    def __init__(self, programs: Mapping[str, Program], variables: Mapping[str, tf.Variable]) -> None:
+        """variables: all that the programs read, by name; raises as `JaxRuntime`."""
+        super().__init__(programs, {name: variable.numpy() for name, variable in variables.items()})
+        self._variables = variables
 
-    metrics: Any
-    bucket: int
-    offset: int
-    unread: np.ndarray
-    drawn: float
-    read: float
+    def pull(self) -> None:
+        """Copy the state to the variables, after all queued calls."""
+        for name, array in self.state().items():
+            self._variables[name].assign(array)
 
 
 class JaxTrainingLoop(TrainingLoop):
     """`run(n)` queues n steps from Python, one call each; the device does not wait for the host or the reader."""
 
     def __init__(
-        self, buckets: Sequence[TrainingBucket], step_functions: StepFunctions, position: Position, runtime: JaxRuntime
-    ) -> None:
+        self, buckets: Sequence[TrainingBucket], step_functions: StepFunctions, position: Position,
+        runtime: TracedRuntime,
+    ) -> None:  # fmt: skip
         self._runtime = runtime
         super().__init__(buckets, [step_functions], position)
 
@@ -58,27 +58,21 @@ class JaxTrainingLoop(TrainingLoop):
     def run(self, count: int) -> CallResult:
         """Queue `count` steps and wait for the last; setting `stop` ends it early."""
         self.host_calls += 1
-        began = arrived = time.perf_counter()
-        queue, rows, stopped = deque[_Launched](), list[tuple[Any, ...]](), False
+        began, queue, drawn, stopped = time.perf_counter(), StepQueue(), list[tuple[Any, ...]](), False
         batches, updates, epoch, *consumed = self._progress.numpy().tolist()
         for _ in range(count):
             if stopped := bool(self.stop.numpy()):
                 break
-            step, frames, (epoch, consumed) = self._launch(epoch, consumed, updates)
+            *draw, frames, epoch, consumed = self._launch(queue, epoch, consumed, updates)
             updates += int(frames > 0)
-            queue.append(step)
-            if len(queue) == _IN_FLIGHT:
-                rows.append(self._arrived(queue.popleft(), arrived))
-                arrived = time.perf_counter()
-        for step in queue:
-            rows.append(self._arrived(step, arrived))
-            arrived = time.perf_counter()
-        self._progress.assign([batches + len(rows), updates, epoch, *consumed])
+            drawn.append(tuple(draw))
+        queue.wait()
+        self._progress.assign([batches + len(drawn), updates, epoch, *consumed])
         self._note_position()
-        metrics, seconds, indices, offsets, unread = ([row[i] for row in rows] for i in range(5))
+        indices, offsets, unread = ([row[i] for row in drawn] for i in range(3))
         values = len(self._step_functions[0].metrics.step)
         return CallResult(
-            np.array(metrics, np.float32).reshape(-1, values), np.array(seconds).reshape(-1, 3),
+            np.array(queue.metrics, np.float32).reshape(-1, values), np.array(queue.seconds).reshape(-1, 3),
             np.array(indices, np.int32), np.array(offsets, np.int64), time.perf_counter() - began, stopped,
             np.array(unread).reshape(-1, self._max_batch) if self._names_audio else None,
         )  # fmt: skip
@@ -88,8 +82,11 @@ class JaxTrainingLoop(TrainingLoop):
         turn = self._turn_of(*(tf.constant(value, tf.int64) for value in (epoch, consumed, updates)))
         return tuple(tensor.numpy() for tensor in turn)
 
-    def _launch(self, epoch: int, consumed: list[int], updates: int) -> tuple[_Launched, int, tuple[int, list[int]]]:
-        """Draw and read a batch, and queue its step: (the step, useful frames, position after it)."""
+    def _launch(self, queue: StepQueue, epoch: int, consumed: list[int], updates: int) -> tuple[Any, ...]:
+        """Draw and read a batch, and queue its step.
+
+        Returns (bucket, clips consumed before, rows without a clip, useful frames, epoch and clips consumed after it).
+        """
         index, offset, after, consumed_after, rate = self._next(epoch, consumed, updates)
         drawn, bucket = time.perf_counter(), self.buckets[int(index)]
         batch = next(self._iterators[int(index)])
@@ -97,20 +94,9 @@ class JaxTrainingLoop(TrainingLoop):
         frames = lengths.sum(dtype=np.int32)
         losses, gradient = self._runtime.call(training_step(bucket.number), *arrays)
         (metrics,) = self._runtime.call(UPDATE, losses, frames, rate, gradient)
+        queue.add(metrics, drawn, read)
         unread = np.pad(lengths == 0, (0, self._max_batch - len(lengths)))
-        step = _Launched(
-            metrics=metrics, bucket=int(index), offset=int(offset), unread=unread, drawn=drawn, read=read
-        )  # fmt: skip
-        return step, int(frames), (int(after), consumed_after.tolist())
-
-    @staticmethod
-    def _arrived(step: _Launched, before: float) -> tuple[Any, ...]:
-        """Wait for the metrics of a step; before: when those of the last one arrived."""
-        metrics = np.asarray(step.metrics)
-        begin = max(step.drawn, before)
-        ready = max(step.read, begin)
-        seconds = (begin - before, ready - begin, time.perf_counter() - ready)
-        return metrics, seconds, step.bucket, step.offset, step.unread
+        return int(index), int(offset), unread, int(frames), int(after), consumed_after.tolist()
 
     def last_whole_step(self) -> int | None:
         """The last step whose update is complete; None if the device does not say."""

@@ -1,45 +1,61 @@
-"""Running the locked steps by JAX on any device that speaks PJRT; TensorFlow only traces them, on the CPU."""
+"""Locked steps as portable programs, and running them by JAX on any device that speaks PJRT, without TensorFlow."""
 
 import importlib
+import time
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 
 from xtts.shared.errors import LockstepError, import_extra
-from xtts.trainer.loop.programs import Program
+from xtts.trainer.data.stored_batches import Input
+
+_IN_FLIGHT = 2
+"""Steps that are queued on the device before the host waits for the metrics of the first."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A step for one signature."""
+
+    artifact: bytes
+    """StableHLO, as a portable artifact."""
+    inputs: Sequence[Input]
+    """Its arguments, before the state."""
+    state: Sequence[str]
+    """Names of the arrays that it reads, in the order of its parameters after `inputs`."""
+    writes: Mapping[int, str]
+    """Position among its results to the name of the array whose new value that is."""
 
 
 class JaxRuntime:
     """Compiled programs and their state, which stays on the device between calls."""
 
-    def __init__(self, programs: Mapping[str, Program]) -> None:
-        """Take the values of the variables; programs: by name of the step.
+    def __init__(self, programs: Mapping[str, Program], state: Mapping[str, np.ndarray]) -> None:
+        """programs: by name of the step; state: the arrays that they read, by name.
 
         Raises:
             LockstepError: The extra `jax` is missing.
         """
         self._jax: Any = import_extra("jax", "jax", "--runtime jax", "no JAX")
         self._jax.config.update("jax_enable_x64", True)  # the steps count in int64
-        self._options: Any = importlib.import_module("jaxlib.xla_client").CompileOptions()
-        self._device_list: Any = importlib.import_module("jaxlib.xla_client").DeviceList
+        self._client: Any = importlib.import_module("jaxlib.xla_client")
         self._backend: Any = importlib.import_module("jax.extend.backend").get_backend()
-        self.device = self._backend.local_devices()[0]
+        self._device = self._backend.local_devices()[0]
         self._programs, self._executables = programs, dict[str, Any]()
-        self._variables = {id(variable): variable for program in programs.values() for variable in program.state}
-        self._state = dict[int, Any]()
-        self.push()
+        self._state = {name: self._jax.device_put(array, self._device) for name, array in state.items()}
 
     @property
     def device_name(self) -> str:
         """Name of the device, as JAX gives it."""
-        return f"{self.device.device_kind} ({self._backend.platform}), by JAX {self._jax.__version__}"
+        return f"{self._device.device_kind} ({self._backend.platform}), by JAX {self._jax.__version__}"
 
     def compile(self, name: str) -> None:
         """Compile a program."""
-        devices = self._device_list((self.device,))
-        self._executables[name] = self._backend.compile_and_load(self._programs[name].artifact, devices, self._options)
+        devices, options = self._client.DeviceList((self._device,)), self._client.CompileOptions()
+        self._executables[name] = self._backend.compile_and_load(self._programs[name].artifact, devices, options)
 
     def call(self, name: str, *inputs: Any) -> list[Any]:  # noqa: ANN401 - arrays of NumPy or JAX
         """Queue a call of a compiled program; return its results but for the state, which it updates.
@@ -49,26 +65,51 @@ class JaxRuntime:
         """
         program = self._programs[name]
         self._check(name, program.inputs, inputs)
-        arrays = [self._jax.device_put(array, self.device) for array in inputs]
-        state = [self._state[id(variable)] for variable in program.state]
+        arrays = [self._jax.device_put(array, self._device) for array in inputs]
+        state = [self._state[array] for array in program.state]
         results = self._executables[name].execute_sharded([*arrays, *state]).disassemble_into_single_device_arrays()
-        for position, variable in program.writes.items():
-            self._state[id(variable)] = results[position][0]
+        for position, array in program.writes.items():
+            self._state[array] = results[position][0]
         return [result[0] for position, result in enumerate(results) if position not in program.writes]
 
     @staticmethod
-    def _check(name: str, specs: Sequence[tf.TensorSpec], inputs: Sequence[Any]) -> None:
-        found = [(str(array.dtype), tuple(array.shape)) for array in inputs]
-        expected = [(spec.dtype.name, tuple(spec.shape)) for spec in specs]
+    def _check(name: str, inputs: Sequence[Input], arrays: Sequence[Any]) -> None:
+        found = [(str(array.dtype), tuple(array.shape)) for array in arrays]
+        expected = [(each.dtype, each.shape) for each in inputs]
         if found != expected:
             raise LockstepError(name, found=f"inputs {found}", expected=str(expected))
 
-    def push(self) -> None:
-        """Copy the values of the variables to the device."""
-        for key, variable in self._variables.items():
-            self._state[key] = self._jax.device_put(variable.numpy(), self.device)
+    def state(self) -> dict[str, np.ndarray]:
+        """Return the state after all queued calls."""
+        return {name: np.asarray(array) for name, array in self._state.items()}
 
-    def pull(self) -> None:
-        """Copy the state to the variables, after all queued calls."""
-        for key, variable in self._variables.items():
-            variable.assign(np.asarray(self._state[key]))
+
+class StepQueue:
+    """Queued steps: the device has its next one while the host waits for the metrics of one."""
+
+    def __init__(self) -> None:
+        self.metrics: list[np.ndarray] = []
+        """Of the steps that are done."""
+        self.seconds: list[tuple[float, float, float]] = []
+        """As in a `CallResult`."""
+        self._steps = deque[tuple[Any, float, float]]()
+        self._arrived = time.perf_counter()
+
+    def add(self, metrics: Any, drawn: float, read: float) -> None:  # noqa: ANN401 - an array of JAX
+        """Add a step and wait for one that was added before; drawn, read: when reading its batch began and ended."""
+        self._steps.append((metrics, drawn, read))
+        if len(self._steps) == _IN_FLIGHT:
+            self._wait()
+
+    def wait(self) -> None:
+        """Wait for all steps."""
+        while self._steps:
+            self._wait()
+
+    def _wait(self) -> None:
+        metrics, drawn, read = self._steps.popleft()
+        self.metrics.append(np.asarray(metrics))
+        before, self._arrived = self._arrived, time.perf_counter()
+        begin = max(drawn, before)
+        ready = max(read, begin)
+        self.seconds.append((begin - before, ready - begin, self._arrived - ready))

@@ -52,6 +52,8 @@ class FlatWeights:
         self.size = ends[-1]
         """P."""
         self._ranges = {i: range(end - size, end) for i, size, end in zip(self._order, sizes, ends, strict=True)}
+        self.starts = [self._ranges[i].start for i in range(len(weights))]
+        """Where each weight's numbers begin."""
 
     def flatten(self, arrays: Sequence[tf.Tensor | tf.Variable]) -> tf.Tensor:
         """Concatenate one array for each weight, of its shape -> float32[P]."""

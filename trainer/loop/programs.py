@@ -1,11 +1,13 @@
-"""Locked steps as portable programs: StableHLO that any PJRT runtime compiles, and what each reads and writes."""
+"""Export of locked steps as portable programs: StableHLO that any PJRT runtime compiles."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import tensorflow as tf
 from tensorflow.compiler.mlir.stablehlo import stablehlo
+
+from xtts.trainer.data.stored_batches import Input
+from xtts.trainer.loop.jax_runtime import Program
 
 _STABLEHLO_VERSION = "0.9.0"
 """Old enough for runtimes of 2023."""
@@ -13,32 +15,33 @@ _LOCATION = re.compile(r' loc\((?:[^()"]|"[^"]*"|\([^()]*\))*\)')
 _ALIAS = re.compile(r"parameter_number = (\d+) : i64\}, output_index = array<i64(?:: (\d+))?>")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Program:
-    """A step for one signature."""
-
-    artifact: bytes
-    """StableHLO, as a portable artifact."""
-    inputs: Sequence[tf.TensorSpec]
-    """Its arguments, before the state."""
-    state: Sequence[tf.Variable]
-    """The variables that it reads, in the order of its parameters after `inputs`."""
-    writes: dict[int, tf.Variable]
-    """Position among its results to the variable whose new value that is."""
-
-
-def export_program(function: tf.types.experimental.PolymorphicFunction) -> Program:
-    """Export a `tf.function` with an input signature that has been traced."""
-    inputs, concrete = function.input_signature, function.get_concrete_function()
-    text = function.experimental_get_compiler_ir(*inputs)(stage="stablehlo")
-    variables = {id(variable.handle): variable for variable in concrete.variables}
-    state = [variables[id(captured)] for captured in concrete.captured_inputs]
+def export_program(function: tf.types.experimental.PolymorphicFunction, names: Mapping[int, str]) -> Program:
+    """Export a `tf.function` with an input signature that has been traced; names: of variables, by id of handle."""
+    signature, concrete = function.input_signature, function.get_concrete_function()
+    text = function.experimental_get_compiler_ir(*signature)(stage="stablehlo")
+    state = [names[id(captured)] for captured in concrete.captured_inputs]
     header = text[text.index("module @") :].partition("\n")[0]
     aliases = {int(parameter): int(output or 0) for parameter, output in _ALIAS.findall(header)}
     return Program(
-        artifact=stablehlo.serialize_portable_artifact_str(_portable(text, aliases), _STABLEHLO_VERSION), inputs=inputs,
-        state=state, writes={output: state[parameter - len(inputs)] for parameter, output in aliases.items()},
+        artifact=stablehlo.serialize_portable_artifact_str(_portable(text, aliases), _STABLEHLO_VERSION),
+        inputs=[Input(spec.name or "", spec.dtype.name, tuple(spec.shape)) for spec in signature], state=state,
+        writes={output: state[parameter - len(signature)] for parameter, output in aliases.items()},
     )  # fmt: skip
+
+
+def export_programs(
+    functions: Mapping[str, tf.types.experimental.PolymorphicFunction], known: Mapping[str, tf.Variable]
+) -> tuple[dict[str, Program], dict[str, tf.Variable]]:
+    """Export steps by name: (programs, the variables that they read, by name).
+
+    known: names of variables; others, which no step writes, are named by their number.
+    """
+    names, variables = {id(variable.handle): name for name, variable in known.items()}, dict[str, tf.Variable]()
+    for function in functions.values():
+        for variable in function.get_concrete_function().variables:
+            name = names.setdefault(id(variable.handle), f"constant/{len(names)}")
+            variables[name] = variable
+    return {name: export_program(function, names) for name, function in functions.items()}, variables
 
 
 def _portable(text: str, aliases: dict[int, int]) -> str:

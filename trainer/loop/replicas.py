@@ -17,16 +17,15 @@ from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.loop.compiler import Compiler
 from xtts.trainer.loop.objectives import Network, Objective
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
+from xtts.trainer.loop.step_names import EXCHANGE, UPDATE, training_step, validation_step
 from xtts.trainer.loop.train_state import TrainState
-from xtts.trainer.loop.train_step import UPDATE, StepFunctions, training_step, validation_step
+from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.loop.training_loop import TrainingLoop
 from xtts.trainer.loop.validation_loop import ValidationLoop
 
 if TYPE_CHECKING:
-    from xtts.trainer.loop.jax_runtime import JaxRuntime
+    from xtts.trainer.loop.jax_loops import TracedRuntime
 
-EXCHANGE = "exchange of averages"
-"""Name of the step that swaps the weights and their averages."""
 Submit = Callable[[str, Callable[[], object]], None]
 """Takes the name of a step and a call that compiles it."""
 
@@ -53,6 +52,14 @@ class Replica:
     exchange_averages: Callable[[], object]
     """Swaps the weights and their averages; a `tf.function`."""
 
+    @property
+    def functions(self) -> dict[str, Any]:
+        """Its steps, `tf.function`s, by name."""
+        steps = self.step_functions
+        functions: dict[str, Any] = {UPDATE: steps.update, EXCHANGE: self.exchange_averages}
+        functions |= {training_step(bucket): step for bucket, step in steps.gradient_steps.items()}
+        return functions | {validation_step(bucket): step for bucket, step in steps.validation_steps.items()}
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingLoops:
@@ -62,7 +69,7 @@ class TrainingLoops:
     """Those of this process; all have the same weights."""
     loop: TrainingLoop
     validation: ValidationLoop
-    runtime: "JaxRuntime | None" = None
+    runtime: "TracedRuntime | None" = None
     """What runs the steps, if TensorFlow does not."""
 
     @property
@@ -176,17 +183,13 @@ def _jax_loops(
     compiler: Compiler | None,
 ) -> TrainingLoops:  # fmt: skip
     """Trace every step on the CPU, restore the checkpoint, and hand programs and state to JAX."""
-    from xtts.trainer.loop.jax_loops import JaxTrainingLoop, JaxValidationLoop
-    from xtts.trainer.loop.jax_runtime import JaxRuntime
-    from xtts.trainer.loop.programs import export_program
+    from xtts.trainer.loop.jax_loops import JaxTrainingLoop, JaxValidationLoop, TracedRuntime
+    from xtts.trainer.loop.programs import export_programs
 
     (replica,) = trace_replicas(buckets, kind, config)
     steps, state = replica.step_functions, replica.state
-    functions = {UPDATE: steps.update, EXCHANGE: replica.exchange_averages}
-    functions |= {training_step(bucket): step for bucket, step in steps.gradient_steps.items()}
-    functions |= {validation_step(bucket): step for bucket, step in steps.validation_steps.items()}
     restore(state)
-    runtime = JaxRuntime({name: export_program(cast(Any, function)) for name, function in functions.items()})
+    runtime = TracedRuntime(*export_programs(replica.functions, state.variables))
     runtime.compile(EXCHANGE)
     for name in steps.compile_calls:
         steps.compile_calls[name] = partial(runtime.compile, name)

@@ -1,5 +1,6 @@
 """The learning rate's peak and the step where it decays; the steps at which the host takes over from the graph."""
 
+import math
 from bisect import bisect_left
 
 from xtts.shared.config import TrainingConfig
@@ -26,6 +27,15 @@ def peak_learning_rate(training: TrainingConfig) -> float:
     """The learning rate after warm-up, at this batch size."""
     meant_for = training.learning_rate_batch_size or training.batch_size
     return float(training.learning_rate * (training.batch_size / meant_for) ** 0.5)
+
+
+def learning_rate(training: TrainingConfig, step: int) -> float:
+    """The rate of the update after `step` others, as `optimizer.learning_rate` computes it in the graph."""
+    warmup = min(1.0, (step + 1) / max(warmup_steps(training), 1))
+    start = decay_start(training)
+    progress = min(max((step - start) / max(training.steps - start, 1), 0.0), 1.0)
+    floor = training.final_learning_rate_share
+    return peak_learning_rate(training) * warmup * (floor + (1.0 - floor) * 0.5 * (1.0 + math.cos(math.pi * progress)))
 
 
 def next_mark(training: TrainingConfig, step: int) -> int:

@@ -64,6 +64,11 @@ class TrainState:
                 consumed=tf.Variable(np.zeros(len(trained_buckets(spec)), np.int64), trainable=False),
             )
 
+    @property
+    def variables(self) -> dict[str, tf.Variable]:
+        """All variables that the steps change, by name; the vectors are stored for each weight."""
+        return self._variables() | self.vectors
+
     def _variables(self) -> dict[str, tf.Variable]:
         weights = {f"weights/{weight.path}": weight for weight in self.optimizer.weights}
         return weights | {
@@ -73,7 +78,8 @@ class TrainState:
             "consumed": self.position.consumed,
         }
 
-    def _vectors(self) -> dict[str, tf.Variable]:
+    @property
+    def vectors(self) -> dict[str, tf.Variable]:
         """The vectors that hold a value for each number of the weights, float32[P]."""
         optimizer = self.optimizer
         return {"first": optimizer.first, "second": optimizer.second, "averages": optimizer.averages}
@@ -82,7 +88,7 @@ class TrainState:
         """Everything that a checkpoint holds, by name."""
         paths = [weight.path for weight in self.optimizer.weights]
         arrays = {name: variable.numpy() for name, variable in self._variables().items()}
-        for group, vector in self._vectors().items():
+        for group, vector in self.vectors.items():
             split = self.optimizer.flat.split(vector.numpy())
             arrays |= {f"{group}/{path}": np.asarray(array) for path, array in zip(paths, split, strict=True)}
         return arrays
@@ -98,7 +104,7 @@ class TrainState:
         """Restore what `arrays()` returned; names and shapes must match the model."""
         for name, variable in self._variables().items():
             variable.assign(_checked(arrays, name, variable))
-        for group, vector in self._vectors().items():
+        for group, vector in self.vectors.items():
             self._restore_vector(vector, arrays, f"{group}/")
 
     def restore_weights(self, averages: Mapping[str, np.ndarray]) -> None:

@@ -19,19 +19,7 @@ from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.loop.compiler import on_blank_inputs
 from xtts.trainer.loop.objectives import Objective
 from xtts.trainer.loop.optimizer import AdamW
-
-UPDATE = "update"
-"""Name of the step that updates the weights."""
-
-
-def training_step(bucket: int) -> str:
-    """Name of the step that computes the gradients of a bucket's batch."""
-    return f"training step of bucket {bucket:02d}"
-
-
-def validation_step(bucket: int) -> str:
-    """Name of the step that computes the losses of a bucket's validation clips."""
-    return f"validation step of bucket {bucket:02d}"
+from xtts.trainer.loop.step_names import UPDATE, training_step, validation_step
 
 
 class TraceGuard:

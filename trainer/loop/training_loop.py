@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
@@ -18,6 +17,7 @@ from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
+from xtts.trainer.loop.chunk import CallResult
 from xtts.trainer.loop.objectives import present_clips
 from xtts.trainer.loop.optimizer import learning_rate
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
@@ -26,36 +26,6 @@ from xtts.trainer.loop.train_step import StepFunctions
 HOST = "CPU:0"
 """Device of the loop itself: draws, batches, clocks, its variables and its results."""
 ORDER_DIFFERS = "the devices drew different buckets, or batches of different sizes"
-
-
-class CallResult(NamedTuple):
-    """Result of one host call: n steps, fewer than requested if `stop` was set."""
-
-    metrics: np.ndarray
-    """float32[n, N]: the values of each step, as `Metrics.step` names them."""
-    seconds: np.ndarray
-    """float64[n, 3]: seconds from the arrival of the last step's metrics to that of this one's, split into the
-    loop's own work, the wait for the batch, and the step. Work and waiting behind a running step are not counted."""
-    buckets: np.ndarray
-    """int32[n]: index of each step's bucket among those of the loop."""
-    offsets: np.ndarray
-    """int64[n]: clips of that bucket consumed before the step."""
-    wall: float
-    """Seconds of the whole call, measured on the host."""
-    stopped: bool = False
-    """True if `stop`, in any process, ended the call."""
-    unread: np.ndarray | None = None
-    """bool[n, most clips of a batch]: clips whose audio could not be read; None where the cache holds mels."""
-
-    @property
-    def step_seconds(self) -> np.ndarray:
-        """float64[n]: seconds from the end of one step to the end of the next."""
-        return np.asarray(self.seconds.sum(axis=1))
-
-    @property
-    def wait_seconds(self) -> np.ndarray:
-        """float64[n]: seconds of `step_seconds` spent waiting for the input pipeline."""
-        return self.seconds[:, 1]
 
 
 @dataclass(frozen=True, kw_only=True)

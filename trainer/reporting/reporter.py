@@ -4,29 +4,26 @@ import json
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import tensorflow as tf
 from rich.console import Console, Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from xtts.shared.audio.mel_pictures import png_bytes
-from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
 from xtts.trainer.loop.chunk import Chunk
-from xtts.trainer.loop.failures import plain_message
 from xtts.trainer.loop.metrics import Metrics
-from xtts.trainer.reporting.samples import Samples, Shown
-from xtts.trainer.reporting.tag_descriptions import DESCRIPTIONS
+from xtts.trainer.reporting.samples import Samples
 from xtts.trainer.stored.run_folder import RunFolder
-from xtts.trainer.system.device import memory_used, utilisation_reader
+
+if TYPE_CHECKING:
+    from xtts.trainer.reporting.tensorboard import TensorBoard
 
 _WINDOW = 500
 """Steps over which percentiles are taken."""
@@ -37,14 +34,14 @@ _KEPT = 10
 class Panel(Live):
     """Shows the newest step; lines printed through the same console stay above it.
 
-    buckets: size of the closed set of shapes, 0 if it is open.
+    buckets: size of the closed set of shapes, 0 if it is open; device_state: says how busy the device is.
     """
 
-    def __init__(self, console: Console, metrics: Metrics, *, buckets: int) -> None:
+    def __init__(self, console: Console, metrics: Metrics, *, buckets: int, device_state: Callable[[], str]) -> None:
         super().__init__(console=console, refresh_per_second=4, transient=True)
         self.metrics, self.buckets = metrics, buckets
         self._seconds: deque[float] = deque(maxlen=_WINDOW)
-        self._utilisation = utilisation_reader()
+        self._device_state = device_state
         self.start()
 
     def show(self, lines: list[dict[str, float]], *, epoch: int, total_steps: int) -> None:
@@ -67,7 +64,7 @@ class Panel(Live):
         )
         shares = (
             f"input wait {mean['input_wait_share']:.1%}  outside {mean['outside_share']:.1%}  "
-            f"traces {lines[-1]['traces']:.0f}{closed}  {memory_used()}  {self._utilisation()}"
+            f"traces {lines[-1]['traces']:.0f}{closed}  {self._device_state()}"
         )
         texts = (Text(line, no_wrap=True, overflow="ellipsis") for line in (losses, rates, shares))
         self.update(Group(head, *texts))
@@ -77,16 +74,20 @@ class Reporter:
     """Writes what happens to metrics.jsonl, TensorBoard and the terminal."""
 
     def __init__(
-        self, run: RunFolder, console: Console, metrics: Metrics, *, total_steps: int, log_every: int, buckets: int
-    ) -> None:
+        self, run: RunFolder, console: Console, metrics: Metrics, *, total_steps: int, log_every: int, buckets: int,
+        tensorboard: "TensorBoard | None" = None, device_state: Callable[[], str] = str,
+    ) -> None:  # fmt: skip
+        """tensorboard: None where TensorFlow is not installed; buckets, device_state: see `Panel`."""
         self.console, self.metrics, self.log_every = console, metrics, log_every
         self.total_steps = total_steps
         """Step at which the run is expected to end."""
         self._metrics = open(run.metrics_file, "a", encoding="utf-8")
-        self._tensorboard = tf.summary.create_file_writer(str(run.tensorboard))
+        self._tensorboard = tensorboard
         self._kept: list[Chunk] = []
         self._pending: list[dict[str, float]] = []
-        self._panel = Panel(console, metrics, buckets=buckets) if console.is_terminal else None
+        self._panel: Panel | None = None
+        if console.is_terminal:
+            self._panel = Panel(console, metrics, buckets=buckets, device_state=device_state)
 
     def keep(self, chunk: Chunk) -> None:
         """Keep the steps of a call until the next one runs: the device does not wait for the terminal."""
@@ -118,25 +119,16 @@ class Reporter:
                 self._metrics.name, found=f"cannot be written ({error.strerror})", fix="free the disk and resume"
             ) from None
 
-    @contextmanager
-    def _curves(self, step: int) -> Iterator[None]:
-        try:
-            with self._tensorboard.as_default(step=step):
-                yield
-        except tf.errors.OpError as error:
-            file, reason = plain_message(error).partition("; ")[::2]
-            raise LockstepError(
-                file, found=f"cannot be written ({reason})", fix="free the disk and resume", exit_code=1
-            ) from None
+    def _curves(self, step: int, split: str, values: Mapping[str, float]) -> None:
+        if self._tensorboard:
+            self._tensorboard.scalars(step, {f"{split}/{name}": value for name, value in values.items()})
 
     def _log(self) -> None:
         """Log the pending steps; a loss of 0 is of a module that the model lacks, and is left out."""
         last, mean = self._pending[-1], means(self._pending)
         step = int(last["step"])
-        with self._curves(step):
-            for name, value in mean.items():
-                if name != "step" and (value or name not in self.metrics.losses):
-                    _scalar(f"train/{name}", value)
+        shown = {k: v for k, v in mean.items() if k != "step" and (v or k not in self.metrics.losses)}
+        self._curves(step, "train", shown)
         losses = "  ".join(f"{name} {mean[name]:.3f}" for name in self.metrics.losses if mean[name])
         self._pending = []
         losses = f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {losses}"
@@ -156,18 +148,14 @@ class Reporter:
         """Record a validation; skipped: batches left out because they were not finite."""
         self.flush()
         self._write([{"split": "validation", "step": step, "loss": total, **losses, "skipped": skipped}])
-        with self._curves(step):
-            for name, value in {"loss": total, **losses}.items():
-                if value:
-                    _scalar(f"validation/{name}", value)
+        self._curves(step, "validation", {k: v for k, v in {"loss": total, **losses}.items() if v})
         shown = "  ".join(f"{name} {value:.3f}" for name, value in losses.items() if value)
         self.console.print(f"[bold]validation[/bold] at step {step}: loss {total:.4f}  {shown}", highlight=False)
 
     def recordings(self, samples: Samples) -> None:
         """Add the sentences and their recordings, before the first step."""
-        with self._curves(0):
-            for tag, shown in samples.recordings():
-                _summarise(tag, shown, samples.profile)
+        if self._tensorboard:
+            self._tensorboard.show(0, samples.recordings(), samples.profile)
 
     def samples(self, step: int, samples: Samples, spoken: list[Any], *, began: float) -> None:
         """Record the fixed sentences spoken at a step; began: `time.perf_counter()` before they were spoken."""
@@ -176,12 +164,9 @@ class Reporter:
             self.say(f"samples at step {step}: none, the model speaks numbers that are not finite")
             return
         figures, summary = samples.measure(spoken)
-        with self._curves(step):
-            for name, value in figures.items():
-                _scalar(f"evaluation/{name}", value)
-            for tag, shown in samples.show(spoken):
-                _summarise(tag, shown, samples.profile)
-            self._tensorboard.flush()
+        self._curves(step, "evaluation", figures)
+        if self._tensorboard:
+            self._tensorboard.show(step, samples.show(spoken), samples.profile)
         seconds = time.perf_counter() - began
         self._write([{"split": "evaluation", "step": step, **figures, "sentences": len(spoken), "seconds": seconds}])
         self.console.print(f"[bold]samples[/bold] at step {step}: {summary} ({seconds:.1f} s)", highlight=False)
@@ -197,7 +182,8 @@ class Reporter:
             self._panel.stop()
         with suppress(OSError):  # a failed write of the buffered lines was already reported
             self._metrics.close()
-        self._tensorboard.close()
+        if self._tensorboard:
+            self._tensorboard.close()
 
 
 class SilentReporter(Reporter):
@@ -210,23 +196,6 @@ class SilentReporter(Reporter):
         """Report nothing."""
 
     keep = flush = validation = say = close = _ignore
-
-
-def _scalar(tag: str, value: float) -> None:
-    tf.summary.scalar(tag, value, description=DESCRIPTIONS[tag])
-
-
-def _summarise(tag: str, shown: Shown, profile: MelProfile) -> None:
-    """Write a text, samples float32[S] or a picture to TensorBoard."""
-    description = DESCRIPTIONS[tag.partition("/")[0]]
-    if isinstance(shown, str):
-        tf.summary.text(tag, shown, description=description)
-    elif isinstance(shown, np.ndarray):
-        sound, rate = shown[np.newaxis, :, np.newaxis], profile.sample_rate
-        tf.summary.audio(tag, sound, rate, encoding="wav", description=description)
-    else:
-        image = tf.io.decode_png(png_bytes(shown), channels=3)[tf.newaxis]
-        tf.summary.image(tag, image, description=description)
 
 
 def means(lines: list[dict[str, float]]) -> dict[str, float]:

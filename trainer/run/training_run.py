@@ -20,10 +20,11 @@ from xtts.trainer.loop.failures import RunEnded, compile_fix, explained
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.replicas import build_loops
 from xtts.trainer.loop.schedule import decay_start, decaying_from, next_mark
+from xtts.trainer.loop.step_names import training_step
 from xtts.trainer.loop.train_state import TrainState
-from xtts.trainer.loop.train_step import training_step
 from xtts.trainer.reporting.reporter import Reporter, SilentReporter
 from xtts.trainer.reporting.samples import SAMPLES, Samples
+from xtts.trainer.reporting.tensorboard import TensorBoard
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import GraphThread, stop_requests
@@ -39,7 +40,7 @@ from xtts.trainer.stored.checkpoint import (
 from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.speech_sources import sources_of
 from xtts.trainer.stored.stored_model import open_model
-from xtts.trainer.system.device import device_name
+from xtts.trainer.system.device import device_name, device_state
 
 _UNPADDED_WARNING = (
     "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "
@@ -63,11 +64,11 @@ class TrainingRun:
         self.requests: list[str] = []
         """Reasons to stop that this process has received, such as the name of a signal."""
         self._check_group()
-        self._buckets = training_buckets(self.plan.cache, self.plan.spec, self.plan.config)
+        self.buckets = training_buckets(self.plan.cache, self.plan.spec, self.plan.config)
         self._reused = ""
         """What a start took of tables that have other rows."""
         self.loops = build_loops(
-            self._buckets, self.plan.kind, self.plan.config, restore=self._restore, compiler=compiler, group=group
+            self.buckets, self.plan.kind, self.plan.config, restore=self._restore, compiler=compiler, group=group
         )  # fmt: skip
         self.state, self.step_functions = self.loops.state, self.loops.step_functions
         self.metrics = self.step_functions.metrics
@@ -137,7 +138,8 @@ class TrainingRun:
         plan.folder.forget_after(self.step if plan.resume else -1)
         reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
-            buckets=len(self.loop.closed_set),
+            buckets=len(self.loop.closed_set), tensorboard=TensorBoard(plan.folder.tensorboard),
+            device_state=device_state(),
         )  # fmt: skip
         if self._reused:
             reporter.say(f"{plan.init_from}: reused embeddings of {self._reused}")
@@ -199,7 +201,7 @@ class TrainingRun:
         device = self.loops.runtime.device_name if self.loops.runtime else device_name()
         self.reporter.say(
             f"{plan.folder.path}: model {name}, {self.state.model.parameter_count:,} parameters, "
-            f"{counted_noun(plan.spec.statistics.clips, 'clip')} in {counted_noun(len(self._buckets), 'shape')}; "
+            f"{counted_noun(plan.spec.statistics.clips, 'clip')} in {counted_noun(len(self.buckets), 'shape')}; "
             f"step {self.step} of "
             f"{self.training.steps}\ndevice: {device}{self.group.described}"
         )

@@ -32,6 +32,7 @@ class RunFolder:
         self.run_file = path / "run.json"
         self.metrics_file = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
+        self.steps = path / "steps"
         self.tensorboard = path / "tensorboard"
         self.evaluation_file = path / "evaluation.json"
         self.voice_folder = path / "voice"

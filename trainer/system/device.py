@@ -84,22 +84,22 @@ def suited_to(card: Card | None, config: Config, say: Callable[[str], None]) -> 
     return config.model_copy(update={"training": training})
 
 
-def utilisation_reader() -> Callable[[], str]:
-    """Return a function that reads the GPU's utilisation from NVML as text; an empty text without NVML."""
+def device_state() -> Callable[[], str]:
+    """Return a function that describes memory in use and, if NVML is installed, the GPU's utilisation."""
     try:
         import pynvml  # pyright: ignore[reportMissingImports]
     except ImportError:
-        return lambda: ""
+        return _memory_used
     try:
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByIndex(0)
         pynvml.nvmlDeviceGetUtilizationRates(handle)  # some GPUs do not report it
     except pynvml.NVMLError:
-        return lambda: ""
-    return lambda: f"GPU {pynvml.nvmlDeviceGetUtilizationRates(handle).gpu}%"
+        return _memory_used
+    return lambda: f"{_memory_used()}  GPU {pynvml.nvmlDeviceGetUtilizationRates(handle).gpu}%"
 
 
-def memory_used() -> str:
+def _memory_used() -> str:
     """Describe the GPU memory in use, or on a CPU this process' peak so far."""
     if step_device() != "CPU:0":
         return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"

@@ -63,9 +63,14 @@ def enable_compile_cache() -> Path | None:
     return folder
 
 
+def has_tensorflow() -> bool:
+    """Whether TensorFlow is installed; speaking and building a cache do not need it."""
+    return find_spec("tensorflow") is not None
+
+
 def check_tensorflow() -> None:
-    """Raise `LockstepError` if TensorFlow is not installed: speaking and building a cache do not need it."""
-    if find_spec("tensorflow") is None:
+    """Raise `LockstepError` if TensorFlow is not installed."""
+    if not has_tensorflow():
         raise LockstepError("TensorFlow", found="not installed", fix="pip install 'lockstep-tts[train]'")
 
 

@@ -8,7 +8,7 @@ from xtts.trainer.doctor import environment as environment_module
 from xtts.trainer.doctor.environment import environment
 from xtts.trainer.doctor.results import Fact, Problem
 from xtts.trainer.doctor.speed import StepTimes, input_wait
-from xtts.trainer.loop.training_loop import CallResult
+from xtts.trainer.loop.chunk import CallResult
 
 
 def step_times(waiting):

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from xtts.trainer.loop.chunk import Chunk
+from xtts.trainer.loop.chunk import CallResult, Chunk
 from xtts.trainer.loop.metrics import ACOUSTIC
-from xtts.trainer.loop.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.system.device import device_state
 
 
 def chunk(step):
@@ -32,7 +32,10 @@ def terminal(monkeypatch):
 
 @pytest.fixture
 def reporter(terminal, tmp_path):
-    made = Reporter(RunFolder(tmp_path), terminal, ACOUSTIC, total_steps=250_000, log_every=10, buckets=12)
+    made = Reporter(
+        RunFolder(tmp_path), terminal, ACOUSTIC, total_steps=250_000, log_every=10, buckets=12,
+        device_state=device_state(),
+    )  # fmt: skip
     yield made
     made.close()
 

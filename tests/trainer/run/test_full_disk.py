@@ -8,10 +8,10 @@ import pytest
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.loop.chunk import Chunk
+from xtts.trainer.loop.chunk import CallResult, Chunk
 from xtts.trainer.loop.metrics import ACOUSTIC
-from xtts.trainer.loop.training_loop import CallResult
 from xtts.trainer.reporting.reporter import Reporter
+from xtts.trainer.reporting.tensorboard import TensorBoard
 from xtts.trainer.stored.checkpoint import find_checkpoint, load_arrays, save_checkpoint
 from xtts.trainer.stored.run_folder import RunFolder
 
@@ -75,7 +75,10 @@ def test_a_continued_run_keeps_its_metrics_if_they_cannot_be_rewritten(folder):
 
 def test_curves_that_cannot_be_written_stop_the_run_in_one_line(folder):
     folder.metrics_file.symlink_to("/dev/null")  # its metrics still fit
-    reporter = Reporter(folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10, buckets=1)
+    reporter = Reporter(
+        folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10, buckets=1,
+        tensorboard=TensorBoard(folder.tensorboard),
+    )  # fmt: skip
     with largest_file(0):
         with pytest.raises(LockstepError, match=r"events.out.*: cannot be written \(File too large\); free the disk"):
             reporter.record(rows(10))

@@ -1,0 +1,114 @@
+"""Runs without TensorFlow, by exported steps: the numbers and files of all runs."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from xtts.trainer import cli
+from xtts.trainer.stored.checkpoint import load_arrays
+
+pytest.importorskip("jax")
+BLOCKED = """
+import sys
+sys.modules.update(dict.fromkeys(("tensorflow", "keras", "tensorboard", "tf2onnx")))
+from xtts.trainer.cli import main
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(run_train, tmp_path_factory):
+    """A run of 12 steps, of which none is trained, with its steps."""
+    folder = tmp_path_factory.mktemp("exported") / "run"
+    code, screen, err = run_train(folder, more=["--export-steps"])
+    assert code == 0, err
+    assert f"train there with: xtts-train --resume {folder}" in "".join(screen.split("\n"))
+    return folder
+
+
+@pytest.fixture
+def by_steps(exported, call, one_shape_cache, tmp_path, monkeypatch):
+    """`by_steps(*arguments)`: resume a copy of `exported` as where TensorFlow is not installed."""
+    folder = shutil.copytree(exported, tmp_path / "copy")
+
+    def resume(*arguments, at=folder):
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, "tensorflow", None)
+            return call(cli.main, "--resume", at, "--cache", one_shape_cache, *arguments)
+
+    return folder, resume
+
+
+def close(ours, theirs):
+    for mine, other in zip(ours, theirs, strict=True):
+        for name in other.keys() - {"split"}:
+            assert mine[name] == pytest.approx(other[name], rel=1e-4, abs=1e-4), name
+
+
+def test_a_run_by_exported_steps_is_one_by_tensorflow(by_steps, finished_run, read_steps):
+    (folder, resume), (whole, _) = by_steps, finished_run
+    code, screen, err = resume()
+    assert code == 0, err
+    assert "saved step 12; its voice is made where TensorFlow is: xtts-train --finish" in screen
+    for split in ("train", "validation"):
+        close(read_steps(folder, split), read_steps(whole, split))
+    names = [{path.name for path in (run / "checkpoints").iterdir()} for run in (folder, whole)]
+    assert names[0] - {"step-0"} == names[1]
+    ours, theirs = (load_arrays(run / "checkpoints" / "step-12") for run in (folder, whole))
+    assert {name: array.dtype for name, array in ours.items()} == {name: array.dtype for name, array in theirs.items()}
+    for name, array in theirs.items():
+        np.testing.assert_allclose(ours[name], array, atol=1e-3, err_msg=name)
+
+
+def test_either_way_continues_a_run_of_the_other(by_steps, finished_run, run_train, read_steps):
+    (folder, resume), (whole, _) = by_steps, finished_run
+    shutil.copytree(whole / "checkpoints" / "step-8", folder / "checkpoints" / "step-8")
+    code, _, err = resume()
+    assert code == 0, err
+    close(read_steps(folder), read_steps(whole)[8:])
+    shutil.rmtree(folder / "checkpoints" / "step-12")
+    code, _, err = run_train(folder, more=["--resume", folder])
+    assert code == 0, err
+    close(read_steps(folder), read_steps(whole)[8:])
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--set", "training.weight_decay=0.5"],
+     r"steps: exported with training.weight_decay = 0.01, expected 0.5; export the steps again"),
+    (["--steps", "99"], r"steps: steps 0 to 12, expected 0 to 99; export the steps again"),
+])  # fmt: skip
+def test_other_settings_and_longer_runs_are_refused(arguments, message, by_steps, call):
+    code, _, err = by_steps[1](*arguments)
+    assert (code, err.strip().endswith(message)) == (2, True), err
+
+
+def test_a_damaged_shard_is_named(by_steps, one_shape_cache, tmp_path):
+    damaged = shutil.copytree(one_shape_cache, tmp_path / "cache")
+    for shard in damaged.glob("train/*/*.tfrecord"):
+        data = bytearray(shard.read_bytes())
+        data[100] ^= 1
+        shard.write_bytes(data)
+    code, _, err = by_steps[1]("--cache", damaged)
+    assert code == 2, err
+    assert ".tfrecord, record 0: data checksum does not match; run xtts-precompute verify --cache" in err
+
+
+@pytest.mark.long
+def test_a_vocoder_trains_in_a_process_that_cannot_import_tensorflow(crop_cache, run_train, read_steps, tmp_path):
+    shared = [
+        "training.steps=4", "training.samples_every=null", "audio.crop_frames=32", "audio.crop_pitch=0",
+        "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2", "vocoder.discriminator_width=8",
+    ]  # fmt: skip
+    for name, more in (("whole", []), ("by-steps", ["--export-steps"])):
+        code, _, err = run_train(tmp_path / name, *shared, cache=crop_cache, more=["--config", "vocoder", *more])
+        assert code == 0, err
+    command = [sys.executable, "-c", BLOCKED, "--resume", tmp_path / "by-steps", "--cache", crop_cache]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for ours, theirs in zip(read_steps(tmp_path / "by-steps"), read_steps(tmp_path / "whole"), strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-3)
+    assert json.loads((tmp_path / "by-steps" / "checkpoints" / "step-4" / "checkpoint.json").read_text())["step"] == 4
