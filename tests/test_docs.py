@@ -55,9 +55,8 @@ def _git(*words):
 
 
 def commands():
-    """The commands of all pages, each once; what was measured once is of programs that are gone."""
-    texts = (text.partition("\n# Experiments\n")[0] for text in TEXTS.values())
-    found = {" ".join(line.replace("\\\n", " ").split()) for text in texts for line in COMMAND.findall(text)}
+    """The commands of all pages, each once."""
+    found = {" ".join(line.replace("\\\n", " ").split()) for text in TEXTS.values() for line in COMMAND.findall(text)}
     return sorted(line.replace("…", "").replace("...", "x") for line in found)
 
 
