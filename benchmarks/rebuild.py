@@ -24,8 +24,8 @@ FULL = {"clips": 13_100, "rounds": 3}
 FRESH, AGAIN, CHANGED, VERIFIED = "from nothing", "again, nothing changed", "one recording changed", "verify"
 _FILL = re.compile(r"^padding efficiency ([\d.]+)%", re.MULTILINE)
 _LAST = re.compile(
-    r": (?P<size>[\d.]+ [MG]iB), (?:(?P<written>\d+) shards written, (?P<kept>\d+) kept"
-    r"|nothing to do, (?P<same>\d+) shards kept), [\d.]+ s, memory at most (?P<mib>\d+) MiB$"
+    r": (?P<size>[\d.]+ [MG]iB), (?:(?P<written>\d+) shards? written, (?P<kept>\d+) kept"
+    r"|nothing to do, (?P<same>\d+) shards? kept), [\d.]+ s, memory at most (?P<mib>\d+) MiB$"
 )
 
 

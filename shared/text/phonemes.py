@@ -49,15 +49,16 @@ _CLEANUPS = (
 """Arrows, emoticons and marks that touch the next word, which espeak-ng would name, and their replacements; signs that
 mean something together go together."""
 _LETTER_A = re.compile(
-    r"\bA(?=[&-]\w|\+)|(?<=\w&)A\b|(?<=\w-)[Aa](?![\w'-])"  # A&E, A+, two-a
-    r"|\ba(?= +[b-hj-z]\b)|\bA(?= +[B-HJ-Z]\b)|(?<=\b[B-HJ-Z] )A\b(?! [a-z])"  # a m, U S A
+    r"\bA(?=[&/-]\w|\+)|\ba(?=/[a-z]\b)|(?<=\w&)A\b"  # A&E, A/C, A+, a/b
+    r"|(?<=\w-)[Aa](?![\w'-])"  # two-a
+    r"|\ba(?= +m\b(?!-))|\bA(?= +[B-HJ-Z]\b(?:$| [A-Z]\b|[^\w' -]))|(?<=\b[B-HJ-Z] )A\b(?! [a-z])"  # a m, A B C, U S A
     r"|(?<=[a-z] )A(?= [a-z])"  # plan A works
     r"|\b[Aa](?= (?:and|or|is|equals|squared|cubed|(?:plus|minus|times) [a-z])\b)"
 )
 _NAME_OF_A = "eigh"
 """Spelling that espeak-ng reads as the name of A."""
 _INITIALS = re.compile(
-    r"(?<!\w)(?P<before>\w+[.,]? )?(?P<initials>(?:[A-Z]\. ?)*[A-Z]\. )(?=(?P<after>[A-ZÄÖÜ][a-zäöüß]+))"
+    r"(?<!\w)(?P<before>\w{2,}[.,]? )?(?P<initials>(?:[A-Z]\. ?)*[A-Z]\. )(?=(?P<after>[A-ZÄÖÜ][a-zäöüß]+))"
 )
 _OPENERS = frozenset(
     "A An And Am At But For He Her His How If In Is It My No Now On Or Our She So That The Then There These They This"
@@ -65,7 +66,15 @@ _OPENERS = frozenset(
     " Sie Und Wir".split()
 )
 """Words that begin a sentence, rather than being a name."""
-_NO_NAMES = frozenset("class exhibit grade group hepatitis option part plan section team type vitamin".split())
+_NO_NAMES = frozenset(
+    "act annex appendix article block chapter class exhibit figure gate grade group hepatitis level line option"
+    " paragraph part phase plan room schedule section stage table team type unit vitamin war zone"
+    " abschnitt anhang anlage artikel gleis gruppe haus kapitel klasse linie phase punkt raum stufe tabelle teil typ"
+    " variante".split()
+)
+_TITLES = frozenset("mister mr mrs missis ms miss doctor dr prof professor saint sir herr frau".split())
+_NUMERALS = frozenset(("I. ", "V. ", "X. "))
+"""Single letters that end a sentence after a name, as a king's number, rather than being an initial."""
 _BEFORE_NAMES = frozenset("and by for from of to und von with".split())
 _INITIALISM = re.compile(r"(?<!['\u2019])\b[^\W\d_a-z]{2,5}\b")
 _GERMAN_WORDS = frozenset(
@@ -114,8 +123,8 @@ def phonemise(text: str, language: str = "en") -> str:
         text = _ERHUA.sub("[[ər²]]", text)
     if given := INLINE_PHONEMES.findall(text):
         return _with_given(text, given, language)
-    voice, text = _voice(language), _plain_text(text, language)
-    text = _with_letters("".join(" " if c == "\0" or is_unspoken(c) else c for c in text), language)
+    voice, text = _voice(language), _with_letters(_plain_text(text, language), language)
+    text = "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
     if language != "en" and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
     clauses = []
@@ -140,6 +149,7 @@ def _without_points(match: re.Match[str], language: str) -> str:
     before, initials = match["before"] or "", match["initials"]
     word = before.strip(" .,")
     ends = word.lower() in _NO_NAMES or (word.islower() and word not in _BEFORE_NAMES)
+    ends |= initials in _NUMERALS and word.lower() not in {"", *_TITLES}
     if match["after"] in _OPENERS or (ends and initials.count(".") == 1):
         return match[0]
     plain = initials.replace(". ", " ")

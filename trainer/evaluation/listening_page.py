@@ -15,6 +15,7 @@ from xtts.shared.audio.page_media import picture_uri, sound_uri
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
+from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.evaluation_clips import all_clips, read_clips, some_clips
 from xtts.trainer.evaluation.figures import spread
@@ -64,8 +65,7 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
     import jinja2
 
     assert source.run is not None
-    assert source.cache is not None
-    with local_cache(source.cache) as cache:
+    with local_cache(source.cache or Path(DEFAULT_CACHE)) as cache:
         spec = load_spec(cache)
         held_out = bool(spec.shards("validation"))
         clips = read_clips(

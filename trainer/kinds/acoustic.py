@@ -100,18 +100,26 @@ def _measure(stored: StoredModel, folder: Path, data: Path | None, console: "Con
 
     assert stored.run is not None
     figures, source = stored.run.evaluation_file, open_source(stored.checkpoint)
-    figures.unlink(missing_ok=True)
     try:
         evaluate(
             stored.checkpoint, SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES,
             json_file=figures, console=console,
         )  # fmt: skip
-    except LockstepError as error:
-        console.print(f"no figures: {error}", highlight=False, soft_wrap=True)
-    else:
         write_card(source, folder, folder.name, options=ExportOptions(evaluation=figures))
+    except LockstepError as error:
+        figures.unlink(missing_ok=True)  # of another checkpoint
+        console.print(f"no figures: {error}", highlight=False, soft_wrap=True)
     evaluation = read_json(figures, "the figures of a run") if figures.is_file() else {}
-    write_listening_page(source, folder, evaluation=evaluation, data=data)
+    try:
+        write_listening_page(source, folder, evaluation=evaluation, data=data)
+    except LockstepError as error:
+        console.print(f"no page to hear it: {error}", highlight=False, soft_wrap=True)
+
+
+def _usage(run: Path, voice: Path) -> str:
+    page = voice / "listen.html"
+    speak = f"""speak:       xtts-synth --ckpt {run} "A sentence of your own." -o out.wav"""
+    return f"{speak}\nhear it:     {page}, in a browser, beside the recordings" if page.is_file() else speak
 
 
 KIND = Kind(
@@ -130,8 +138,5 @@ KIND = Kind(
     final_formats=lambda config: [SAFETENSORS] if config.model.voice_latents else [SAFETENSORS, ONNX],
     export=_export,
     measure=_measure,
-    usage=lambda run, voice: (
-        f"""speak:       xtts-synth --ckpt {run} "A sentence of your own." -o out.wav
-hear it:     {voice}/listen.html, in a browser, beside the recordings"""
-    ),
+    usage=_usage,
 )

@@ -119,6 +119,11 @@ def join_group(training: TrainingConfig) -> ProcessGroup:
     settings do not allow.
     """
     cluster = find_cluster(training.strategy)
+    if training.runtime == "jax":
+        if cluster or training.strategy == "mirrored":
+            found, expected = "jax, which trains on one device", "tensorflow for several"
+            raise LockstepError("training.runtime", found=found, expected=expected)
+        return ALONE
     if cluster is None:
         names = _mirrored_devices(training)
         group = ProcessGroup(strategy=tf.distribute.MirroredStrategy(names)) if names else ALONE

@@ -88,11 +88,13 @@ class TrainingRun:
 
     def _check_group(self) -> None:
         plan, group = self.plan, self.group
-        if group.size > 1 and not plan.spec.fixed_length:
+        by_jax = self.training.runtime == "jax"
+        if (by_jax or group.size > 1) and not plan.spec.fixed_length:
+            cannot = "JAX cannot train on" if by_jax else f"{group.size} devices cannot share"
+            alone = "training.runtime=tensorflow" if by_jax else "training.strategy=single"
             raise LockstepError(
-                str(plan.cache), found=f"unpadded clips, which {group.size} devices cannot share",
-                expected="shapes.pad_to_fixed_length: true",
-                fix=f"{build_command(plan.cache)}, or train with --set training.strategy=single",
+                str(plan.cache), found=f"unpadded clips, which {cannot}", expected="shapes.pad_to_fixed_length: true",
+                fix=f"{build_command(plan.cache)}, or train with --set {alone}",
             )  # fmt: skip
         facts = {"version of lockstep-tts": metadata.version("lockstep-tts"), **plan.facts}
         group.check_same(facts, fix="start every worker with the same settings, cache and checkpoint")

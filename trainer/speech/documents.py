@@ -1,5 +1,6 @@
 """Documents as lines to speak: Markdown without its marks, and wrapped lines joined."""
 
+import html
 import re
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, groupby, pairwise
@@ -11,11 +12,17 @@ if TYPE_CHECKING:
 
 BULLET = re.compile(r"[-*\u2022\u00b7\u2013\u2014]\s+")
 """Start of a list item."""
-_MARKDOWN = re.compile(r"(?m)\]\(\S|^\s*(?:```|~~~|#{1,6} \S|>\s[^\W\d_]|\|?\s*:?-{3,}:?\s*\|)|\*\*\S|`[^`\n]+`")
+_MARKDOWN = re.compile(r"(?m)\]\(\S|^\s*(?:```|~~~|#{1,6} \S|>\s[^\W\d_]|\|?\s*:?-{3,}:?\s*\|)|(?<!\w)\*\*\S|`[^`\n]+`")
 """Marks that no other text has."""
-_NUMBERED = re.compile(r"(?P<number>[0-9]{1,2})[.)]\s+(?=\S)")
+_POWER = re.compile(r"(?<=\d)\*\*(?=\d)")
+_NUMBERED = re.compile(
+    r"(?P<number>[0-9]{1,2})[.)]\s+(?=\S)(?!(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)(?:[a-z]*\b))"
+)
+"""Start of a numbered item, which no date is."""
 _ENDS = re.compile(r"[.!?\u2026:\u3002\uff01\uff1f\u0964\u061f][\"')\]\u2019\u201d\u201c\u00bb]*$")
 _HYPHENATED = re.compile(r"(?<=[^\W\d_])[-\u00ad]$")
+_COMPOUND = re.compile(r"(?:\w-\w+|\b(?:ex|half|ill|self|well))-$")
+"""Start of a word that has a hyphen on one line, too."""
 _SUSPENDED = re.compile(r"(?:und|oder|bzw|and|or|to)\b")
 """Words after a hyphen that stays, as in `Vor- und Nachteile`."""
 _SMALL, _WIDE, _WIDEST = 36, 60, 120
@@ -23,12 +30,16 @@ _SMALL, _WIDE, _WIDEST = 36, 60, 120
 
 
 def read_document(text: str) -> str:
-    """Return a text without marks of Markdown, a line for each paragraph; links are their words, code stays."""
+    """Return a text without marks of Markdown, a line for each paragraph; links are their words, entities stay."""
     if _MARKDOWN.search(text):
         from markdown_it import MarkdownIt
 
-        reader = MarkdownIt("commonmark").enable("table").disable(["code", "lheading", "html_block", "html_inline"])
-        text = "".join(_spoken(reader.parse(text)))
+        reader = (
+            MarkdownIt("commonmark")
+            .enable("table")
+            .disable(["code", "lheading", "html_block", "html_inline", "reference", "entity"])
+        )
+        text = "".join(_spoken(reader.parse(_POWER.sub(r"\\*\\*", text))))
     return join_lines(text) if "\n" in text.strip() else text
 
 
@@ -44,7 +55,8 @@ def _spoken(tokens: "Iterable[Token]") -> Iterator[str]:
             yield ", "
         elif token.block and token.nesting < 0 and not token.hidden:
             yield "\n\n"
-        yield "" if token.children is not None else token.content
+        is_code = token.type in ("code_inline", "fence")
+        yield "" if token.children is not None else html.escape(token.content) if is_code else token.content
 
 
 def join_lines(text: str) -> str:
@@ -71,7 +83,8 @@ def _unwrapped(block: list[str]) -> list[str]:
         if _SUSPENDED.match(line) and _HYPHENATED.search(previous):
             joined[-1] += f" {line}"
         elif previous and _HYPHENATED.search(previous):
-            joined[-1] = _HYPHENATED.sub("" if line[0].islower() else "-", joined[-1]) + line
+            within = line[0].islower() and not _COMPOUND.search(previous)
+            joined[-1] = _HYPHENATED.sub("" if within else "-", joined[-1]) + line
         elif wrapped or (len(previous) >= _SMALL and line[0].islower()):
             joined[-1] += f" {line}"
         else:

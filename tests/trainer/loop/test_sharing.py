@@ -47,6 +47,8 @@ def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsy
     assert join_group(training()) is ALONE
     with pytest.raises(LockstepError, match=r"mirrored, but there is one device \(.*CPU:0\)"):
         join_group(training("training.strategy=mirrored"))
+    with pytest.raises(LockstepError, match=r"training.runtime: jax, which trains on one device, expected tensorflow"):
+        join_group(training("training.strategy=mirrored", "training.runtime=jax"))
     named = {"GPU": [SimpleNamespace(name=name) for name in visible], "CPU": [SimpleNamespace(name="CPU:0")]}
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: named[kind])
     taken = []

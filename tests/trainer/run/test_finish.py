@@ -51,6 +51,18 @@ def test_the_card_of_that_folder_has_figures(run_with_voice):
     assert f"| relative MCD | {mcd:.3f} |" in (run_with_voice / "voice" / "README.md").read_text()
 
 
+def test_a_run_whose_cache_is_gone_ends_in_a_voice_without_figures_and_page(run_with_voice, tmp_path):
+    run = shutil.copytree(run_with_voice, tmp_path / "run")
+    facts = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(facts | {"cache": str(tmp_path / "gone")}))
+    finish_run(run, console := Console(file=io.StringIO(), width=400))
+    said = console.file.getvalue()
+    assert f"no figures: {tmp_path}/gone/cache.json: no such folder" in said
+    assert f"no page to hear it: {tmp_path}/gone/cache.json: no such folder" in said
+    assert {"model.onnx", "README.md"} <= {file.name for file in (run / "voice").iterdir()}
+    assert not (run / "evaluation.json").exists(), "those of another checkpoint, perhaps"
+
+
 def sounds_of(page):
     """The names of the sounds on a page, and their MP3s."""
     names = re.findall(r"<figcaption>(.*), [\d.]+ s</figcaption>", page)
