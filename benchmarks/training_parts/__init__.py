@@ -1,1 +1,1 @@
-"""Parts of training.py, export_step.py and gpu.py: sections, pipelines, kernels and products of a step, the device."""
+"""Parts of training.py and steps.py: sections, pipelines, kernels of a step."""

@@ -33,7 +33,7 @@ class Kernels(NamedTuple):
 
 
 def count_kernels(hlo: str) -> Kernels:
-    """Count loops and kernels of `hlo`, the text of `experimental_get_compiler_ir(...)(stage="optimized_hlo")`.
+    """Count loops and kernels of `hlo`, the text of a compiled function.
 
     A kernel is a fusion, or a single instruction that computes or copies. Fusion depends on the backend; the number of
     loop iterations does not.

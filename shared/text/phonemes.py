@@ -51,7 +51,8 @@ mean something together go together."""
 _LETTER_A = re.compile(
     r"\bA(?=[&/-]\w|\+)|\ba(?=/[a-z]\b)|(?<=\w&)A\b"  # A&E, A/C, A+, a/b
     r"|(?<=\w-)[Aa](?![\w'-])"  # two-a
-    r"|\ba(?= +m\b(?!-))|\bA(?= +[B-HJ-Z]\b(?:$| [A-Z]\b|[^\w' -]))|(?<=\b[B-HJ-Z] )A\b(?! [a-z])"  # a m, A B C, U S A
+    r"|\b[Aa](?= +[Mm]\b(?!-))|\bA(?= +[B-HJ-Z]\b(?:$| [A-Z]\b|[^\w' -]))"  # a m, A B C
+    r"|(?<=\b[B-HJ-Z] )A\b(?! [a-z])"  # U S A
     r"|(?<=[a-z] )A(?= [a-z])"  # plan A works
     r"|\b[Aa](?= (?:and|or|is|equals|squared|cubed|(?:plus|minus|times) [a-z])\b)"
 )

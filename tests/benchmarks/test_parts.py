@@ -10,7 +10,7 @@ import pytest
 from xtts.shared.cache.clip_index import Clip
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-LOADS_TENSORFLOW = {"export_step", "training"}
+LOADS_TENSORFLOW = {"training"}
 """With settings of their own for the process."""
 PROGRAMS = sorted({path.stem for path in BENCHMARKS.glob("*.py")} - LOADS_TENSORFLOW)
 

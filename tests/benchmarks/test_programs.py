@@ -4,7 +4,6 @@ How fast is for the machine that it is meant for.
 """
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,11 @@ import forked_program
 import numpy as np
 import pytest
 
+from xtts.shared.config_flags import resolve
 from xtts.trainer.evaluation.judge import Opinion
+from xtts.trainer.loop.jax_runtime import JaxRuntime
+from xtts.trainer.loop.step_names import training_step
+from xtts.trainer.run.train_steps import ExportedSteps
 
 pytestmark = pytest.mark.long
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -95,42 +98,44 @@ def test_other_voices(measure, hibari, tiny_cache, tiny_corpus, monkeypatch, tmp
     assert "| hibari-tts 1.0 | " in page
 
 
-def test_export_step(micro, tmp_path):
-    """The step leaves TensorFlow whole: HLO whose leading arguments are the batch beside it."""
-    from tensorflow.compiler.xla.service import hlo_pb2
+@pytest.fixture
+def exported(tiny_cache, tmp_path):
+    """`exported(WORDS ...)`: a run of `tiny_cache` with these options and its steps."""
 
-    amounts = ["--config", micro.name, "--batch-size", "2", "--tokens", "16", "--frames", "48"]
-    printed = exported("tiny", amounts, tmp_path)
-    described, batch = json.loads((tmp_path / "tiny.json").read_text()), np.load(tmp_path / "tiny.npz")
-    assert {name: (batch[name].shape, batch[name].dtype.name) for name in batch} == {
-        "arg0": ((2, 16), "int32"), "arg1": ((2, 48, 80), "float16"),
-        **{f"arg{part}": ((2,), "int32") for part in range(2, 6)},
-    }  # fmt: skip
-    assert f"{described['parameters']:,}" in printed
-    turns = [int(loop.split(" x ")[0]) for loop in described["loops"].split(", ")]
-    assert turns == [3]  # 47 frames by 16: the alignment search has the only loop
-    assert described["kernels"] > 100
-    module = hlo_pb2.HloModuleProto.FromString((tmp_path / "tiny.hlo").read_bytes())
-    shapes = [list(shape.dimensions) for shape in module.host_program_shape.parameters]
-    assert shapes[:2] == [[2, 16], [2, 48, 80]]
+    def run(*words):
+        folder = tmp_path / "exported"
+        arguments = ["--cache", tiny_cache, "--out", folder, "--steps", 6, "--export-steps"]
+        arguments += ["--init-from", "nothing", "--set", "shapes.buckets=2", "--set", "split.validation_fraction=0.1"]
+        line = [sys.executable, "-c", "from xtts.trainer.cli import main; main()", *map(str, [*arguments, *words])]
+        subprocess.run(line, check=True, stdout=subprocess.DEVNULL)
+        return folder
+
+    return run
 
 
-def exported(size, amounts, folder):
-    """What export_step.py prints of a size; its files lie in the folder."""
-    line = [sys.executable, str(BENCHMARKS / "export_step.py"), "--sizes", size, *amounts, "--kernels", "--out", "."]
-    # Not with the flags of the tests: without XLA's own emitters a scatter becomes a loop.
-    environment = os.environ | {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
-    return subprocess.run(line, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout
+def test_steps(measure, micro, exported):
+    figures, page = measure("steps", exported("--config", micro), "--calls", 2, "--steps", 4)
+    assert "by JAX" in figures["measured"]
+    assert [row["step"] for row in figures["steps"]][:3] == [
+        "update", "exchange of averages", "training step of bucket 01",
+    ]  # fmt: skip
+    assert all(float(row["device, ms"]) >= float(row["host, ms"]) > 0 for row in figures["steps"])
+    assert figures["run"][0]["steps"] == 4
+    assert "| training step of bucket 00 | " in page
 
 
-def test_a_step_of_normal_launches_few_kernels(tmp_path):
+def test_a_step_of_normal_launches_few_kernels(exported):
     """In float32: around each product in bfloat16 a CPU converts its operands, which a GPU does not."""
-    (tmp_path / "float32.yaml").write_text("training: {mixed_precision: float32}")
-    exported("normal", ["--config", "float32.yaml", "--batch-size", "8"], tmp_path)
-    described = json.loads((tmp_path / "normal.json").read_text())
-    turns = [int(loop.split(" x ")[0]) for loop in described["loops"].split(", ")]
-    assert sum(turns) <= 60, described
-    assert described["kernels"] <= 2500, described
+    from training_parts.kernels import count_kernels
+
+    words = ["training.mixed_precision=float32", "training.batch_size=8"]
+    run = exported("--config", "normal", *(part for word in words for part in ("--set", word)))
+    steps = ExportedSteps(run / "steps", resolve([str(run / "config.yaml")], [], {}))
+    runtime = JaxRuntime(steps.programs, {})
+    runtime.compile(training_step(1))
+    counted = count_kernels(runtime.optimised(training_step(1)))
+    assert sum(loop.turns for loop in counted.loops) <= 60, "a sixteenth of the frames"
+    assert counted.launched <= 2500
 
 
 def test_training(measure, monkeypatch, tmp_path):
@@ -172,30 +177,3 @@ def test_equal_minutes(measure, micro, tiny_cache, monkeypatch, tmp_path):
     assert float(others["frechet_distance"]) < float(row["frechet_distance"])
     assert float(recordings["relative_mcd"]) < float(row["relative_mcd"])
     assert f"| a | 1 | {row['parameters']:,} | 2 | " in page
-
-
-def test_gpu(measure, micro, monkeypatch, tmp_path):
-    """All parts, of the least model, on a CPU."""
-    monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=0")  # as of test_export_step
-    monkeypatch.setenv("XDG_CACHE_HOME", "")  # which the program changes, and the next takes away
-    monkeypatch.setenv("TF_XLA_FLAGS", "")
-    monkeypatch.setattr("setup.commands.subprocess", forked_program)
-    figures, page = measure("gpu", "--quick", "--config", micro, "--work", tmp_path / "work")
-    parts = ["machine", "compile", "step", "precision", "training"]
-    assert [line[3:] for line in page.splitlines() if line.startswith("## ")] == parts
-    assert [len(figures[part]) for part in parts] == [1, 1, 1, 2, 1]
-    (machine,), (compiled,), (step,), precisions, (trained,) = (figures[part] for part in parts)
-    assert machine["bfloat16, TFLOP/s"] > 0
-    assert compiled["cold, s"] > 0
-    assert step["10%"] <= step["step, ms"] <= step["90%"]
-    assert step["useful frames/s"] == pytest.approx(1e3 * (40 + 48) / step["step, ms"])
-    assert step["kernels"] > 100
-    assert 0 < step["of the ceiling"] < 1
-    assert 0 < step["alignment"] < 1
-    assert (step["idle"], step["launches"]) == ("-", "-")
-    assert [(row["precision"], row["steps"]) for row in precisions] == [("bfloat16", 4), ("float32", 4)]
-    losses = [row["loss"] for row in precisions]
-    assert losses[0] != losses[1], "the same precision twice"
-    assert losses[0] == pytest.approx(losses[1], rel=0.05)
-    assert trained["steps"] >= 1
-    assert trained["input wait"] + trained["outside"] <= 1

@@ -79,6 +79,14 @@ class JaxRuntime:
         if found != expected:
             raise LockstepError(name, found=f"inputs {found}", expected=str(expected))
 
+    def wait(self, results: object = None) -> None:
+        """Wait for the state, and for results of `call`, after all queued calls."""
+        self._jax.block_until_ready((results, self._state))
+
+    def optimised(self, name: str) -> str:
+        """The HLO of a compiled program, as text."""
+        return str(self._executables[name].get_hlo_text())
+
     def state(self) -> dict[str, np.ndarray]:
         """Return the state after all queued calls."""
         return {name: np.asarray(array) for name, array in self._state.items()}

@@ -117,30 +117,30 @@ class StepsRun:
     def __init__(self, plan: RunPlan, checkpoint: Path, console: Console) -> None:
         """Raise `LockstepError` if steps, checkpoint and settings do not belong together, or JAX is missing."""
         self._plan, self.training = plan, plan.config.training
-        self._steps = ExportedSteps(plan.folder.steps, plan.config)
-        self.step, first = plan.steps_done, self._steps.first_step
-        last = first + len(self._steps.order["buckets"])
+        self.steps = ExportedSteps(plan.folder.steps, plan.config)
+        self.step, first = plan.steps_done, self.steps.first_step
+        last = first + len(self.steps.order["buckets"])
         if not first <= self.step <= self.training.steps <= last:
             found, expected = f"steps {first} to {last}", f"{self.step} to {self.training.steps}"
             raise LockstepError(str(plan.folder.steps), found=found, expected=expected, fix="export the steps again")
         self._clips = StoredBatches(plan.cache, plan.spec)
-        self._runtime = JaxRuntime(self._steps.programs, self._steps.state(load_arrays(checkpoint)))
+        self.runtime = JaxRuntime(self.steps.programs, self.steps.state(load_arrays(checkpoint)))
         self._best = Best(**read_meta(checkpoint)["progress"]["best_validation"])
         self._saved_step, self._bad_steps, self._left_loop = self.step, 0, math.nan
         plan.folder.forget_after(self.step)
         set_aside_newer(plan.folder.checkpoints, self.step)
         self.reporter = Reporter(
-            plan.folder, console, self._steps.metrics, total_steps=self.training.steps,
-            log_every=self.training.log_every, buckets=len(self._steps.described["buckets"]),
+            plan.folder, console, self.steps.metrics, total_steps=self.training.steps,
+            log_every=self.training.log_every, buckets=len(self.steps.described["buckets"]),
         )  # fmt: skip
 
     def compile(self) -> None:
         """Compile every program."""
-        for name in self._steps.programs:
+        for name in self.steps.programs:
             began = time.perf_counter()
-            self._runtime.compile(name)
+            self.runtime.compile(name)
             self.reporter.say(f"compiled the {name} in {time.perf_counter() - began:.1f} s")
-        self.reporter.say(f"training on {self._runtime.device_name}, from step {self.step} of {self.training.steps}")
+        self.reporter.say(f"training on {self.runtime.device_name}, from step {self.step} of {self.training.steps}")
         self._left_loop = time.perf_counter()
 
     def advance(self, requests: Sequence[str]) -> None:
@@ -151,7 +151,7 @@ class StepsRun:
         self._left_loop = time.perf_counter()
         if not len(result.metrics):
             return
-        steps = self._steps
+        steps = self.steps
         chunk = Chunk(
             first_step=first + 1, result=result, metrics=steps.metrics, traces=len(steps.described["buckets"]),
             outside_seconds=outside + result.wall - float(result.seconds.sum()),
@@ -169,20 +169,20 @@ class StepsRun:
 
     def _call(self, until: int, requests: Sequence[str]) -> CallResult:
         """Train up to a step, or until a stop is requested."""
-        first, began, queue = self.step - self._steps.first_step, time.perf_counter(), StepQueue()
+        first, began, queue = self.step - self.steps.first_step, time.perf_counter(), StepQueue()
         while self.step < until and not requests:
             self._launch(queue)
         queue.wait()
         done = np.arange(first, first + len(queue.metrics))
-        buckets = self._steps.order["buckets"][done]
+        buckets = self.steps.order["buckets"][done]
         return CallResult(
             np.array(queue.metrics, np.float32), np.array(queue.seconds), buckets,
-            self._steps.consumed[done, buckets], time.perf_counter() - began,
+            self.steps.consumed[done, buckets], time.perf_counter() - began,
         )  # fmt: skip
 
     def _launch(self, queue: StepQueue) -> None:
         """Read the next batch and queue its step."""
-        steps, done, drawn = self._steps, self.step - self._steps.first_step, time.perf_counter()
+        steps, done, drawn = self.steps, self.step - self.steps.first_step, time.perf_counter()
         index = steps.order["buckets"][done]
         bucket, size = steps.described["buckets"][index], steps.described["batch_sizes"][index]
         start = steps.consumed[done, index] - steps.order["first"][index]
@@ -190,8 +190,8 @@ class StepsRun:
         batch = self._clips.read(bucket, "train", steps.order[f"clips/{bucket}"][start : start + size], inputs)
         frames = batch[[each.name for each in inputs].index("mel_length")].sum(dtype=np.int32)
         read, rate = time.perf_counter(), np.float32(learning_rate(self.training, self.step))
-        losses, gradient = self._runtime.call(training_step(bucket), *batch)
-        (metrics,) = self._runtime.call(UPDATE, losses, frames, rate, gradient)
+        losses, gradient = self.runtime.call(training_step(bucket), *batch)
+        (metrics,) = self.runtime.call(UPDATE, losses, frames, rate, gradient)
         queue.add(metrics, drawn, read)
         self.step += 1
 
@@ -205,18 +205,18 @@ class StepsRun:
 
     def _validate(self) -> None:
         """Validate with the averaged weights; keep the best, and begin the decay when it no longer improves."""
-        batches, steps = self._steps.described["validation"], self._steps
+        batches, steps = self.steps.described["validation"], self.steps
         if not batches:
             return
-        self._runtime.call(EXCHANGE)
+        self.runtime.call(EXCHANGE)
         total, skipped = np.zeros([len(steps.metrics.held_out), 2]), 0
         for bucket, first, clips in batches:
             *inputs, _ = steps.programs[validation_step(bucket)].inputs
             batch = self._clips.read(bucket, "validation", clips, inputs)
-            (sums,) = self._runtime.call(validation_step(bucket), *batch, np.int32(first))
+            (sums,) = self.runtime.call(validation_step(bucket), *batch, np.int32(first))
             finite = bool(np.isfinite(sums).all())
             total, skipped = total + (np.asarray(sums, np.float64) if finite else 0.0), skipped + (not finite)
-        self._runtime.call(EXCHANGE)
+        self.runtime.call(EXCHANGE)
         means = (float(values / count) if count else math.nan for values, count in total)
         losses, training = dict(zip(steps.metrics.held_out, means, strict=True)), self.training
         self.reporter.validation(self.step, losses, steps.metrics.total(losses), skipped=skipped)
@@ -235,7 +235,7 @@ class StepsRun:
         plan, training, folder = self._plan, self.training, self._plan.folder.checkpoints
         asked = plan.asked_steps or plan.config.training.steps
         progress = {"best_validation": asdict(self._best), "schedule": schedule_of(training), "asked_steps": asked}
-        arrays = self._steps.arrays(self._runtime.state(), self.step)
+        arrays = self.steps.arrays(self.runtime.state(), self.step)
         save_checkpoint(folder, arrays, step=self.step, identity=identity_of(plan.config, plan.spec), progress=progress)
         prune_checkpoints(folder, training.keep_checkpoints, beside={decay_start(training), self._best.step or 0})
         self._saved_step = self.step
