@@ -1,16 +1,22 @@
 """Locked steps as portable programs, and running them by JAX on any device that speaks PJRT, without TensorFlow."""
 
+import hashlib
 import importlib
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError, import_extra
+from xtts.shared.system import atomic_files
+from xtts.shared.system.machine import user_cache
 from xtts.trainer.data.stored_batches import Input
+from xtts.trainer.system.tensorflow_import import machine_digest
 
 _IN_FLIGHT = 2
 """Steps that are queued on the device before the host waits for the metrics of the first."""
@@ -53,9 +59,22 @@ class JaxRuntime:
         return f"{self._device.device_kind} ({self._backend.platform}), by JAX {self._jax.__version__}"
 
     def compile(self, name: str) -> None:
-        """Compile a program."""
-        devices, options = self._client.DeviceList((self._device,)), self._client.CompileOptions()
-        self._executables[name] = self._backend.compile_and_load(self._programs[name].artifact, devices, options)
+        """Compile a program, or load what an earlier start compiled from the user's cache folder."""
+        artifact, devices = self._programs[name].artifact, self._client.DeviceList((self._device,))
+        options, kept = self._client.CompileOptions(), self._kept(artifact)
+        with suppress(OSError, RuntimeError):
+            self._executables[name] = self._backend.deserialize_executable(kept.read_bytes(), devices, options)
+            return
+        self._executables[name] = self._backend.compile_and_load(artifact, devices, options)
+        with suppress(OSError, RuntimeError):  # a folder that cannot be written, a backend that serializes nothing
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            atomic_files.write(kept, self._executables[name].serialize())
+
+    def _kept(self, artifact: bytes) -> Path:
+        """Where the compiled program is kept, for this version of JAX and this machine."""
+        backend = f"{self._backend.platform} {self._backend.platform_version} {self._device.device_kind}"
+        name = hashlib.sha256(artifact + backend.encode()).hexdigest()[:32]
+        return user_cache() / f"jax-{self._jax.__version__}-{machine_digest()}" / name
 
     def call(self, name: str, *inputs: Any) -> list[Any]:  # noqa: ANN401 - arrays of NumPy or JAX
         """Queue a call of a compiled program; return its results but for the state, which it updates.

@@ -39,6 +39,20 @@ def test_the_state_stays_on_the_device_until_it_is_pulled(counter):
     assert total.numpy().tolist() == [3.0, 4.0]
 
 
+def test_a_compiled_program_is_kept_for_the_next_start(counter, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    _, runtime = counter
+    runtime.compile("add")
+    (kept,) = tmp_path.glob("lockstep/jax-*/*")
+    written = kept.stat().st_mtime_ns
+    runtime.compile("add")
+    assert kept.stat().st_mtime_ns == written, "compiled again"
+    kept.write_bytes(b"damaged")
+    runtime.compile("add")
+    assert len(kept.read_bytes()) > 100
+    assert np.asarray(runtime.call("add", np.ones(2, np.float32))[0]).tolist() == [4.0, 6.0]
+
+
 @pytest.mark.parametrize("wrong", [np.ones(2, np.int32), np.ones(2), np.ones(3, np.float32)])
 def test_a_wrong_type_or_shape_is_refused(counter, wrong):
     with pytest.raises(LockstepError, match=r"add: inputs \[.*\], expected \[\('float32', \(2,\)\)\]"):
