@@ -57,14 +57,17 @@ def main(
         if profile is not None and not steps:
             raise LockstepError("--profile", found="--steps 0", expected="steps to compile")
         setup = load_setup(config, assignments, flags, cache, run)
-        with Console(stderr=True).status("starting TensorFlow") as status:
+        errors = Console(stderr=True, highlight=False, soft_wrap=True)
+        with errors.status("") as status:
+            progress = status.update if errors.is_terminal else errors.print
+            progress("starting TensorFlow")
             with tensorflow_import():
                 import tensorflow  # noqa: F401
             from xtts.trainer.doctor.checks import run_checks
             from xtts.trainer.loop.failures import explained
 
             with explained(f"examining {setup.cache}", repair_command(setup.cache)):
-                report = run_checks(setup, count=steps, progress=status.update, run=run, profile=profile)
+                report = run_checks(setup, count=steps, progress=progress, run=run, profile=profile)
         if as_json:
             click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         else:

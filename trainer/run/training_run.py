@@ -65,6 +65,11 @@ class TrainingRun:
         """Reasons to stop that this process has received, such as the name of a signal."""
         self._check_group()
         self.buckets = training_buckets(self.plan.cache, self.plan.spec, self.plan.config)
+        if self.plan.is_rank_0 and self.plan.spec.fixed_length:
+            console.print(
+                f"tracing and compiling {counted_noun(len(self.buckets), 'shape')}: up to a minute each on two cores, "
+                "seconds if compiled before", highlight=False, soft_wrap=True,
+            )  # fmt: skip
         self._reused = ""
         """What a start took of tables that have other rows."""
         self.loops = build_loops(
@@ -208,11 +213,8 @@ class TrainingRun:
             f"{self.training.steps}\ndevice: {device}{self.group.described}"
         )
         shapes = {training_step(bucket.number): bucket for bucket in self.loop.closed_set}
-        self.reporter.say(
-            f"compiling {counted_noun(len(shapes), 'shape')} and {len(self.step_functions.validation_steps) + 1} steps "
-            "of validation and update: up to half a minute a shape on two cores, seconds if it was compiled before"
-            if shapes else _UNPADDED_WARNING
-        )  # fmt: skip
+        if not shapes:
+            self.reporter.say(_UNPADDED_WARNING)
         prepared = self.graph.submit(self.loop.prepare)
         if self.plan.resume is None and not self.samples.empty:
             self.reporter.recordings(self.samples)

@@ -51,10 +51,7 @@ def test_a_run_leaves_what_the_design_names(finished_run, read_steps):
     assert all(line["traces"] == 1 for line in lines)
     assert [line["step"] for line in read_steps(folder, "validation")] == [6, 12]
     assert screen.count("compiled the training step of bucket") == 1
-    assert (
-        "compiling 1 shape and 2 steps of validation and update: up to half a minute a shape on two cores, seconds if "
-        "it was compiled before\n" in screen
-    )
+    assert "tracing and compiling 1 shape: up to a minute each on two cores, seconds if compiled before\n" in screen
     assert screen.index("compiled the training step") < screen.index("training begins")
     assert "step 12/12" in screen
     assert list((folder / "tensorboard").glob("events.out.tfevents.*"))
