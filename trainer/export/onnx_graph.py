@@ -127,6 +127,8 @@ def convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # it warns of every node that it keeps
     graph, _ = tf2onnx.convert.from_function(speak, input_signature=speak.input_signature, opset=OPSET)
     for node in graph.graph.node:
+        if node.op_type == "Loop":
+            _free_constants(node)
         if node.op_type.startswith("RandomNormal"):
             # A seed in the graph would be beyond the reach of onnxruntime.set_seed.
             kept = [attribute for attribute in node.attribute if attribute.name != "seed"]
@@ -134,6 +136,23 @@ def convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto
             node.attribute.extend(kept)
     converted: onnx.ModelProto = graph
     return converted
+
+
+def _free_constants(loop: onnx.NodeProto) -> None:
+    """Let the body of a loop refer to what no iteration changes, the weights above all, instead of carrying it along.
+
+    Runtimes prepare weights once only where they know them to be constant.
+    """
+    body = next(attribute.g for attribute in loop.attribute if attribute.name == "body")
+    sources = {node.output[0]: node.input[0] for node in body.node if node.op_type == "Identity"}
+    outer = {}
+    for position in reversed(range(2, len(loop.input))):  # inputs of both: iteration, condition, then what is carried
+        carried, result = body.input[position].name, body.output[position - 1].name
+        if sources.get(result, result) == carried:
+            outer[carried] = loop.input[position]
+            del loop.input[position], loop.output[position - 2], body.input[position], body.output[position - 1]
+    for node in body.node:
+        node.input[:] = [outer.get(name, name) for name in node.input]
 
 
 def store_as_float16(graph: onnx.ModelProto) -> None:

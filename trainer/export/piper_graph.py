@@ -57,7 +57,7 @@ def join_graphs(
     """
     has_table = any(entry.name == _SPEAKER for entry in model.graph.input)
     speaker = [entry for entry in model.graph.input if entry.name == _SPEAKER and len(gains) > 1]
-    parts = [tokens, onnx.compose.add_prefix(model, "model/"), onnx.compose.add_prefix(vocoder, "vocoder/")]
+    parts = [tokens, _with_prefix(model, "model/"), _with_prefix(vocoder, "vocoder/")]
     links = [helper.make_node("Identity", [entry.name], [f"model/{entry.name}"]) for entry in tokens.graph.output]
     order = [0, 1, 2] if channels_first else [0, 2, 1]
     turn = helper.make_node("Transpose", [f"model/{MEL}"], [parts[2].graph.input[0].name], perm=order)
@@ -86,3 +86,13 @@ def join_graphs(
     )  # fmt: skip
     opsets = {entry.domain: entry for part in parts for entry in part.opset_import}
     return helper.make_model(graph, opset_imports=[*opsets.values()], ir_version=model.ir_version)
+
+
+def _with_prefix(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
+    """Copy a model, with a prefix before every name."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    # Without these, the bodies of loops would keep the old names of the weights that they refer to.
+    names = {tensor.name: f"{prefix}{tensor.name}" for tensor in model.graph.initializer}
+    onnx.compose.add_prefix_graph(copy.graph, prefix, inplace=True, name_map=names)
+    return copy

@@ -1,6 +1,7 @@
 """ONNX graphs of models of several speakers, languages and voices."""
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import tensorflow as tf
@@ -41,6 +42,13 @@ def spoken(session, **more):
         "length_scale": np.ones([1], np.float32), "noise": NOISE,
     }  # fmt: skip
     return session.run(None, given | {name: np.array(value) for name, value in more.items()})[0][0]
+
+
+def test_the_loop_carries_no_weights(several_graph):
+    """Runtimes prepare constants once."""
+    loops = [node for node in onnx.load_from_string(several_graph).graph.node if node.op_type == "Loop"]
+    largest = max(loops, key=lambda loop: len(loop.attribute[0].g.node))
+    assert [len(largest.input), len(largest.attribute[0].g.output)] == [2 + 3, 1 + 3], "the step and two mels"
 
 
 @pytest.fixture(scope="module")
