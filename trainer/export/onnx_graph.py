@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 import numpy as np
 import onnx
@@ -21,6 +22,9 @@ from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.tensorflow_synthesizer import mean_latents
 from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.stored.model_folder import FEWEST_HALVED
+
+if TYPE_CHECKING:
+    from tf2onnx.graph import Graph, Node
 
 OPSET = 17
 """Version of ONNX's operators: runtimes since 2022 have it."""
@@ -125,7 +129,9 @@ def convert(speak: tf.types.experimental.PolymorphicFunction) -> onnx.ModelProto
     import tf2onnx
 
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # it warns of every node that it keeps
-    graph, _ = tf2onnx.convert.from_function(speak, input_signature=speak.input_signature, opset=OPSET)
+    graph, _ = tf2onnx.convert.from_function(
+        speak, input_signature=speak.input_signature, opset=OPSET, custom_rewriter=[_fuse_norms]
+    )
     for node in graph.graph.node:
         if node.op_type == "Loop":
             _free_constants(node)
@@ -153,6 +159,36 @@ def _free_constants(loop: onnx.NodeProto) -> None:
             del loop.input[position], loop.output[position - 2], body.input[position], body.output[position - 1]
     for node in body.node:
         node.input[:] = [outer.get(name, name) for name in node.input]
+
+
+def _fuse_norms(graph: "Graph", nodes: "list[Node]") -> "list[Node]":
+    """Rewrite layer norms with their scale and shift as one operator each, for tf2onnx; the batch is one clip."""
+    from tf2onnx.graph_matcher import GraphMatcher
+    from tf2onnx.graph_matcher import OpTypePattern as Pattern
+
+    centred = Pattern("Sub", name="centred", inputs=["*", Pattern("Mean")])
+    variance = Pattern("Add|AddV2", inputs=[Pattern("Mean", inputs=[Pattern("Square"), "*"]), "*"])
+    deviation = Pattern("Rsqrt", name="deviation", inputs=[variance])
+    normed = Pattern("Mul", name="normed", inputs=[centred, deviation])
+    # TensorFlow moves a constant scale to the smaller factor.
+    scaled_deviation = Pattern("Mul", name="scaled_deviation", inputs=[deviation, "*"])
+    for factors in ([normed, "*"], [centred, scaled_deviation]):
+        pattern = Pattern("Add|AddV2", name="shifted", inputs=[Pattern("Mul", name="scaled", inputs=factors), "*"])
+        for match in GraphMatcher(pattern, allow_reorder=True).match_ops(nodes):
+            scaled, shifted = match.get_op("scaled"), match.get_op("shifted")
+            inner = match.get_op("scaled_deviation"), match.get_op("deviation")
+            weights = []
+            for node, factor in (inner if inner[0] else (scaled, match.get_op("normed")), (shifted, scaled)):
+                (weight,) = (name for name in node.input if name not in factor.output)
+                flat = graph.make_const(f"{node.name}/flat", np.array([-1], np.int64)).output[0]
+                weights.append(graph.make_node("Reshape", [weight, flat]).output[0])
+            norm = graph.make_node(
+                "LayerNormalization", [match.get_op("centred").input[0], *weights],
+                attr={"axis": -1, "epsilon": 1e-5}, shapes=[graph.get_shape(shifted.output[0])],
+                dtypes=[graph.get_dtype(shifted.output[0])],
+            )  # fmt: skip
+            graph.replace_all_inputs(shifted.output[0], norm.output[0])
+    return list(graph.get_nodes())
 
 
 def store_as_float16(graph: onnx.ModelProto) -> None:

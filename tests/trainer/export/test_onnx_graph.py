@@ -44,11 +44,15 @@ def spoken(session, **more):
     return session.run(None, given | {name: np.array(value) for name, value in more.items()})[0][0]
 
 
-def test_the_loop_carries_no_weights(several_graph):
-    """Runtimes prepare constants once."""
+def test_the_loop_has_quick_operators_and_carries_no_weights(several_graph):
+    """Runtimes prepare constants once, and have one kernel for a layer norm and one for a depthwise convolution."""
     loops = [node for node in onnx.load_from_string(several_graph).graph.node if node.op_type == "Loop"]
-    largest = max(loops, key=lambda loop: len(loop.attribute[0].g.node))
-    assert [len(largest.input), len(largest.attribute[0].g.output)] == [2 + 3, 1 + 3], "the step and two mels"
+    bodies = [loop.attribute[0].g for loop in loops]
+    (decoder,) = [i for i, body in enumerate(bodies) if any(node.op_type == "Conv" for node in body.node)]
+    operators = {node.op_type for node in bodies[decoder].node}
+    assert "LayerNormalization" in operators
+    assert not operators & {"Sqrt", "GlobalAveragePool"}, "of norms in parts"
+    assert [len(loops[decoder].input), len(bodies[decoder].output)] == [2 + 3, 1 + 3], "the step and two mels"
 
 
 @pytest.fixture(scope="module")
