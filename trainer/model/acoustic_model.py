@@ -205,7 +205,7 @@ class AcousticModel(Block):
         schedule: float32[N, 3], see `sampling_schedule`.
         """
         frames = axis_size(noise, 1)
-        frame_mask = length_mask(mel_length, frames)
+        frame_mask = None if noise.shape[1] is None else length_mask(mel_length, frames)  # open sizes have no padding
         _, text = self.decoder.regulate_length(timed.encodings, timed.mean, timed.durations, frames)
 
         def field(mel: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
@@ -214,7 +214,7 @@ class AcousticModel(Block):
 
         mel = solve(field, apply_mask(noise, frame_mask), schedule) * self.mel_deviation + self.mel_mean
         sharpened = tf.maximum(tf.matmul(mel, postfilter(self.mel_channels)), self.silence)  # no recording has less
-        return tf.where(frame_mask, sharpened, self.silence)
+        return sharpened if frame_mask is None else tf.where(frame_mask, sharpened, self.silence)
 
 
 def conditioning_of(batch: Batch) -> Conditioning:

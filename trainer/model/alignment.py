@@ -205,5 +205,8 @@ def fit_durations(exact: tf.Tensor, frames: tf.Tensor, valid: tf.Tensor) -> tf.T
         return step + 1, tf.where(count > 0.0, refined, scale)
 
     scale = wanted / tf.maximum(tf.reduce_sum(exact, axis=1, keepdims=True), 1e-9)
-    _, scale = tf.while_loop(lambda step, _: step < FIT_STEPS, refine, (0, scale), maximum_iterations=FIT_STEPS)
+    needed = tf.reduce_any(frames > 0)  # synthesis without a wanted length has no use for the steps
+    _, scale = tf.while_loop(
+        lambda step, _: (step < FIT_STEPS) & needed, refine, (0, scale), maximum_iterations=FIT_STEPS
+    )
     return tf.where(valid, tf.maximum(scale * exact, 1.0), 0.0)

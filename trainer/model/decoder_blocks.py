@@ -1,7 +1,7 @@
 """Blocks of the decoder: ConvNeXt and self-attention with adaptive norms, and levels of a lower frame rate.
 
 Letters: B batch, T frames, D width, C width of the condition, K kernel. `valid` is bool[B, T, 1], true inside a clip's
-length.
+length, or None in an exported graph, where nothing is padded.
 """
 
 import math
@@ -154,7 +154,8 @@ class CoarseLevel(Block):
         low = self.down(tf.reshape(groups, [batch, positions, self.rate * self.above_width]))
         if text is not None:
             low += tf.reduce_mean(fold(text, self.rate), axis=2)
-        low_valid = valid[:, :: self.rate]  # padding follows the clip: the first frame of a group decides
+        # Padding follows the clip: the first frame of a group decides.
+        low_valid = None if valid is None else valid[:, :: self.rate]
         low = apply_around(self.below, self.blocks, low, low_valid, condition)
         return x + tf.reshape(self.up(low), [batch, positions * self.rate, self.above_width])[:, :frames]
 

@@ -42,9 +42,9 @@ def length_mask(length: tf.Tensor, size: int | tf.Tensor) -> tf.Tensor:
     return (tf.range(size) < length[:, tf.newaxis])[..., tf.newaxis]
 
 
-def apply_mask(x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Set `x` to zero outside the clip: by a select, not a product, so that NaN is masked too."""
-    return tf.where(valid, x, tf.zeros([], x.dtype))
+def apply_mask(x: tf.Tensor, valid: tf.Tensor | None) -> tf.Tensor:
+    """Set `x` to zero outside the clip, if it is padded: by a select, not a product, so that NaN is masked too."""
+    return x if valid is None else tf.where(valid, x, tf.zeros([], x.dtype))
 
 
 def sinusoids(position: tf.Tensor, width: int) -> tf.Tensor:
