@@ -16,8 +16,8 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.data.batch import CropBatch
-from xtts.trainer.model.frame_spectra import FrameSpectra, Spectrum
-from xtts.trainer.model.layers import Block, Initialization, axis_size
+from xtts.trainer.model.frame_spectra import FrameSpectra
+from xtts.trainer.model.layers import Block, Initialization
 from xtts.trainer.model.random_numbers import fold_seed, random_normal, random_uniform
 
 _CROP_EDGE = 4
@@ -138,14 +138,17 @@ class Vocoder(Block):
         return log_hertz * _LOG_HZ_SCALE + _TYPICAL_LOG_HZ, voicing
 
     def gains(self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """(gain of the pulses, its phase in radians, gain of the noise), float32[B, T, F] each, over the envelope."""
+        """(gain of the pulses, its phase in radians, gain of the noise) of each bin over the envelope."""
         pitch = tf.stack([(log_hertz - _TYPICAL_LOG_HZ) / _LOG_HZ_SCALE, voiced], axis=-1)
         x = self.input_convolution(tf.concat([(mel - _TYPICAL_LOG_MEL) / _LOG_MEL_SCALE, pitch], axis=-1))
         for block in self.blocks:
             x = block(x)
         x = self.norm(x)
-        pulses, phase = tf.split(self.harmonic_output(x), 2, axis=-1)
-        pulses, noise = (tf.exp(tf.clip_by_value(gain, *_LOG_GAINS)) for gain in (pulses, self.noise_output(x)))
+        spectra, harmonic = self.spectra, self.harmonic_output
+        pulses = spectra.project(x, harmonic.kernel[:, : self.bins], harmonic.bias[: self.bins])
+        phase = spectra.project(x, harmonic.kernel[:, self.bins :], harmonic.bias[self.bins :], odd=True)
+        noise = spectra.project(x, self.noise_output.kernel, self.noise_output.bias)
+        pulses, noise = (tf.exp(tf.clip_by_value(gain, *_LOG_GAINS)) for gain in (pulses, noise))
         return pulses, phase, noise
 
     @property
@@ -222,29 +225,28 @@ class Vocoder(Block):
 
     def _filtered(
         self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor, pulses: tf.Tensor, noise: tf.Tensor
-    ) -> Spectrum:
+    ) -> tf.Tensor:
         """Spectrum of samples of pulses and of noise, float32[B, S] each, filtered for a mel and its pitch."""
         spectra = self.spectra
         pulse_gain, phase, noise_gain = self.gains(mel, log_hertz, voiced)
-        filtered = spectra.filter(self._spectrum(pulses), pulse_gain, phase)
-        filtered = filtered.plus(spectra.filter(self._spectrum(noise), noise_gain))
-        return filtered.scaled(spectra.envelope(tf.exp(mel)) / float(np.linalg.norm(spectra.window)))
+        filtered = spectra.filter(self._spectrum(pulses), pulse_gain, phase) + self._spectrum(noise) * noise_gain
+        return filtered * spectra.envelope(_magnitudes(mel) / float(np.linalg.norm(spectra.window)))
 
-    def _matched(self, spectrum: Spectrum, mel: tf.Tensor) -> tf.Tensor:
+    def _matched(self, spectrum: tf.Tensor, mel: tf.Tensor) -> tf.Tensor:
         """Samples float32[B, S] of a spectrum, brought to a mel by some rounds of Griffin-Lim."""
-        padded, magnitudes = self.spectra.synthesise(spectrum), tf.exp(mel)
+        hops, magnitudes = self.spectra.synthesise(spectrum), _magnitudes(mel)
         for _ in range(_ROUNDS):
-            padded = self.spectra.synthesise(self.spectra.matched(self.spectra.analyse(padded), magnitudes))
-        return padded[:, self.padding : -self.padding]
+            hops = self.spectra.synthesise(self.spectra.matched(self.spectra.analyse(hops), magnitudes))
+        return self.spectra.samples(hops)[:, self.padding : -self.padding]
 
     def log_mel(self, samples: tf.Tensor) -> tf.Tensor:
         """float32[B, S] -> float32[B, T, M], natural-log magnitude, as a loss sees it: in float32."""
         mel = self.spectra.mel(self._spectrum(samples), self.profile.magnitude_floor)
-        return tf.math.log(tf.maximum(mel, self.profile.log_floor))
+        return tf.transpose(tf.math.log(tf.maximum(mel, self.profile.log_floor)), [1, 2, 0])
 
-    def _spectrum(self, samples: tf.Tensor) -> Spectrum:
+    def _spectrum(self, samples: tf.Tensor) -> tf.Tensor:
         """Spectrum of float32[B, S], zeros around it."""
-        return self.spectra.analyse(tf.pad(samples, [[0, 0], [self.padding, self.padding]]))
+        return self.spectra.analyse(self.spectra.hops(tf.pad(samples, [[0, 0], [self.padding, self.padding]])))
 
 
 def recorded_band(recorded: tf.Tensor, profile: MelProfile) -> tf.Tensor:
@@ -281,7 +283,7 @@ def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | fl
     first: phase of the first sample, float32[B], in periods.
     The sum of all cosines at multiples of the pitch below half the sample rate, in closed form (Dirichlet's kernel).
     """
-    hop, frames = profile.hop_samples, axis_size(log_hertz, 1)
+    hop = profile.hop_samples
     hertz = tf.exp(log_hertz)
     # Straight lines between the middles of the frames.
     before = tf.concat([hertz[:, :1], hertz[:, :-1]], axis=1)
@@ -298,7 +300,7 @@ def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | fl
     sine = tf.sin(half)
     safe = tf.abs(sine) > 1e-4
     kernel = tf.where(safe, tf.sin((2.0 * count + 1.0) * half) / tf.where(safe, sine, 1.0), 2.0 * count + 1.0)
-    return tf.reshape((kernel - 1.0) / tf.sqrt(2.0 * count), [-1, frames * hop])
+    return tf.reshape((kernel - 1.0) / tf.sqrt(2.0 * count), [log_hertz.shape[0], -1])
 
 
 def constant_noise(count: tf.Tensor) -> tf.Tensor:
@@ -306,11 +308,16 @@ def constant_noise(count: tf.Tensor) -> tf.Tensor:
 
     Their lengths are primes, so that it begins again after 12 minutes at 22,050 Hz.
     """
-    random, index, total = np.random.default_rng(0), tf.range(count), tf.zeros([])
+    random, total = np.random.default_rng(0), tf.zeros([])
     for length in _NOISE_TABLES:
         table = (random.standard_normal(length) / math.sqrt(len(_NOISE_TABLES))).astype(np.float32)
-        total += tf.gather(tf.constant(table), index % length)
+        total += tf.tile(table, [count // length + 1])[:count]
     return total[tf.newaxis]
+
+
+def _magnitudes(mel: tf.Tensor) -> tf.Tensor:
+    """Magnitudes float32[M, B, T] of a log-mel float32[B, T, M]."""
+    return tf.exp(tf.transpose(mel, [2, 0, 1]))
 
 
 def _square(spectrum: tf.Tensor) -> tf.Tensor:
