@@ -102,9 +102,9 @@ def amplify(samples: np.ndarray, rate: int, gain: float) -> np.ndarray:
 
     scaled = samples * np.float32(gain)
     between = np.abs(soxr.resample(scaled, rate, 4 * rate))
-    peaks = np.pad(between, (0, 4))[: 4 * len(scaled)].reshape(-1, 4).max(axis=1)
-    if peaks.max(initial=0.0) <= _HIGHEST_PEAK:
+    if between.max(initial=0.0) <= _HIGHEST_PEAK:
         return scaled
+    peaks = np.pad(between, (0, 4))[: 4 * len(scaled)].reshape(-1, 4).max(axis=1)
     reach = round(_LIMITER_SECONDS * rate)
     lowered = np.pad(_HIGHEST_PEAK / np.maximum(peaks, _HIGHEST_PEAK), 2 * reach, constant_values=1.0)
     held = np.lib.stride_tricks.sliding_window_view(lowered, 2 * reach + 1).min(axis=1)
