@@ -123,7 +123,7 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
 
 
 class FilesByName:
-    """The audio files below a folder by their names, for lists that give a name without the folders above it."""
+    """The audio files below a folder by their names, for lists that leave out folders above them."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -135,12 +135,14 @@ class FilesByName:
             paths.setdefault(PurePosixPath(name).name, []).append(path)
         return paths
 
-    def anywhere(self, source: str) -> str:
-        """Return a path of `source_of` or, if no file is there, the only file of that name below the folder."""
+    def anywhere(self, source: str, named: str) -> str:
+        """Return a path of `source_of` or, if no file is there, the only one below whose path ends with the named."""
         if os.path.isfile(self._root / source):
             return source
-        found = self._paths.get(nfc(without_suffix(PurePosixPath(source).name)), [])
-        return found[0] if len(found) == 1 else source
+        end = f"/{nfc(without_suffix(named))}"
+        same_name = self._paths.get(PurePosixPath(end).name, [])
+        matches = [path for path in same_name if f"/{nfc(without_suffix(path))}".endswith(end)]
+        return matches[0] if len(matches) == 1 else source
 
 
 def source_of(root: Path, named: str, folders: tuple[str, ...], location: str) -> str:

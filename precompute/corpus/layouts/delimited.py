@@ -190,7 +190,7 @@ def _clips(
     for location, row in _split(path, delimiter, skip=skip):
         values = {kind: row[column] for kind, column in columns.items()}
         own_id = values.get("id") if "file" in columns else None
-        source = files.anywhere(source_of(path.parent, name(row), _FOLDERS, location))
+        source = files.anywhere(source_of(path.parent, name(row), _FOLDERS, location), name(row))
         yield checked_clip(
             own_id or ids[without_suffix(name(row))], values.get("normalised") or values["text"], source,
             location=location, speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),

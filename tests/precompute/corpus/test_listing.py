@@ -242,6 +242,19 @@ def test_a_name_alone_is_found_in_the_folders_below(tmp_path):
     assert [clip.source for clip in clips] == ["audio/1/2/1_2_0.flac", "audio/1/2/1_2_1.flac", "audio/1/3/1_3_0.flac"]
 
 
+@pytest.mark.parametrize(("named", "paths", "source"), [
+    ("spk1/000.wav", ["spk2/000.wav"], "wavs/spk1/000.wav"),  # missing, and no recording of another speaker
+    ("spk1/000.wav", ["a/spk1/000.flac", "a/spk2/000.flac"], "a/spk1/000.flac"),
+    ("spk1/000.wav", ["a/spk1/000.wav", "b/spk1/000.wav"], "wavs/spk1/000.wav"),  # which of the two?
+    ("k1/000.wav", ["a/spk1/000.wav"], "wavs/k1/000.wav"),
+    ("/elsewhere/000.wav", ["a/000.wav"], "/elsewhere/000.wav"),
+])  # fmt: skip
+def test_the_folders_that_a_list_names_are_kept(tmp_path, named, paths, source):
+    write_files(tmp_path, dict.fromkeys([*paths, "other.wav"], b"") | {"list.csv": f"{named}|x\nother.wav|y\n"})
+    clips = read_corpus(tmp_path / "list.csv", columns="file=0,text=1").clips
+    assert [clip.source for clip in clips] == [source, "other.wav"]
+
+
 def test_the_words_of_a_manifest_are_read(tmp_path):
     lines = '{"audio_filepath": "a.wav", "text": "In 1800.", "normalized_text": "In eighteen hundred."}\n'
     (clip,) = read_corpus(write_files(tmp_path, {"manifest.jsonl": lines, "a.wav": b""})).clips
