@@ -29,7 +29,7 @@ from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
-from xtts.shared.errors import LockstepError, build_command
+from xtts.shared.errors import LockstepError, build_command, counted_noun
 
 _DEEP_CHUNK = 16
 _TOLERANCE = {"float32": MEL_TOLERANCE, "float16": 0.02}
@@ -64,7 +64,8 @@ def repair_cache(
         if problem := _unknown_clip(cache, spec, broken, request):
             raise refusal(request.corpora.name, found=problem, expected="the corpus that the cache was built from")
     elif changed := check_corpus(cache, request):
-        problem = f"{len(changed)} clips changed since the cache was built, the first is {changed[0].where}"
+        count = counted_noun(len(changed), "clip")
+        problem = f"{count} changed since the cache was built, the first is {changed[0].where}"
         raise refusal(request.corpora.name, found=problem)
     if run_build(request, pool, progress).spec.index_sha256 != spec.index_sha256:
         progress.say(f"{spec.index_file}: the corpus has changed since; the cache is of the corpus as it is now")

@@ -33,7 +33,7 @@ from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOL
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, find_table
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, counted_noun
 from xtts.shared.text.text_normalization import expand
 
 _PARQUET = parquet({})
@@ -143,7 +143,7 @@ def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
              if is_audio(name) or name.endswith(UNREADABLE))  # fmt: skip
     unlisted = sorted({path for path in paths if nfc(without_suffix(path)) not in listed})
     shown = ", ".join(unlisted[:3]) + ", ..." * (len(unlisted) > 3)
-    return [f"{root}: {len(unlisted):,} recordings are not in the list ({shown})"] if unlisted else []
+    return [f"{root}: {counted_noun(len(unlisted), 'recording')} not in the list ({shown})"] if unlisted else []
 
 
 def _in_words(clip: Clip, language: str) -> Clip:

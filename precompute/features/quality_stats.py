@@ -1,6 +1,6 @@
 """Quality of a cache's clips, speaker by speaker, and the clips that stand out; from the index alone."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -173,7 +173,7 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
 
 
 def _doubts(rows: Sequence[IndexRow]) -> list[str]:
-    """Return warnings: few distinct texts, an unlikely speaking rate, copied recordings; none for crops."""
+    """Return warnings: few distinct texts, an unlikely speaking rate; none for crops."""
     if not any(row.clip.text for row in rows):
         return []
     lines, distinct = list[str](), len({row.clip.text for row in rows})
@@ -184,11 +184,6 @@ def _doubts(rows: Sequence[IndexRow]) -> list[str]:
         lines.append(
             f"{rate:.1f} letters per second, expected {_SLOWEST:g} to {_FASTEST:g}: are these the transcripts?"
         )
-    copies = Counter(row.audio_sha256 for row in rows if row.audio_sha256)
-    if again := sum(copies.values()) - len(copies):
-        digest = max(copies, key=lambda digest: copies[digest])
-        first, second, *_ = (row.clip.id for row in rows if row.audio_sha256 == digest)
-        lines.append(f"{again:,} clips have the same recording as another one, such as {second} and {first}")
     return lines
 
 

@@ -5,6 +5,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.cache.clip_index import COPIED, REJECTED, IndexRow, rows_of, with_column
+from xtts.shared.errors import counted_noun
 
 _PROBE_BYTES = 2**12
 _CHUNK = 256
@@ -39,18 +41,16 @@ def reject_copies(scanned: pa.Table, recipe: RecordRecipe, pool: WorkerPool, pro
         groups = defaultdict[str, list[_Row]](list)
         for digest, pair in _digests_of(alike, most, recipe, pool):
             groups[digest].append(pair)
-        copies = sorted((sorted(group, key=_place) for group in groups.values() if len(group) > 1), key=_place)
+        repeated_rows = (sorted(group, key=itemgetter(0)) for group in groups.values() if len(group) > 1)
+        copies = sorted(repeated_rows, key=lambda group: group[0][0])
         alike = [pair for group in copies for pair in group]
     if not copies:
         return scanned
     (_, first), (_, second), *_ = copies[0]
-    count, sources = sum(len(group) - 1 for group in copies), f"{second.clip.source} and {first.clip.source}"
-    progress.say(f"{count:,} clips have the same recording as another one, such as {sources}")
+    count = counted_noun(sum(len(group) - 1 for group in copies), "clip")
+    sources = f"{second.clip.source} and {first.clip.source}"
+    progress.say(f"{count} with the same recording as another one, such as {sources}")
     return _rejected(scanned, copies)
-
-
-def _place(item: "_Row | list[_Row]") -> int:
-    return item[0] if isinstance(item, tuple) else item[0][0]
 
 
 def _digests_of(

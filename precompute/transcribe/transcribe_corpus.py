@@ -27,7 +27,7 @@ from xtts.precompute.transcribe.recogniser import RATE, Recogniser
 from xtts.precompute.transcribe.recordings import decode_recording, find_recordings
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
-from xtts.shared.errors import LockstepError, read_text
+from xtts.shared.errors import LockstepError, counted_noun, read_text
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
 
@@ -211,15 +211,14 @@ def summary(corpus: TranscribedCorpus) -> str:
     silence = sum(each.seconds for each in recordings) - sum(lengths.values()) - left_out
     doubtful = [clip_id for clip_id, row in corpus.rows.items() if row["mark"] and clip_id not in listed]
     languages = sorted({each.language for each in recordings if each.clips})
-    lines = [
-        f"{out}: {len(listed)} clips ({minutes:.1f} min) of {len(recordings)} recording{'s'[: len(recordings) != 1]}"
-    ]
+    clips = f"{counted_noun(len(listed), 'clip')} ({minutes:.1f} min)"
+    lines = [f"{out}: {clips} of {counted_noun(len(recordings), 'recording')}"]
     lines.append(f"not in clips: {silence:.0f} s without speech")
     if round(left_out):
         lines[-1] += f", {left_out:.0f} s of speech in pieces too short or too long"
     if doubtful:
         named = ", ".join(doubtful[:_NAMED]) + ", ..." * (len(doubtful) > _NAMED)
-        lines.append(f"doubtful, not in {METADATA_FILE}: {len(doubtful)} clips ({named})")
+        lines.append(f"doubtful, not in {METADATA_FILE}: {counted_noun(len(doubtful), 'clip')} ({named})")
         lines.append(f"  {TRANSCRIPTS_FILE} has their texts; to use one, listen, correct it, and add the line ID|TEXT")
     if len(languages) > 1:
         lines.append(f"languages: {', '.join(languages)}; give --language, and each language a corpus of its own")

@@ -92,7 +92,7 @@ def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
     write_files(tmp_path, files | lists)
     for limit in (None, 1) if LAYOUTS[layout].speaker_folders else (None,):
         notes = read_corpus(tmp_path, layout=layout, limit=limit).notes
-        assert notes == (f"{tmp_path}: 2 recordings are not in the list (wavs/c.wav, wavs/d.wav)",)
+        assert notes == (f"{tmp_path}: 2 recordings not in the list (wavs/c.wav, wavs/d.wav)",)
 
 
 def test_a_file_name_in_another_case_is_reported(tmp_path):

@@ -31,7 +31,7 @@ def test_copies_with_another_text_are_rejected(corpus, tmp_path):
     build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.3", progress=listener)
     assert rejected(tmp_path / "cache") == {"c3": "copied audio", "c7": "copied audio"}
     assert rows_of(tmp_path / "cache")["c7"].detail == "the recording of c3, which has another text"
-    assert "1 clips have the same recording as another one, such as wavs/c7.wav and wavs/c3.wav" in listener.lines
+    assert "1 clip with the same recording as another one, such as wavs/c7.wav and wavs/c3.wav" in listener.lines
     assert not build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.3").changed
 
 
@@ -41,14 +41,14 @@ def test_copies_of_a_text_are_counted_and_stay_on_one_side(corpus, tmp_path):
     rows = rows_of(tmp_path / "cache")
     assert rejected(tmp_path / "cache") == {}
     assert rows["c3"].split == rows["c7"].split
-    assert any(line.startswith("1 clips have the same recording") for line in listener.lines)
+    assert any(line.startswith("1 clip with the same recording") for line in listener.lines)
 
 
 def test_a_placeholder_for_many_texts_is_said(corpus, tmp_path):
     listener = Listener()
     build(corpus(TEXTS, dict.fromkeys(("c4", "c5", "c6"), "c3")), tmp_path / "cache", progress=listener)
     assert rejected(tmp_path / "cache") == {}
-    assert "3 clips have the same recording as another one, such as wavs/c4.wav and wavs/c3.wav" in listener.lines
+    assert "3 clips with the same recording as another one, such as wavs/c4.wav and wavs/c3.wav" in listener.lines
 
 
 def test_an_equal_size_is_no_copy_and_a_later_copy_is_found(corpus, tmp_path):

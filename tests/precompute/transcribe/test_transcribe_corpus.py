@@ -110,7 +110,7 @@ def test_a_doubtful_clip_is_not_trained_on_until_a_person_lists_it(tmp_path):
     summary = transcribe(out, recording, recogniser=Fake(doubted=[2]))
     assert [line.partition("|")[0] for line in metadata(out)] == ["a-0001", "a-0003"]
     assert (out / "wavs" / "a-0002.wav").exists()
-    assert "doubtful, not in metadata.csv: 1 clips (a-0002)\n" in summary
+    assert "doubtful, not in metadata.csv: 1 clip (a-0002)\n" in summary
     assert ',0.100,doubtful,"4.2 seconds' in (out / "transcripts.csv").read_text()
     with (out / "metadata.csv").open("a") as file:
         file.write("a-0002|Now with its text.\n")
