@@ -178,7 +178,8 @@ def held_out(texts: np.ndarray, voices: np.ndarray, fraction: float) -> np.ndarr
 
     So all readings of a text are on one side of the split. A threshold and not a count, so that adding or removing a
     clip moves no other clip, but for a small corpus: of its texts `_FEWEST_HELD_OUT` are held out, or a fifth. The text
-    with the largest digest of each voice, int32[N], is trained on, unless no voice has a second text.
+    with the largest digest of each voice, int32[N], is trained on, unless that leaves less than a quarter of the texts
+    to choose from, as with many voices of one clip.
     """
     distinct = np.unique(texts)
     if not fraction or len(distinct) < 2:
@@ -186,7 +187,7 @@ def held_out(texts: np.ndarray, voices: np.ndarray, fraction: float) -> np.ndarr
     order = np.lexsort((texts, voices))
     is_last = np.append(voices[order][1:] != voices[order][:-1], True)
     free = np.setdiff1d(distinct, texts[order][is_last])
-    if not free.size:
+    if 4 * len(free) < len(distinct):
         free = distinct[:-1]
     count = int(np.searchsorted(free, np.uint64(math.ceil(fraction * 2**32))))
     fewest = max(1, min(_FEWEST_HELD_OUT, len(distinct) // 5))

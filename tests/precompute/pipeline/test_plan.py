@@ -73,6 +73,13 @@ def test_the_only_text_of_a_voice_is_trained_on():
     assert held(digests(10), 1e-9, range(10)).sum() == 2, "of voices with one text each"
 
 
+@pytest.mark.parametrize("second_texts", [0, 1, 300, 700, 2_000])
+def test_a_share_is_held_out_of_many_voices_with_one_text_each(second_texts):
+    texts = digests(2_000 + second_texts)
+    share = held(texts, 0.05, [*range(2_000), *range(second_texts)]).mean()
+    assert 0.02 < share < 0.06
+
+
 @pytest.mark.parametrize(("flags", "golden"), [
     ({"shards.shard_mb": 4, "split.validation_fraction": 0.03}, "05963fb351a4db4b"),
     ({"shards.shard_mb": 1, "split.seed": 7, "shapes.buckets": 9, "shards.mel_dtype": "float32"},
