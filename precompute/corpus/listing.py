@@ -92,7 +92,9 @@ def read_corpus(
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
-        raise LockstepError(str(find_table(data) or data), found="no clips", expected=chosen.expected)
+        raise LockstepError(
+            str(find_table(data) or data), found="no clips", expected=chosen.expected, fix="; ".join(notes)
+        )
     if chosen.speaker_folders:
         clips, speaker_notes = _with_folders_as_speakers(clips, data)
         notes = [*notes, *speaker_notes]

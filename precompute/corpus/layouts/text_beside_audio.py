@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from math import inf
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, nfc
 from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, checked_segment, segment_name
 from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.audio.decode import Segment
 from xtts.shared.cache.clip_index import Clip
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, counted_noun
 
 _AUDIO_FOLDERS, _TEXT_FOLDER = ("wav48_silence_trimmed", "wav48"), "txt"
 _MICROPHONE, _OTHER_MICROPHONE = "_mic1", "_mic2"
@@ -27,21 +26,11 @@ _TIME = r"(\d+):(\d\d):(\d\d)[,.](\d{3})"
 _TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
 _MARKUP = re.compile(r"</?[a-z][^>]*>|\{\\[^}]*\}", re.IGNORECASE)
 _NO_SPEECH = re.compile(r"^[^\w]*[♪♫].*[♪♫][^\w]*$|\[[^\[\]]*\]|[♩♪♫♬*#\s]")
-"""What a cue without speech consists of: `[Music]`, notes, a song between notes."""
+"""What a text without speech consists of: `[Music]`, notes, a song between notes."""
 _CLOCK = re.compile(r"(?:(\d{1,2}):)?(\d{1,2}):(\d\d)")
 """A line of a transcript copied from a video's page: its sentence follows in the next line."""
 _SPAN = re.compile(r"\[(?:(\d+):)?(\d{1,2}):(\d\d[.,]\d{1,3}) --> (?:(\d+):)?(\d{1,2}):(\d\d[.,]\d{1,3})\]\s*(.*)")
 """A line of Whisper's output."""
-
-
-def _cues_without_speech(suffixes: tuple[str, ...], data: Path) -> list[str]:
-    """Return a line about the cues of subtitles that are passed over, with the first."""
-    passed = list[str]()
-    is_read = _SUBTITLES in suffixes and data.is_dir()
-    for path in [data / name for name in files_below(data) if name.endswith(_SUBTITLES)] if is_read else []:
-        cues = [line for _, line in filled_lines(path) if not (line.strip().isdecimal() or _TIMES.match(line))]
-        passed += [cue for cue in cues if not _NO_SPEECH.sub("", cue)]
-    return [f"{data}: {len(passed)} cues of subtitles hold no speech, such as {passed[0]!r}"] if passed else []
 
 
 def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: bool) -> Layout:
@@ -51,7 +40,7 @@ def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: 
     normalised.
     """
     matches, read = partial(_has_pair, suffixes), partial(_read, suffixes, by_speaker=by_speaker)
-    left_out = partial(_cues_without_speech, suffixes)
+    left_out = partial(_passed_over, suffixes)
     return Layout(name, expected, matches, read, left_out, speaker_folders=not by_speaker)
 
 
@@ -74,6 +63,14 @@ def _read(suffixes: tuple[str, ...], data: Path, *, by_speaker: bool) -> Iterato
         data, audio_by_name(paths), _texts(paths, suffixes), f"{{}}{SUFFIXES[0]}", _speaker if by_speaker else None,
         normalised=by_speaker,
     )  # fmt: skip
+
+
+def _passed_over(suffixes: tuple[str, ...], data: Path) -> list[str]:
+    """Return a line about the segments of texts with times that are passed over, with the first."""
+    paths = _texts(files_below(data), suffixes).values() if _SUBTITLES in suffixes else ()
+    passed = [text for path in paths for text in _texts_in(data / path)[1]]
+    problem = "passed over, without speech or of 0 s, such as"
+    return [f"{data}: {counted_noun(len(passed), 'segment')} {problem} {passed[0][:60]!r}"] if passed else []
 
 
 def _speaker(data: Path, name: str) -> str:
@@ -135,36 +132,42 @@ def _clips(
     for name in names:
         source, path = audio.get(name, missing_audio.format(name)), data / texts.get(name, name)
         speaker = speaker_of(data, name) if speaker_of else ""
-        for location, text, segment in _texts_in(path) if name in texts else [_TimedText(str(data / source), "")]:
+        for location, text, segment in _texts_in(path)[0] if name in texts else [(str(data / source), "", None)]:
             yield checked_clip(
                 segment_name(ids[name], segment), text, source, location=location, segment=segment,
                 normalised=normalised, speaker=speaker,
             )  # fmt: skip
 
 
-class _TimedText(NamedTuple):
-    """The text of a recording, or of a segment of it."""
-
-    location: str
-    text: str
-    segment: Segment | None = None
+_TimedText = tuple[str, float, float, str]
+"""(location, start, end, text) of a segment, in seconds."""
 
 
-def _texts_in(path: Path) -> list[_TimedText]:
-    """Return the texts of a file: one for each segment with times, else its lines joined by spaces.
+def _texts_in(path: Path) -> tuple[list[tuple[str, str, Segment | None]], list[str]]:
+    """Return (location, text, segment) of each segment with times, and the texts of those that are passed over.
 
-    Raises a `LockstepError` for a subtitle file without times, or a line without times among labels.
+    A file without times is one text, its lines joined by spaces. Segments without speech, or of no length as Whisper
+    makes them, are passed over. Raises a `LockstepError` for a subtitle file without times, or a line without times
+    among labels.
     """
     lines = list(filled_lines(path))
     if path.name.endswith(_SUBTITLES):
-        return _subtitles(path, lines)
-    if any(_LABEL.fullmatch(line) for _, line in lines):
-        return [_label(location, line) for location, line in lines if not line.startswith(_LABEL_OF_FREQUENCIES)]
-    if lines and all(_SPAN.fullmatch(line) for _, line in lines):
-        return [_span(location, line) for location, line in lines]
-    if len(lines) > 1 and _CLOCK.fullmatch(lines[0][1].strip()) and not _CLOCK.fullmatch(lines[1][1].strip()):
-        return _clock_times(lines)
-    return [_TimedText(str(path), " ".join(line.strip() for _, line in lines))]
+        segments = _subtitles(path, lines)
+    elif any(_LABEL.fullmatch(line) for _, line in lines):
+        segments = [_label(location, line) for location, line in lines if not line.startswith(_LABEL_OF_FREQUENCIES)]
+    elif lines and all(_SPAN.fullmatch(line) for _, line in lines):
+        segments = [_span(location, line) for location, line in lines]
+    elif len(lines) > 1 and _CLOCK.fullmatch(lines[0][1].strip()) and not _CLOCK.fullmatch(lines[1][1].strip()):
+        segments = _clock_times(lines)
+    else:
+        return [(str(path), " ".join(line.strip() for _, line in lines), None)], []
+    texts, passed = list[tuple[str, str, Segment | None]](), list[str]()
+    for location, start, end, text in segments:
+        if start == end or not _NO_SPEECH.sub("", text):
+            passed.append(text)
+        else:
+            texts.append((location, text, checked_segment(start, end - start, location)))
+    return texts, passed
 
 
 def _label(location: str, line: str) -> _TimedText:
@@ -173,7 +176,7 @@ def _label(location: str, line: str) -> _TimedText:
         expected = "start, end and text with tabs between them, as in the other lines"
         raise LockstepError(location, found=f"{line[:60]!r}", expected=expected)
     start, end = (float(seconds.replace(",", ".")) for seconds in match.group(1, 2))
-    return _TimedText(location, (match[3] or "").strip(), checked_segment(start, end - start, location))
+    return location, start, end, (match[3] or "").strip()
 
 
 def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
@@ -182,36 +185,38 @@ def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
 
 def _span(location: str, line: str) -> _TimedText:
     *times, text = _SPAN.fullmatch(line).groups()  # type: ignore[union-attr]  # `_texts_in` looked
-    start, end = _seconds(*times[:3]), _seconds(*times[3:])
-    return _TimedText(location, text.strip(), checked_segment(start, end - start, location))
+    return location, _seconds(*times[:3]), _seconds(*times[3:]), text.strip()
 
 
 def _clock_times(lines: list[tuple[str, str]]) -> list[_TimedText]:
-    """Read clock times and sentences by turns: a segment lasts until the next one begins, the last to the end."""
-    starts, texts = list[tuple[str, float]](), list[str]()
+    """Read clock times and sentences by turns: a segment lasts until a later one begins, the last to the end."""
+    segments = list[_TimedText]()
     for location, line in lines:
-        if clock := _CLOCK.fullmatch(line.strip()):
-            starts.append((location, _seconds(*clock.groups())))
-            texts.append("")
-        else:
-            texts[-1] = f"{texts[-1]} {line.strip()}".strip()
-    ends = [*(start for _, start in starts[1:]), inf]
-    return [
-        _TimedText(location, text, checked_segment(start, end - start, location))
-        for (location, start), end, text in zip(starts, ends, texts, strict=True)
-    ]
+        clock = _CLOCK.fullmatch(line.strip())
+        if clock is None:
+            segments[-1] = _continued(segments[-1], line)
+        elif not segments or _seconds(*clock.groups()) != segments[-1][1]:
+            segments.append((location, _seconds(*clock.groups()), inf, ""))
+    ends = [*(start for _, start, _, _ in segments[1:]), inf]
+    return [(location, start, end, text) for (location, start, _, text), end in zip(segments, ends, strict=True)]
 
 
 def _subtitles(path: Path, lines: list[tuple[str, str]]) -> list[_TimedText]:
     """Read subtitles: each is a number, a line of times, and lines of text."""
-    texts = list[_TimedText]()
+    segments = list[_TimedText]()
     for (location, line), (_, following) in zip(lines, [*lines[1:], ("", "")], strict=True):
         if times := _TIMES.match(line):
             numbers = list(map(int, times.groups()))
             start, end = (3600 * h + 60 * m + s + ms / 1000 for h, m, s, ms in (numbers[:4], numbers[4:]))
-            texts.append(_TimedText(location, "", checked_segment(start, end - start, location)))
-        elif texts and not (line.strip().isdecimal() and _TIMES.match(following)):
-            texts[-1] = texts[-1]._replace(text=f"{texts[-1].text} {_MARKUP.sub('', line).strip()}".strip())
-    if not texts:
+            segments.append((location, start, end, ""))
+        elif segments and not (line.strip().isdecimal() and _TIMES.match(following)):
+            segments[-1] = _continued(segments[-1], _MARKUP.sub("", line))
+    if not segments:
         raise LockstepError(str(path), found="no times", expected="lines as 00:00:01,500 --> 00:00:04,000")
-    return [text for text in texts if _NO_SPEECH.sub("", text.text)]
+    return segments
+
+
+def _continued(segment: _TimedText, line: str) -> _TimedText:
+    """Return a segment with another line of its text."""
+    location, start, end, text = segment
+    return location, start, end, f"{text} {line.strip()}".strip()

@@ -11,6 +11,7 @@ from builds import RATE, build, noise, problems, read_corpus, rows_of, shard_of,
 
 from xtts.precompute.corpus.listing import read_corpus as read_corpus_of
 from xtts.shared.cache.clip_index import clips_of
+from xtts.shared.errors import LockstepError
 
 SPANS = [(0.0, 1.5), (1.5, 1.25), (3.0, 2.0), (5.125, 0.75), (6.5, 1.5), (8.0, 1.0)]
 """Start and duration of the segments of a recording of ten seconds."""
@@ -106,6 +107,11 @@ def test_labels_and_subtitles_are_read_as_segments(tmp_path, name, text):
     assert clips == [("a_0-1500", "Hello", "a.wav", 0.0, 1.5), ("a_1500-2250", "there you", "a.wav", 1.5, 0.75)]
 
 
+def srt(*cues: str) -> str:
+    """Subtitles of a second each."""
+    return "\n".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},900\n{cue}\n" for n, cue in enumerate(cues))
+
+
 CUES = """1
 00:00:00,000 --> 00:00:01,500
 [Music]
@@ -124,11 +130,34 @@ Good morning.
 """
 
 
-def test_cues_without_speech_are_passed_over_and_counted(tmp_path):
-    write_files(tmp_path, {"talk.wav": b"", "talk.srt": CUES})
-    corpus = read_corpus_of(tmp_path)
-    assert [clip.text for clip in clips_of(corpus.clips)] == ["Good morning.", "[Door] The end."]
-    assert corpus.notes == (f"{tmp_path}: 2 cues of subtitles hold no speech, such as '[Music]'",)
+@pytest.mark.parametrize(("name", "text", "texts", "count", "first"), [
+    ("talk.srt", CUES, ["Good morning.", "[Door] The end."], "2 segments", "[Music]"),
+    ("talk.srt", srt("[Laughs]\nHello", "There"), ["[Laughs] Hello", "There"], "", ""),
+    ("talk.srt", srt("♪ la la\nla la ♪", "There"), ["There"], "1 segment", "♪ la la la la ♪"),
+    ("talk.srt", srt("<i>[Music]</i>", "There"), ["There"], "1 segment", "[Music]"),
+    ("talk.txt", "0:03\nfoo\n0:03\nbar\n0:05\nThere\n", ["foo bar", "There"], "", ""),
+    ("talk.txt", "0:03\n[Music]\n0:05\nThere\n", ["There"], "1 segment", "[Music]"),
+    ("talk.txt", "[00:03.000 --> 00:03.000] you\n[00:03.000 --> 00:05.000] There\n", ["There"], "1 segment", "you"),
+    ("talk.txt", "1.5\t1.5\tmark\n2.0\t3.5\tThere\n", ["There"], "1 segment", "mark"),
+])  # fmt: skip
+def test_segments_without_speech_or_length_are_passed_over_and_counted(tmp_path, name, text, texts, count, first):
+    corpus = read_corpus_of(write_files(tmp_path, {"talk.wav": b"", name: text}))
+    assert [clip.text for clip in clips_of(corpus.clips)] == texts
+    note = f"{tmp_path}: {count} passed over, without speech or of 0 s, such as {first!r}"
+    assert corpus.notes == ((note,) if count else ())
+
+
+def test_only_texts_that_are_read_are_spoken_of(tmp_path):
+    subtitles = srt("<i>café</i>", "♪").encode("latin-1", "ignore")
+    clips = read_corpus(write_files(tmp_path, {"a.wav": b"", "a.srt": subtitles, "a.txt": "Hello"})).clips
+    assert [clip.text for clip in clips] == ["Hello"]
+
+
+def test_a_file_of_points_is_refused_with_what_was_passed_over(tmp_path):
+    write_files(tmp_path, {"talk.wav": b"", "talk.txt": "1.5\t1.5\tone\n2.0\t2.0\ttwo\n"})
+    message = r"no clips, expected ID.wav with ID.txt beside it; .*: 2 segments passed over, without speech or of 0 s"
+    with pytest.raises(LockstepError, match=message):
+        read_corpus(tmp_path)
 
 
 @pytest.mark.parametrize("text", [
