@@ -10,7 +10,7 @@ import numpy as np
 
 from xtts.precompute.corpus.clip_fields import encodable
 from xtts.precompute.corpus.corpus_files import SUFFIXES, UNREADABLE, files_below
-from xtts.shared.audio.decode import AudioProblem, read_header, read_parts
+from xtts.shared.audio.decode import AudioProblem, channels_to_mix, read_header, read_parts
 from xtts.shared.errors import LockstepError, import_extra
 
 _READABLE = f"sound: {', '.join(SUFFIXES + UNREADABLE)}"
@@ -47,8 +47,9 @@ def decode_recording(path: Path) -> tuple[np.ndarray, int]:
         if path.suffix.lower() in UNREADABLE:
             samples, rate = _decode_by_ffmpeg(path)
             return _to_int16(samples), rate
-        parts = [(_to_int16(part.mono), part.header.rate) for part in read_parts(path, _PART_SECONDS)]
-        return np.concatenate([samples for samples, _ in parts]), parts[0][1]
+        channels = channels_to_mix(part.samples for part in read_parts(path, _PART_SECONDS))
+        parts = (part.samples[:, channels].mean(axis=1) for part in read_parts(path, _PART_SECONDS))
+        return np.concatenate(list(map(_to_int16, parts))), read_header(path, any_length=True).rate
 
 
 def _to_int16(samples: np.ndarray) -> np.ndarray:

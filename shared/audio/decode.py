@@ -5,7 +5,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -100,7 +100,9 @@ class Recording:
         """float32[S] at the file's rate: the mean of the non-silent channels, or the loudest."""
         # Scaling 16-bit samples here gives libsndfile's floats in half the time.
         scaled = self.samples * np.float32(1 / 32768) if self.samples.dtype == np.int16 else self.samples
-        return np.ascontiguousarray(scaled[:, 0] if self.header.channels == 1 else _mixed_down(scaled))
+        if self.header.channels == 1:
+            return np.ascontiguousarray(scaled[:, 0])
+        return np.asarray(scaled[:, channels_to_mix([scaled])].mean(axis=1))
 
     def at(self, rate: int) -> np.ndarray:
         """Return `mono` resampled to `rate` Hz."""
@@ -220,17 +222,24 @@ def _ends_whole(ogg: bytes) -> bool:
     return len(lengths) == page[26] and last + 27 + page[26] + sum(lengths) <= len(ogg)
 
 
-def _mixed_down(channels: np.ndarray) -> np.ndarray:
-    """Mix float32[S, channels] to float32[S]: the mean of the non-silent channels, or the loudest if they cancel out.
+def channels_to_mix(parts: Iterable[np.ndarray]) -> np.ndarray:
+    """Return int64[K], the non-silent channels of a recording, or the loudest alone if their mean cancels out.
 
-    A constant offset counts as silence.
+    parts: float32[S, channels] each. A constant offset counts as silence.
     """
-    power = channels.var(axis=0, dtype=np.float64)
+    count, origin, total, products = 0, np.zeros(1), np.zeros(1), np.zeros(1)
+    for part in parts:
+        origin = origin if count else part[0].astype(np.float64)  # so that a constant is exactly 0
+        moved = part - origin
+        count, total, products = count + len(part), total + moved.sum(axis=0), products + moved.T @ moved
+    covariance = products / count - np.outer(total, total) / count**2
+    power = covariance.diagonal()
     if not np.isfinite(power).all():
-        return np.asarray(channels.mean(axis=1))
-    mixed = channels[:, power >= _SILENT_SHARE * power.max()].mean(axis=1, dtype=np.float32)
-    cancelled = mixed.var(dtype=np.float64) < _CANCELLED_SHARE * power.max()
-    return channels[:, int(power.argmax())] if cancelled else mixed
+        return np.arange(len(power))
+    audible = np.flatnonzero(power >= _SILENT_SHARE * power.max())
+    cancelled = covariance[np.ix_(audible, audible)].mean() < _CANCELLED_SHARE * power.max()  # the power of their mean
+    loudest = np.flatnonzero(power >= (1 - 1e-9) * power.max())[:1]  # the first of equal ones, however they are rounded
+    return loudest if cancelled else audible
 
 
 def _segment_header(header: Header, segment: Segment) -> Header:

@@ -11,7 +11,9 @@ import soxr
 from builds import Listener, command, read_corpus, tree, write_files
 
 from xtts.precompute.transcribe.recogniser import RATE, Recogniser
+from xtts.precompute.transcribe.recordings import decode_recording
 from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
+from xtts.shared.audio.decode import decode
 from xtts.shared.errors import LockstepError
 
 
@@ -129,6 +131,17 @@ def test_a_long_recording_is_cut_as_a_short_one(tmp_path):
     transcribe(tmp_path / "out", record(tmp_path / "a.wav", *[5.3] * 57, rate=4_000))
     rows = [line.split(",") for line in (tmp_path / "out" / "transcripts.csv").read_text().splitlines()[1:]]
     assert [float(row[2]) for row in rows] == pytest.approx([0.9 + 6.3 * clip for clip in range(57)], abs=0.02)
+
+
+def test_channels_are_chosen_for_the_whole_of_a_long_recording(tmp_path):
+    left, right = 0.3 * np.random.default_rng(0).standard_normal((2, 150 * 1_000))
+    right[: 70 * 1_000] = right[71 * 1_000 :] = 0  # of three parts only the second has sound there
+    for name, other in (("a", right), ("b", -left)):
+        soundfile.write(tmp_path / f"{name}.wav", np.stack([left, other], axis=1), 1_000)
+        samples, rate = decode_recording(tmp_path / f"{name}.wav")
+        assert rate == 1_000
+        np.testing.assert_array_equal(samples, np.rint(decode(tmp_path / f"{name}.wav", rate=rate) * 32768))
+    np.testing.assert_allclose(samples, np.rint(left.clip(-1, 1) * 32768), atol=1)
 
 
 def test_silence_gives_no_clip(tmp_path):
