@@ -40,6 +40,8 @@ GOOD = [
     "彼は──黙った", "中文──是的", "Null, eins, zwei.", "None of us came.", "7:15 is early.", "10:30 starts", "50%C",
     "Łódź, Žižkov, Ğğ İı, Ýmir, naïve café", "快来看，这封信真珍贵！", "“Why,” she asked", "2+2 and C++",
     "اليوم جميل", "यह अच्छा है", "αβγ", "don´t", "10³ m²", "Tom & Jerry; yes",
+    "фонтан", "салями", "тамтам", "немедленно", "为什么", "目前为止", "みなとみらい", "περισσοτερα",
+    "mRNA — DNA", "iOS – NEU", "СССР — iPHONE", "мРНК — ДНК",
 ]  # fmt: skip
 
 
@@ -54,6 +56,14 @@ def test_a_damaged_text_is_doubtful(kind, text):
 @pytest.mark.parametrize("text", GOOD)
 def test_a_good_text_is_not(text):
     assert text_doubt(text) is None
+
+
+@pytest.mark.parametrize(("text", "word"), [
+    (f"Да: {'早上好，你今天好吗'.encode().decode('gbk', 'ignore')}", "鏃╀笂濂斤紝浣犱粖澶╁ソ鍚"),
+    (f"Ja, {'Доброе утро, как дела?'.encode('cp1251').decode('koi8-r')}", "дНАПНЕ СРПН"),
+])  # fmt: skip
+def test_the_misread_word_is_named(text, word):
+    assert text_doubt(text) == ("encoding", word)
 
 
 def test_marks_of_other_toolchains_are_read():
