@@ -55,15 +55,19 @@ _FIXES: dict[Doubt, str] = {
     "phonemes": "give the words; phonemes are written as IPA in double brackets, as in [[həl\u02c8oʊ]]",
     "no text": "remove the line, or give its text",
 }
-_STRESS = re.compile(r"(?<![\d+])\+([аеёиоуыэюяіїєАЕЁИОУЫЭЮЯІЇЄ])")
+_STRESS = re.compile(r"(?<![\dA-Za-z+])\+([аеёиоуыэюяіїєАЕЁИОУЫЭЮЯІЇЄ])")
 """Russian and Ukrainian stress as RUAccent and Silero write it."""
+_STRESSED_WORD = re.compile(
+    r"(?<![\w+])(?=(?:\+?[\u0400-\u04ff]){3})[\u0400-\u04ff]*\+[аеёиоуыэюяіїє][\u0400-\u04ff]*(?![\w+])"
+)
+"""A word that shows that a text has such marks: of three letters or more, unlike a sum of two."""
 _PROSODY = re.compile(r"(?<=[\u4e00-\u9fff])#[1-4]")
 """Prosodic boundaries of DataBaker's texts."""
 
 
 def read_marks(text: str) -> str:
     """Return a text with the marks of other toolchains read: `прив+ет` as `приве́т`, `今天#2` as `今天`."""
-    if "+" in text:
+    if "+" in text and _STRESSED_WORD.search(text):
         text = _STRESS.sub("\\1\u0301", text)
     return _PROSODY.sub("", text) if "#" in text else text
 

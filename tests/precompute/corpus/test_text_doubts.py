@@ -68,7 +68,13 @@ def test_the_misread_word_is_named(text, word):
 
 def test_marks_of_other_toolchains_are_read():
     assert read_marks("прив+ет, +это к+нига, 2+а") == "приве\u0301т, э\u0301то к+нига, 2+а"
+    assert read_marks("Это з+амок. +Он к+от, н+а!") == "Это за\u0301мок. О\u0301н ко\u0301т, на\u0301!"
     assert read_marks("今天#2天气#3很好#4。 Song #1") == "今天天气很好。 Song #1"
+
+
+@pytest.mark.parametrize("text", ["х+у", "а+е", "C+а", "С+а", "США+ЕС", "кот+пёс", "2+а", "мама+а+я", "х+у=а+е"])
+def test_a_sum_is_no_stress(text):
+    assert read_marks(text) == text
 
 
 LINES = ["He reads the <unk> book.", "Tom &amp; Tim", *(f"This is sentence {n}." for n in range(10))]
