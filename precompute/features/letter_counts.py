@@ -22,8 +22,8 @@ _NAMED, _LISTED = 5, 20
 _OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus is in another language"
 
 _SCRIPTS = frozenset(script for language in LANGUAGES.values() for script in language.scripts)
-_FEW_CLIPS = 3
-"""Fewer clips with such letters are odd lines, and no sign of a wrong encoding."""
+_FEW_CLIPS, _FEW_OF_ALL = 2, 1 / 3
+"""Up to so many clips with such letters, and this share of all, are odd lines or names, and no wrong encoding."""
 _FOREIGN_SHARE = 0.003
 """Share of letters that a language does not have from which a list is in a wrong encoding: names have fewer."""
 _IPA_LETTERS = "".join(map(chr, range(0x250, 0x2E0)))
@@ -66,6 +66,7 @@ class LetterCounts:
     """Characters without a token, letters or not."""
     folded: Counter[str] = field(default_factory=Counter)
     """Letters with the token of another: accents that English loses."""
+    clips: int = 0
     foreign_clips: int = 0
     """Clips with letters that the language does not have."""
     examples: dict[str, str] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class LetterCounts:
         lowered, missing = lower_case(text, self.language), set(left_out)
         letters = Counter({c: count for c, count in Counter(lowered).items() if is_letter(c)})
         self.letters.update(letters)
+        self.clips += 1
         self.foreign_clips += any(is_foreign(c, self.language) for c in letters)
         accented = set[str]()
         if self.language == "en" and not self.reads_accents:
@@ -92,6 +94,7 @@ class LetterCounts:
     def merge(self, other: "LetterCounts") -> None:
         """Add the counts of other clips in the same language."""
         self.letters.update(other.letters)
+        self.clips += other.clips
         self.foreign_clips += other.foreign_clips
         self.left_out.update(other.left_out)
         self.folded.update(other.folded)
@@ -149,9 +152,8 @@ def check_encoding(counts: LetterCounts, max_share: float) -> None:
     """
     language, total = find_language(counts.language), max(1, counts.letters.total())
     foreign = Counter({c: n for c, n in counts.letters.items() if is_foreign(c, counts.language)})
-    beyond = sum(n for c, n in counts.letters.items() if not c.isascii())
-    share = foreign.total() / total
-    if counts.foreign_clips < _FEW_CLIPS or share <= max(_FOREIGN_SHARE, max_share) or 4 * foreign.total() <= beyond:
+    share, few = foreign.total() / total, max(_FEW_CLIPS, _FEW_OF_ALL * counts.clips)
+    if counts.foreign_clips <= few or share <= max(_FOREIGN_SHARE, max_share):
         return
     named = ", ".join(f"{c} {n:,}x in clip {counts.examples[c]}" for c, n in foreign.most_common(_NAMED))
     own = " ".join(sorted(language.letters)[:_NAMED])

@@ -116,6 +116,10 @@ def test_an_odd_line_and_names_are_no_wrong_encoding():
     check_encoding(wrongly_read("de", odd, "utf-8", "utf-8"), 0.001)
     names = [f"{line} Señor Gómez" if n % 9 == 0 else line for n, line in enumerate(GERMAN * 30)]
     check_encoding(wrongly_read("de", names, "utf-8", "utf-8"), 0.001)
+    dutch = [*["Hij woont in São Paulo."] * 3, *["Goedemorgen, allemaal."] * 6]
+    check_encoding(wrongly_read("nl", dutch, "utf-8", "utf-8"), 0.001)
+    with pytest.raises(LockstepError, match=r"of the letters are not Dutch \(ã 4x in clip clip0\)"):
+        check_encoding(wrongly_read("nl", [dutch[0], *dutch[:-1]], "utf-8", "utf-8"), 0.001)
 
 
 def test_languages_in_two_scripts_and_unknown_ones_pass():
