@@ -159,7 +159,7 @@ def stats(cache: str) -> None:
 
         with local_cache(cache) as folder, ReadLock(folder):
             spec = load_spec(folder)
-            index = folder / spec.index_file
+            index, loudness = folder / spec.index_file, spec.features["audio"]["loudness_lufs"]
             rows, lengths, quality = read_index(index), read_lengths(index), read_quality(index)
         letters, corpora = (
             letters_of(rows, spec.text_language, spec.features["text"]["tokenizer"]),
@@ -167,7 +167,7 @@ def stats(cache: str) -> None:
         )
         rejected = reject_lines(table_of([row for row in rows if not row.is_kept]))
         click.echo(stats_text(corpus_stats(lengths), rejected, letters, corpora))
-        click.echo("\n".join(["", ADVICE_TITLE, *recording_advice(quality)]))
+        click.echo("\n".join(["", ADVICE_TITLE, *recording_advice(quality, loudness)]))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
 
 

@@ -29,10 +29,10 @@ def read_quality(index: Path) -> pa.Table:
     return table.filter(pc.and_(pc.equal(table["status"], KEPT), pc.is_valid(table["loudness_db"])))
 
 
-def recording_advice(quality: pa.Table) -> list[str]:
+def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str]:
     """Return five lines about recordings: figures, those of our voice's in brackets, and what to do.
 
-    quality: as of `read_quality`; without clips there are no lines.
+    quality: as of `read_quality`; without clips there are no lines. loudness_lufs: of the cache, None if as recorded.
     """
     if not len(quality):
         return []
@@ -45,7 +45,7 @@ def recording_advice(quality: pa.Table) -> list[str]:
     rows = [
         ("speech", f"{minutes:.0f} minutes (162)", _amount(minutes)),
         ("level", f"{loudness:.0f} dBFS (-28, -23), {clipped:.0%} of the clips are clipped (0%)",
-         _level(loudness, spread, clipped)),
+         _level(loudness, spread, clipped, is_set=loudness_lufs is not None)),
         ("noise", f"{above_noise:.0f} dB below the speech (26, 31)",
          "record in a quieter place, or filter the noise: the voice learns it" if above_noise < _NOISY_DB else ""),
         ("band", f"up to {band / 1000:.1f} kHz (10.7, 7.4)",
@@ -62,9 +62,9 @@ def _amount(minutes: float) -> str:
     return "go on, and record more: 20 minutes are much better" if minutes < _ENOUGH_MINUTES else ""
 
 
-def _level(loudness: float, spread: float, clipped: float) -> str:
+def _level(loudness: float, spread: float, clipped: float, *, is_set: bool) -> str:
     if clipped > _CLIPPED:
         return "record with less gain, or reject those clips (data.filters.max_clipped_share=0)"
-    if spread > _UNEVEN_DB:
-        return f"uneven, {spread:.0f} dB between clips; build with --set audio.loudness_lufs=-23"
-    return "quiet, and so will be the voice; build with --set audio.loudness_lufs=-23" if loudness < _QUIET_DB else ""
+    problem = "quiet, and so will be the voice" if loudness < _QUIET_DB else ""
+    problem = f"uneven, {spread:.0f} dB between clips" if spread > _UNEVEN_DB else problem
+    return f"{problem}; build with --set audio.loudness_lufs=-23" if problem and not is_set else ""

@@ -115,7 +115,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=notes.most_common(),
         letters=[counts for counts in letters if counts.characters()],
         corpora=corpus_lines(clips.rows, spec.weights),
-        advice=recording_advice(read_quality(clips.cache / spec.index_file)),
+        advice=recording_advice(read_quality(clips.cache / spec.index_file), spec.features["audio"]["loudness_lufs"]),
         quality=quality, far=OUTLIER_SCORE,
         examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",

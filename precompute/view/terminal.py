@@ -100,7 +100,8 @@ def build_summary(report: "BuildReport", cache: str) -> str:
             f"upsampled: {counted_noun(count, 'clip')} (lowest rate {lowest:,} Hz), without sound above half of it"
         )
     lines += letter_lines(report.letters)
-    if not spec.holds_crops and (advice := recording_advice(report.quality)):
+    loudness = spec.features["audio"]["loudness_lufs"]
+    if not spec.holds_crops and (advice := recording_advice(report.quality, loudness)):
         lines += [ADVICE_TITLE, *advice]
     lines += [
         bucket_table(spec, report.padding_efficiency),

@@ -11,10 +11,10 @@ GOOD = {
 }  # fmt: skip
 
 
-def advice(*groups, clips=300):
+def advice(*groups, clips=300, loudness=None):
     """Of as many clips as in all groups, each with what differs from `GOOD`."""
     rows = [GOOD | different for different in groups for _ in range(clips // len(groups))]
-    return recording_advice(pa.Table.from_pylist(rows))
+    return recording_advice(pa.Table.from_pylist(rows), loudness)
 
 
 def test_good_recordings_are_good_in_every_line():
@@ -22,7 +22,7 @@ def test_good_recordings_are_good_in_every_line():
     assert [line.split()[0] for line in lines] == ["speech", "level", "noise", "band", "room"]
     assert lines[0] == "  speech  25 minutes (162): good"
     assert all(line.endswith(": good") for line in lines)
-    assert recording_advice(pa.Table.from_pylist([GOOD])[:0]) == []
+    assert recording_advice(pa.Table.from_pylist([GOOD])[:0], None) == []
 
 
 @pytest.mark.parametrize(("line", "groups", "clips", "words"), [
@@ -41,3 +41,11 @@ def test_a_fault_is_named_in_its_line_with_what_to_do(line, groups, clips, words
     lines = advice(*groups, clips=clips)
     assert words in lines[line]
     assert all(other.endswith(": good") for other in lines[1:] if other != lines[line])
+
+
+@pytest.mark.parametrize("groups", [[{"loudness_db": -20.0}, {"loudness_db": -35.0}], [{"loudness_db": -45.0}]])
+def test_a_level_that_the_build_has_set_is_good(groups):
+    assert "build with --set audio.loudness_lufs=-23" in advice(*groups)[1]
+    assert advice(*groups, loudness=-23.0)[1].endswith(": good")
+    clipped = advice(*[group | {"clipped_share": 0.01} for group in groups], loudness=-23.0)
+    assert "record with less gain" in clipped[1]
