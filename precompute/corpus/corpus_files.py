@@ -136,12 +136,16 @@ class FilesByName:
         return paths
 
     def anywhere(self, source: str, named: str) -> str:
-        """Return a path of `source_of` or, if no file is there, the only one below whose path ends with the named."""
+        """Return a path of `source_of` or, if no file is there, the only one below whose path ends with the named.
+
+        An absolute path, as of another machine, may also end with the path below.
+        """
         if os.path.isfile(self._root / source):
             return source
         end = f"/{nfc(without_suffix(named))}"
-        same_name = self._paths.get(PurePosixPath(end).name, [])
-        matches = [path for path in same_name if f"/{nfc(without_suffix(path))}".endswith(end)]
+        absolute = named[:1] == "/" or named[1:2] == ":"
+        same_name = {path: f"/{nfc(without_suffix(path))}" for path in self._paths.get(PurePosixPath(end).name, [])}
+        matches = [path for path, own in same_name.items() if own.endswith(end) or (absolute and end.endswith(own))]
         return matches[0] if len(matches) == 1 else source
 
 

@@ -122,7 +122,7 @@ def test_a_run_whose_cache_was_moved_asks_for_its_new_place(refused, cache, tmp_
 
 def test_a_run_ends_with_where_its_voice_is_and_what_would_improve_it(finished_run):
     folder, screen = finished_run
-    lines = screen.splitlines()[-7:]
+    lines = screen[screen.index("checkpoints: ") :].splitlines()
     cache = Path(json.loads((folder / "run.json").read_text())["cache"])
     minutes = load_spec(cache).statistics.seconds / 60
     assert lines[1] == f"voice:       step 12, in {folder}/voice"

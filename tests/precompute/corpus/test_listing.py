@@ -248,6 +248,7 @@ def test_a_name_alone_is_found_in_the_folders_below(tmp_path):
     ("spk1/000.wav", ["a/spk1/000.wav", "b/spk1/000.wav"], "wavs/spk1/000.wav"),  # which of the two?
     ("k1/000.wav", ["a/spk1/000.wav"], "wavs/k1/000.wav"),
     ("/elsewhere/000.wav", ["a/000.wav"], "/elsewhere/000.wav"),
+    ("/elsewhere/a/000.wav", ["a/000.flac", "b/000.flac"], "a/000.flac"),
 ])  # fmt: skip
 def test_the_folders_that_a_list_names_are_kept(tmp_path, named, paths, source):
     write_files(tmp_path, dict.fromkeys([*paths, "other.wav"], b"") | {"list.csv": f"{named}|x\nother.wav|y\n"})
