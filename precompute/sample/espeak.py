@@ -2,10 +2,11 @@
 
 espeak-ng keeps state between utterances in static variables (the pitch flutter runs on), which neither a reset of the
 voice nor `espeak_Terminate` clears: spoken twice, a sentence differs in its samples and even in its length. So each
-utterance loads the library anew and unloads it afterwards, which takes 3 ms.
+utterance loads a copy of the library and unloads it afterwards, which takes 3 ms.
 """
 
 import ctypes
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -42,7 +43,8 @@ def speak(text: str, voice: str = VOICE) -> npt.NDArray[np.int16]:
 @contextmanager
 def _fresh_library() -> Iterator[ctypes.CDLL]:
     """Load espeak-ng, with its static variables in their initial state, and unload it at the end."""
-    library, dlclose = load_espeak(), ctypes.CDLL(None).dlclose
+    with tempfile.TemporaryDirectory() as folder:
+        library, dlclose = load_espeak(folder), ctypes.CDLL(None).dlclose
     dlclose.argtypes = [ctypes.c_void_p]
     try:
         yield library

@@ -12,6 +12,7 @@ in texts that are spelled; an underscore is a space to espeak-ng anyway. Signs t
 import ctypes
 import os
 import re
+import shutil
 import unicodedata
 from functools import lru_cache
 from threading import Lock
@@ -362,12 +363,16 @@ def _speaking(voice: str) -> ctypes.CDLL:
     return _library()
 
 
-def load_espeak() -> ctypes.CDLL:
-    """Load and initialise espeak-ng, so that a call hands out its samples before it returns."""
+def load_espeak(copies: str | None = None) -> ctypes.CDLL:
+    """Load and initialise espeak-ng, so that a call hands out its samples before it returns.
+
+    copies: a folder for a copy of the library, whose variables are its own, whoever else in the process has loaded it.
+    """
     wheel = import_extra("espeakng_loader", "phonemes", "espeak-ng", "espeakng_loader is not installed")
     fix, data_path = "pip install 'lockstep-tts[phonemes]'", str(wheel.get_data_path())
     try:
-        library = ctypes.CDLL(str(wheel.get_library_path()))
+        path = wheel.get_library_path()
+        library = ctypes.CDLL(str(shutil.copy(path, copies) if copies else path))
     except OSError as error:
         raise LockstepError("espeak-ng", found=f"cannot be loaded ({error})", fix=fix) from None
     library.espeak_Initialize.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
