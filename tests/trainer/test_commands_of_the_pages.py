@@ -11,7 +11,7 @@ from test_docs import ROOT, commands
 
 ELSEWHERE = (
     "s3://", "--engine ray", "LJSpeech", "--judge", "cv-corpus", "corpora.yaml", "my-voice", "my.csv", "vits",
-    "sample-corpus", "--speaker-wav", "serve", "--second-reading", "vocoder", "crops", "runs/NAME",
+    "sample-corpus", "--speaker-wav", "serve", "--second-reading", "vocoder", "crops", "runs/NAME", "transcribe",
     "RUN --format piper",
 )  # fmt: skip
 """Of corpora, machines and models that are not here, and what runs on; `xtts-train` and make
@@ -35,6 +35,6 @@ def test_the_commands_of_the_pages_run(finished_run, tone_corpus, tmp_path):
         program, *words = shlex.split(line)
         shutil.rmtree(tmp_path / "voice", ignore_errors=True)
         command = [Path(sys.executable).with_name(program), *words]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
         assert done.returncode == 0, f"{line}: {done.stderr}"
     assert {"out.wav", "out.mp3", "folder", "report.html", "OUT"} <= {path.name for path in tmp_path.iterdir()}
