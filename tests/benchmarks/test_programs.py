@@ -88,7 +88,7 @@ def test_other_voices(measure, hibari, tiny_cache, tiny_corpus, monkeypatch, tmp
     figures, page = measure("other_voices", voice, *words, "--other", "hibari", sys.executable)
     recording, own, other = figures["table"]
     assert own["voice"].startswith("lockstep-tts ")
-    assert own["parameters"] == "3.6M"
+    assert own["parameters"] == "3.7M"
     assert float(own["real-time factor"]) > 0
     assert recording["real-time factor"] is None
     assert other["DNSMOS"] == "0.05", "of its level"
