@@ -11,6 +11,14 @@ import pytest
 from xtts.trainer.run.signals import stop_requests
 
 
+@pytest.fixture(autouse=True)
+def without_nohup():
+    """SIGHUP as a terminal leaves it, for the tests and the processes that they start."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_is_noted_and_the_handler_before_comes_back(number):
     before = signal.getsignal(number)
