@@ -18,14 +18,12 @@ from xtts.shared.errors import counted_noun
 
 _PROBE_BYTES = 2**12
 _CHUNK = 256
-_MOST_SLIPS = 3
-"""Most copies that are slips, such as a take saved under the next sentence's name. More are placeholders: only said."""
 _Row = tuple[int, IndexRow]
 """(place of a clip in the table of all clips, its row)."""
 
 
 def reject_copies(scanned: pa.Table, recipe: RecordRecipe, pool: WorkerPool, progress: Progress) -> pa.Table:
-    """Reject clips whose file is a copy of one or two others with another text; say how many copies there are.
+    """Reject clips whose file is a copy of another one with another text; say how many copies there are.
 
     scanned: all clips with the columns of an index. Of files of equal size, some kilobytes from their middle are
     compared, and whole files where these agree; the digest of an earlier build saves reading. Segments, and clips in
@@ -81,14 +79,19 @@ def _digest(path: Path, most: int | None) -> str:
 
 
 def _rejected(scanned: pa.Table, copies: Sequence[Sequence[_Row]]) -> pa.Table:
-    """Return the table with the clips rejected whose copies have another text."""
+    """Return the table with the clips rejected whose copies have another text; if they are most, it stays as it is.
+
+    Most clips of a corpus are copies where one recording stands in for all of them, to try something out.
+    """
+    slips = [group for group in copies if len({row.clip.text for _, row in group}) > 1]
+    if 2 * sum(map(len, slips)) > len(scanned):
+        return scanned
     columns = {name: scanned[name].to_pylist() for name in ("status", "reason", "detail")}
-    for group in copies:
-        if len(group) <= _MOST_SLIPS and len({row.clip.text for _, row in group}) > 1:
-            for place, row in group:
-                other = next(other.clip for _, other in group if other.clip.text != row.clip.text)
-                columns["status"][place], columns["reason"][place] = REJECTED, COPIED
-                columns["detail"][place] = f"the recording of {other.id}, which has another text"
+    for group in slips:
+        for place, row in group:
+            other = next(other.clip for _, other in group if other.clip.text != row.clip.text)
+            columns["status"][place], columns["reason"][place] = REJECTED, COPIED
+            columns["detail"][place] = f"the recording of {other.id}, which has another text"
     for name, values in columns.items():
         scanned = with_column(scanned, name, values)
     return scanned

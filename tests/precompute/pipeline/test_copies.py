@@ -44,11 +44,15 @@ def test_copies_of_a_text_are_counted_and_stay_on_one_side(corpus, tmp_path):
     assert any(line.startswith("1 clip with the same recording") for line in listener.lines)
 
 
-def test_a_placeholder_for_many_texts_is_said(corpus, tmp_path):
+@pytest.mark.parametrize(("copies", "kept"), [(4, 5), (5, 10)])
+def test_copies_are_rejected_unless_one_recording_stands_for_most_clips(corpus, tmp_path, copies, kept):
     listener = Listener()
-    build(corpus(TEXTS, dict.fromkeys(("c4", "c5", "c6"), "c3")), tmp_path / "cache", progress=listener)
-    assert rejected(tmp_path / "cache") == {}
-    assert "3 clips with the same recording as another one, such as wavs/c4.wav and wavs/c3.wav" in listener.lines
+    root = corpus(TEXTS, {f"c{n}": "c0" for n in range(1, copies + 1)})
+    build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.5", progress=listener)
+    assert len(TEXTS) - len(rejected(tmp_path / "cache")) == kept
+    assert (
+        f"{copies} clips with the same recording as another one, such as wavs/c1.wav and wavs/c0.wav" in listener.lines
+    )
 
 
 def test_an_equal_size_is_no_copy_and_a_later_copy_is_found(corpus, tmp_path):
