@@ -94,12 +94,13 @@ def tensorflow_import(*, compile_cache: bool = True, shares_gpu: bool = False) -
         enable_compile_cache()
     with _stderr_held_back():
         yield
-    import tensorflow as tf
+        import tensorflow as tf
 
-    # XLA repeats the work of TensorFlow's own graph optimiser, and the loop around the steps is small. It processes
-    # every function that the loop calls: 11 s of the 57 s of CPU time of a warm start of `tiny` with four shapes. The
-    # steps take the same time without it.
-    tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        # XLA repeats the work of TensorFlow's own graph optimiser, and the loop around the steps is small. It processes
+        # every function that the loop calls: 11 s of the 57 s of CPU time of a warm start of `tiny` with four shapes.
+        # The steps take the same time without it.
+        tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+        tf.config.list_physical_devices()  # looks for a GPU, and complains of a driver that it cannot start
 
 
 def end_at_once() -> None:
