@@ -212,9 +212,12 @@ def _differences(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> list[
 def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[str, Any]) -> None:
     """Raise `LockstepError` for weights of another model or mel profile; tables and `_TRAINING_ONLY` may differ.
 
-    settings: those that the weights were made with.
+    settings: those that the weights were made with. A reference encoder that they lack starts anew.
     """
+    adds_reference = settings.get("model.voice_latents") == 0
     for key, saved, wanted in _differences(settings, identity):
+        if adds_reference and key.startswith("model.voice_"):
+            continue
         if (key.startswith(("model.", "vocoder.")) and key not in _TRAINING_ONLY) or key == PROFILE_SETTING:
             fix = "" if key == PROFILE_SETTING else "train the model that they fit: give --config the run's config.yaml"
             raise LockstepError(str(checkpoint), found=f"weights of {key} = {saved!r}", expected=repr(wanted), fix=fix)

@@ -148,9 +148,9 @@ def take_rows(
 ) -> dict[str, np.ndarray]:
     """The averages of a stored model by weight path, with the rows of its tables reordered to the names in `now`.
 
-    initial: the new model's initial values, kept for names that the stored model does not have.
+    initial: the new model's initial values, kept for names and parts that the stored model does not have.
     """
-    taken = dict(averages)
+    taken = {**initial, **averages}
     rows_before, rows_now = _tables(before), _tables(now)
     for path, value in initial.items():
         layer, _, leaf = path.rpartition("/")

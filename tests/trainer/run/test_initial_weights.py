@@ -39,8 +39,9 @@ def rows(count, start):
 def test_rows_move_with_their_symbols_and_new_ones_keep_their_own_values():
     before, now = voice("abc"), voice("cbäö")
     arrays = {TOKENS: rows(7, 100), "other/kernel": rows(2, 7), "step": np.array(3)}
-    taken = take_rows(arrays, {TOKENS: rows(8, 0)}, before, now)
+    taken = take_rows(arrays, {TOKENS: rows(8, 0), "added/kernel": rows(1, 5)}, before, now)
     assert taken[TOKENS][:, 0].tolist() == [100, 101, 102, 103, 106, 105, 6, 7]
+    assert taken["added/kernel"].tolist() == rows(1, 5).tolist()
     assert taken["other/kernel"] is arrays["other/kernel"]
     assert shared_names(before, now) == "6 of 8 symbols"
 
@@ -99,6 +100,7 @@ def test_a_small_corpus_starts_from_our_voice(start):
         None, [f"starting from nothing: 3.0 hours of recordings (from our voice: --init-from {OUR_VOICE})"]
     )  # fmt: skip
     assert start(config="normal") == (None, []), "a larger size never did"
+    assert start("model.voice_latents=4")[0] == OUR_VOICE, "its reference encoder begins anew"
 
 
 @pytest.mark.parametrize(("assignments", "tokenizer", "reason"), [

@@ -161,6 +161,15 @@ def test_weights_serve_a_model_that_drops_or_perturbs_otherwise(tmp_path, make_p
         check_resumable(path, new)
 
 
+def test_weights_gain_a_reference_encoder_but_never_lose_one(tmp_path, make_plan):
+    plans = [make_plan(tmp_path / "run", f"model.voice_latents={count}") for count in (0, 4, 8)]
+    none, few, many = (identity_of(plan.config, plan.spec) for plan in plans)
+    check_weights(tmp_path, none["settings"], few)
+    for saved, wanted in ((few, none), (few, many)):
+        with pytest.raises(LockstepError, match=r"weights of model.voice_latents = 4, expected [08]"):
+            check_weights(tmp_path, saved["settings"], wanted)
+
+
 def test_going_back_sets_newer_checkpoints_aside(tmp_path):
     for step in (1, 2, 3):
         save(tmp_path, step)
