@@ -80,7 +80,8 @@ def test_other_voices(measure, hibari, tiny_cache, tiny_corpus, monkeypatch, tmp
 
         def summarise(self, spoken, verdicts):
             means = dict.fromkeys(("distillmos", "dnsmos"), np.mean(verdicts))
-            return Opinion(character_error_rate=0.5, distillmos_error=0, similarity=None, **means)
+            none = dict.fromkeys(("similarity", "other_similarity", "nearest_speaker"))
+            return Opinion(character_error_rate=0.5, distillmos_error=0, **means, **none)
 
     monkeypatch.setattr("other_voices.Judge", Ear)
     voice = BENCHMARKS.parent / "voices" / "base"

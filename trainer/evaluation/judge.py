@@ -7,6 +7,7 @@ import importlib
 import re
 import unicodedata
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class Verdict:
     similarity: float | None
     """Cosine between its speaker embedding (Resemblyzer) and the mean of the speaker's other recordings; None without
     others."""
+    other_similarity: float | None
+    """The same with the most similar one of the other speakers; None without others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +69,9 @@ class Opinion:
     """Standard error of the mean."""
     dnsmos: float
     similarity: float | None
+    other_similarity: float | None
+    nearest_speaker: float | None
+    """Share of the utterances that are more similar to their own speaker than to any other."""
 
 
 class Judge:
@@ -92,7 +98,7 @@ class Judge:
     def judge(self, spoken: Sequence[Utterance], rate: int, recorded: Sequence[np.ndarray]) -> list[Verdict]:
         """Judge each utterance; rate: Hz, recorded: speaker embeddings of recordings of the same texts, in order."""
         return [
-            self._verdict(_at_16_khz(utterance.samples, rate), utterance, _other_texts_mean(spoken, recorded, i))
+            self._verdict(_at_16_khz(utterance.samples, rate), utterance, _speakers_beside(spoken, recorded, i))
             for i, utterance in enumerate(spoken)
         ]
 
@@ -104,25 +110,30 @@ class Judge:
         """Summarise the verdicts on at least one utterance."""
         texts, heard = [_letters(each.text) for each in spoken], [_letters(verdict.heard) for verdict in verdicts]
         opinions = np.array([verdict.distillmos for verdict in verdicts])
-        similarities = [verdict.similarity for verdict in verdicts if verdict.similarity is not None]
+        own, others = ([getattr(verdict, name) for verdict in verdicts] for name in ("similarity", "other_similarity"))
+        both = [(a, b) for a, b in zip(own, others, strict=True) if a is not None and b is not None]
         return Opinion(
             character_error_rate=float(self._jiwer.cer(texts, heard)),
             distillmos=float(opinions.mean()),
             distillmos_error=float(opinions.std() / len(opinions) ** 0.5),
             dnsmos=float(np.mean([verdict.dnsmos for verdict in verdicts])),
-            similarity=float(np.mean(similarities)) if similarities else None,
-        )
+            similarity=_known_mean(own), other_similarity=_known_mean(others),
+            nearest_speaker=_known_mean([float(a > b) for a, b in both]),
+        )  # fmt: skip
 
-    def _verdict(self, samples: np.ndarray, utterance: Utterance, speaker: np.ndarray | None) -> Verdict:
+    def _verdict(self, samples: np.ndarray, utterance: Utterance, speakers: dict[int, np.ndarray]) -> Verdict:
         with self._torch.no_grad():
             opinion = float(self._mos(self._torch.from_numpy(samples)[None]))
         heard = transcribe(self._whisper.transcribe, samples, utterance.language, utterance.text)
+        embedding = self._encoder.embed_utterance(samples)
+        similarities = {speaker: float(embedding @ mean) for speaker, mean in speakers.items()}
         return Verdict(
             heard=heard,
             character_error_rate=float(self._jiwer.cer(_letters(utterance.text), _letters(heard))),
             distillmos=opinion,
             dnsmos=float(self._dnsmos.run(samples, sr=_RATE)["ovrl_mos"]),
-            similarity=None if speaker is None else float(self._encoder.embed_utterance(samples) @ speaker),
+            similarity=similarities.pop(utterance.speaker, None),
+            other_similarity=max(similarities.values(), default=None),
         )
 
 
@@ -166,14 +177,19 @@ def _at_16_khz(samples: np.ndarray, rate: int) -> np.ndarray:
     return np.asarray(resampled / np.float32(max(1.0, float(np.abs(resampled).max(initial=0.0)))))
 
 
-def _other_texts_mean(spoken: Sequence[Utterance], recorded: Sequence[np.ndarray], i: int) -> np.ndarray | None:
-    """Mean embedding, of norm 1, of the speaker's recordings of other texts than the i-th; None if there are none."""
-    others = [
-        embedding for other, embedding in zip(spoken, recorded, strict=True)
-        if other.speaker == spoken[i].speaker and other.text != spoken[i].text
-    ]  # fmt: skip
-    mean = np.mean(others, axis=0) if others else None
-    return None if mean is None else mean / np.linalg.norm(mean)
+def _speakers_beside(spoken: Sequence[Utterance], recorded: Sequence[np.ndarray], i: int) -> dict[int, np.ndarray]:
+    """Mean embedding, of norm 1, of each speaker's recordings; of texts that differ from the i-th one's."""
+    embeddings = defaultdict[int, list[np.ndarray]](list)
+    for other, embedding in zip(spoken, recorded, strict=True):
+        if other.text != spoken[i].text:
+            embeddings[other.speaker].append(embedding)
+    means = {speaker: np.mean(each, axis=0) for speaker, each in embeddings.items()}
+    return {speaker: mean / np.linalg.norm(mean) for speaker, mean in means.items()}
+
+
+def _known_mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def _letters(text: str) -> str:

@@ -50,14 +50,22 @@ def test_every_verdict_falls_with_what_it_judges(whisper_folder):
     middle, text = len(samples) // 2, {"text": TEXT, "language": "de", "speaker": 0}
     recorded = Utterance(samples=samples, **text)
     other = replace(recorded, text="Ein anderer Satz.", samples=samples[middle:])
-    spoken = [recorded, other, replace(recorded, samples=samples + noise), replace(recorded, samples=higher)]
-    speakers = [judge.embed(utterance.samples, rate) for utterance in spoken]
-    plain, wrong, noisy, child = judge.judge(spoken, rate, speakers)
+    lower = soxr.resample(samples, rate, rate * 1.3).astype(np.float32)
+    man = replace(other, samples=lower, speaker=1)
+    changed = [replace(recorded, samples=samples + noise), replace(recorded, samples=higher)]
+    spoken = [recorded, other, *changed, man, replace(recorded, samples=lower)]
+    speakers = [
+        judge.embed(utterance.samples, rate) for utterance in [recorded, other, recorded, recorded, man, recorded]
+    ]
+    plain, wrong, noisy, child, _, imitated = judge.judge(spoken, rate, speakers)
     assert plain.character_error_rate < 0.1
     assert wrong.character_error_rate > 0.5
     assert plain.distillmos > 4.0 > noisy.distillmos + 0.5
     assert plain.dnsmos > noisy.dnsmos + 0.3
     assert plain.similarity > child.similarity + 0.1, "its other recordings are the second half of itself"
+    assert plain.similarity > plain.other_similarity + 0.1
+    assert imitated.similarity < imitated.other_similarity - 0.1
+    assert judge.summarise([recorded, spoken[-1]], [plain, imitated]).nearest_speaker == 0.5
     opinion = judge.summarise(spoken[:2], [plain, wrong])
     assert plain.character_error_rate < opinion.character_error_rate < wrong.character_error_rate
     assert opinion.distillmos == pytest.approx((plain.distillmos + wrong.distillmos) / 2)
