@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from xtts.precompute.corpus.clip_fields import check_name
-from xtts.precompute.corpus.corpus_files import UNREADABLE, is_audio, nfc, visible_names, without_suffix
+from xtts.precompute.corpus.corpus_files import is_audio, nfc, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
     PIPER,
@@ -32,6 +32,7 @@ from xtts.precompute.corpus.layouts.tar_shards import NEMO_TARRED, WEB_DATASET
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, find_table
 from xtts.precompute.corpus.text_lines import first_line
+from xtts.shared.audio.other_formats import OTHER_SUFFIXES
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
 from xtts.shared.errors import LockstepError, counted_noun
 from xtts.shared.text.text_normalization import expand
@@ -142,7 +143,7 @@ def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
     parents = {os.path.dirname(folder) for folder in folders} - {""}
     siblings = {os.path.join(folder, name) for folder in parents for name in visible_names(root / folder)}
     paths = (os.path.join(folder, name) for folder in folders | siblings for name in visible_names(root / folder)
-             if is_audio(name) or name.endswith(UNREADABLE))  # fmt: skip
+             if is_audio(name) or name.endswith(OTHER_SUFFIXES))  # fmt: skip
     unlisted = sorted({path for path in paths if nfc(without_suffix(path)) not in listed})
     shown = ", ".join(unlisted[:3]) + ", ..." * (len(unlisted) > 3)
     return [f"{root}: {counted_noun(len(unlisted), 'recording')} not in the list ({shown})"] if unlisted else []
@@ -208,7 +209,7 @@ def _reject(data: Path) -> NoReturn:
     lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
     folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO_FILES) for path in data.glob(f"*/{name}")})
     problem, fix = "no such file", "see --columns"
-    unreadable = sorted({path.suffix for path in data.iterdir() if path.name.endswith(UNREADABLE)})
+    unreadable = sorted({path.suffix for path in data.iterdir() if path.name.endswith(OTHER_SUFFIXES)})
     if unreadable and not any(is_audio(path.name) for path in data.iterdir()):
         problem = f"no such file, and {unreadable[0]} files, which libsndfile does not read"
         fix = f"convert {unreadable[0]} to .wav or .flac, such as by ffmpeg"

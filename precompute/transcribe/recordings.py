@@ -1,19 +1,18 @@
 """The recordings to transcribe: finding, checking and decoding them."""
 
-import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from xtts.precompute.corpus.clip_fields import encodable
-from xtts.precompute.corpus.corpus_files import SUFFIXES, UNREADABLE, files_below
+from xtts.precompute.corpus.corpus_files import SUFFIXES, files_below
 from xtts.shared.audio.decode import AudioProblem, channels_to_mix, read_header, read_parts
-from xtts.shared.errors import LockstepError, import_extra
+from xtts.shared.audio.other_formats import OTHER_SUFFIXES, decode_by_ffmpeg
+from xtts.shared.errors import LockstepError
 
-_READABLE = f"sound: {', '.join(SUFFIXES + UNREADABLE)}"
+_READABLE = f"sound: {', '.join(SUFFIXES + OTHER_SUFFIXES)}"
 _PART_SECONDS = 60
 
 
@@ -25,7 +24,7 @@ def find_recordings(audio: Sequence[Path], out: Path) -> list[Path]:
     paths = list[Path]()
     for path in audio:
         below = [path / name for name in files_below(path)] if path.is_dir() else [path]
-        sounds = [file for file in below if file == path or file.suffix.lower() in SUFFIXES + UNREADABLE]
+        sounds = [file for file in below if file == path or file.suffix.lower() in SUFFIXES + OTHER_SUFFIXES]
         sounds = [file for file in sounds if not file.resolve().is_relative_to(out.resolve())]
         if not sounds:
             raise LockstepError(str(path), found="no recordings", expected=_READABLE)
@@ -34,8 +33,8 @@ def find_recordings(audio: Sequence[Path], out: Path) -> list[Path]:
         if not encodable(str(path)):
             raise LockstepError(ascii(str(path)), found="a name that is not UTF-8", fix="rename it")
         with _errors_explained(path):
-            if path.suffix.lower() in UNREADABLE:
-                _decode_by_ffmpeg(path, header_only=True)
+            if path.suffix.lower() in OTHER_SUFFIXES:
+                decode_by_ffmpeg(path, str(path), header_only=True)
             else:
                 read_header(path, any_length=True)
     return paths
@@ -44,8 +43,8 @@ def find_recordings(audio: Sequence[Path], out: Path) -> list[Path]:
 def decode_recording(path: Path) -> tuple[np.ndarray, int]:
     """Decode a recording of any length: int16[S], mixed down, and its rate in Hz; `LockstepError` if it is damaged."""
     with _errors_explained(path):
-        if path.suffix.lower() in UNREADABLE:
-            samples, rate = _decode_by_ffmpeg(path)
+        if path.suffix.lower() in OTHER_SUFFIXES:
+            samples, rate = decode_by_ffmpeg(path, str(path))
             return _to_int16(samples), rate
         channels = channels_to_mix(part.samples for part in read_parts(path, _PART_SECONDS))
         parts = (part.samples[:, channels].mean(axis=1) for part in read_parts(path, _PART_SECONDS))
@@ -54,18 +53,6 @@ def decode_recording(path: Path) -> tuple[np.ndarray, int]:
 
 def _to_int16(samples: np.ndarray) -> np.ndarray:
     return np.asarray(np.clip(np.rint(samples * 32768), -32768, 32767), np.int16)
-
-
-def _decode_by_ffmpeg(path: Path, *, header_only: bool = False) -> tuple[np.ndarray, int]:
-    """Decode what libsndfile does not read: float32[S], mixed down, and its rate in Hz; raises `AudioProblem`."""
-    av: Any = import_extra("av", "transcribe", str(path), "faster-whisper, which decodes it, is not installed")
-    try:
-        with av.open(str(path)) as container:
-            rate = int(container.streams.audio[0].rate)
-        decode = importlib.import_module("faster_whisper.audio").decode_audio
-        return np.zeros(0) if header_only else decode(str(path), sampling_rate=rate), rate
-    except (av.error.FFmpegError, IndexError):
-        raise AudioProblem("unreadable audio", "no sound that FFmpeg decodes") from None
 
 
 @contextmanager

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import soxr
 
 from xtts.shared.audio.decode import AudioProblem, decode
 from xtts.shared.audio.mel import log_mel
+from xtts.shared.audio.other_formats import OTHER_SUFFIXES, decode_by_ffmpeg
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import chosen_language
@@ -115,21 +117,22 @@ def read_references(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
             _OPTION, found="missing", expected=f"a recording of the voice that {source.checkpoint} is to speak with",
             fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
         )  # fmt: skip
-    return [read_reference(read_file(path, _OPTION), f"{_OPTION} {path}", source) for path in paths]
+    return [
+        read_reference(read_file(path, _OPTION), f"{_OPTION} {path}", source, path.suffix.lower() in OTHER_SUFFIXES)
+        for path in paths
+    ]
 
 
-def read_reference(data: bytes, location: str, source: Source) -> np.ndarray:
+def read_reference(data: bytes, location: str, source: Source, by_ffmpeg: bool = False) -> np.ndarray:
     """Read the log-mel float32[T, M] of a sound file, trimmed and normalised like the training recordings.
 
     Raises:
         LockstepError: At `location`, if it is not two seconds of a voice.
     """
-    voice, profile = source.voice, source.voice.mel_profile
+    voice, profile, rate = source.voice, source.voice.mel_profile, source.voice.mel_profile.sample_rate
     try:
-        samples = condition(
-            decode(data, rate=profile.sample_rate), rate=profile.sample_rate,
-            trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs,
-        )  # fmt: skip
+        sound = soxr.resample(*decode_by_ffmpeg(data, location), rate) if by_ffmpeg else decode(data, rate=rate)
+        samples = condition(sound, rate=rate, trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs)
     except AudioProblem as problem:
         raise LockstepError(location, found=str(problem), expected="a recording of one speaker") from None
     if not np.isfinite(samples).all():

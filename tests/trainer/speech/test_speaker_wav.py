@@ -1,5 +1,6 @@
 """Speaking with the voice of a recording: `--speaker-wav`, `evaluate` and `export` of a model with voice latents."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -135,6 +136,15 @@ def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make
     else:
         with pytest.raises(LockstepError, match=rf"--speaker-wav .*voice\.wav: {message}"):
             read_references([path], source)
+
+
+def test_a_phones_recording_is_decoded_by_ffmpeg(source, tmp_path, monkeypatch):
+    (path := tmp_path / "me.M4A").write_bytes(b"no sound")
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(
+        LockstepError, match=r"--speaker-wav .*me\.M4A: faster-whisper, which decodes it, is not installed"
+    ):
+        read_references([path], source)
 
 
 @pytest.mark.parametrize(

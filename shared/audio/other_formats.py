@@ -1,0 +1,30 @@
+"""Sound that libsndfile does not read, such as a phone's m4a: decoding by FFmpeg's libraries (extra `transcribe`)."""
+
+import importlib
+import io
+from typing import Any
+
+import numpy as np
+
+from xtts.shared.audio.decode import AudioProblem, AudioSource
+from xtts.shared.errors import import_extra
+
+OTHER_SUFFIXES = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
+
+
+def decode_by_ffmpeg(source: AudioSource, location: str, *, header_only: bool = False) -> tuple[np.ndarray, int]:
+    """Decode a sound: (float32[S], mixed down, its rate in Hz); without samples if header_only.
+
+    Raises:
+        AudioProblem: FFmpeg decodes no sound from it.
+        LockstepError: At `location`, if the extra is not installed.
+    """
+    av: Any = import_extra("av", "transcribe", location, "faster-whisper, which decodes it, is not installed")
+    opened = (lambda: io.BytesIO(source)) if isinstance(source, bytes) else (lambda: str(source))
+    try:
+        with av.open(opened()) as container:
+            rate = int(container.streams.audio[0].rate)
+        decode = importlib.import_module("faster_whisper.audio").decode_audio
+        return np.zeros(0, np.float32) if header_only else decode(opened(), sampling_rate=rate), rate
+    except (av.error.FFmpegError, IndexError):
+        raise AudioProblem("unreadable audio", "no sound that FFmpeg decodes") from None

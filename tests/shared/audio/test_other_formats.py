@@ -1,0 +1,36 @@
+"""Sound that only FFmpeg reads."""
+
+import numpy as np
+import pytest
+
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.other_formats import decode_by_ffmpeg
+
+av = pytest.importorskip("av")
+pytest.importorskip("faster_whisper")
+
+
+@pytest.fixture
+def m4a(tmp_path):
+    """Three seconds of a tone of 440 Hz at 48 kHz, as a phone would store them."""
+    tone = 0.5 * np.sin(2 * np.pi * 440 / 48_000 * np.arange(3 * 48_000)).astype(np.float32)
+    with av.open(str(path := tmp_path / "a.m4a"), "w") as container:
+        stream = container.add_stream("aac", rate=48_000, layout="mono")
+        frame = av.AudioFrame.from_ndarray(tone[None], format="fltp", layout="mono")
+        frame.rate = 48_000
+        container.mux([*stream.encode(frame), *stream.encode(None)])
+    return path
+
+
+def test_a_file_and_its_bytes_are_the_same_sound(m4a):
+    samples, rate = decode_by_ffmpeg(m4a, "a.m4a")
+    assert rate == 48_000
+    assert len(samples) == pytest.approx(3 * rate, abs=2048)
+    assert np.abs(np.fft.rfft(samples[:rate])).argmax() == 440
+    np.testing.assert_array_equal(decode_by_ffmpeg(m4a.read_bytes(), "a.m4a")[0], samples)
+
+
+@pytest.mark.parametrize("sound", [b"", b"no sound"])
+def test_what_is_no_sound_is_refused(sound):
+    with pytest.raises(AudioProblem, match="unreadable audio: no sound that FFmpeg decodes"):
+        decode_by_ffmpeg(sound, "a.m4a")
