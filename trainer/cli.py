@@ -60,13 +60,13 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
     callback=_finish,
     expose_value=False,
     is_eager=True,
-    help="Run that was stopped: export its newest checkpoint into RUN/voice/, as at its last step, and train nothing.",
+    help="Stopped run: export its newest checkpoint into RUN/voice/, as after the last step, without training.",
 )
 @click.option(
     "--export-steps",
     is_flag=True,
-    help="Write the steps and the order of the clips into the run's folder, in steps/, and train nothing: JAX trains "
-    "by them where TensorFlow is not installed.",
+    help="Write the steps and the order of the clips into RUN/steps/ without training: JAX trains from them where "
+    "TensorFlow is not installed.",
 )
 @click.option(
     "--init-from",
@@ -86,7 +86,7 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
     "training__steps",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Number of steps in the whole run (training.steps); --epochs decides if both are given.",
+    help="Number of steps in the whole run (training.steps); --epochs takes precedence.",
 )
 @click.option(
     "--epochs",
@@ -122,15 +122,15 @@ def _export_steps(plan: "RunPlan") -> None:
     steps = export_steps(plan, console)
     size = sum(file.stat().st_size for file in steps.iterdir()) / 1e6
     console.print(
-        f"{steps}: {size:.1f} MB. Copy {plan.folder.path} and the cache to where JAX is, and train there with: "
+        f"{steps}: {size:.1f} MB. Copy {plan.folder.path} and the cache to the machine with JAX, and train with: "
         f"xtts-train --resume {plan.folder.path} --cache {plan.named_cache}", highlight=False, soft_wrap=True,
     )  # fmt: skip
 
 
 def run(plan: "RunPlan", data: Path | None = None) -> None:
-    """Import TensorFlow and train; a complete run is left unchanged. data: folder of the corpus, as of `finish_run`.
+    """Import TensorFlow and train; a complete run is left unchanged. data: folder of the corpus, as in `finish_run`.
 
-    Without TensorFlow a run with exported steps is trained by them.
+    Without TensorFlow, a run with exported steps trains from them.
     """
     from xtts.trainer.system.tensorflow_import import has_tensorflow, tensorflow_import
 

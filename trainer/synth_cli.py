@@ -73,7 +73,7 @@ def main() -> None:
               help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")  # fmt: skip
 @engine_option
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
-    """Speak TEXT. The word `speak` may be left out."""
+    """Speak TEXT. The word `speak` may be omitted."""
     with report_errors():
         options = _taken(given)
         from xtts.trainer.speech.speak import speak as run
@@ -114,7 +114,7 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
 )
 @synthesis_options("nfe", "solver", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
-    """Print how good a voice is: held-out sentences, spoken, against their recordings."""
+    """Print how good a voice is: its speech of held-out sentences against their recordings."""
     with report_errors():
         options = _taken(given)
         from xtts.shared.storage.urls import path_or_url
@@ -154,7 +154,7 @@ _FORMAT_OPTIONS = {
 @click.option("--license", metavar="ID", help="Licence of voice and recordings, for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")
-@click.option("--float16", is_flag=True, help="Weights of 16 bits, half of the size; not for a SavedModel.")
+@click.option("--float16", is_flag=True, help="16-bit weights, half the size; not for a SavedModel.")
 @click.option(
     "--language",
     metavar="CODE",

@@ -99,7 +99,7 @@ def test_a_bucket_with_fewer_clips_than_micro_batches_is_named_with_the_fix(refu
     code, message = refused("--cache", cache, *FITTING, *(part for value in settings for part in ("--set", value)))
     assert code == 2
     bucket = f"bucket {number:02d} ({spec.buckets[number].tokens} tokens, {spec.buckets[number].frames} frames)"
-    assert f"{micro} micro-batches per update, {bucket} has {few} training clips; set it to {few} or less" in message
+    assert f"{micro} micro-batches per update, but {bucket} has {few} training clips; set it to {few}" in message
 
 
 def test_a_run_that_is_not_there(refused, cache):

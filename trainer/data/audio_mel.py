@@ -1,4 +1,4 @@
-"""Clips straight from their wavs, for caches without mels: TensorFlow ops alone read, decode and frame them.
+"""Clips straight from their wavs, for caches without mels: read, decoded and framed by TensorFlow ops alone.
 
 The log-mel is the same function in the input pipeline and inside the step. The reference is shared/audio/mel.py; the
 two differ by at most its `MEL_TOLERANCE`. Samples come reflected at both ends, so that framing them is a reshape. A

@@ -74,7 +74,7 @@ def crop_signature(frames: int, batch_size: int | None, *, mel: str, channels: i
 
 
 def with_tensors(batch: AnyBatch, tensors: Iterable[tf.Tensor]) -> AnyBatch:
-    """A batch of the type of a batch or signature, with these tensors."""
+    """A batch with these tensors, of the same type as a batch or signature."""
     return type(batch)(*tensors)
 
 

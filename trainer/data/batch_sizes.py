@@ -41,7 +41,7 @@ def batch_sizes(spec: CacheSpec, training: TrainingConfig) -> dict[int, int]:
         if 0 < trained < micro:
             raise LockstepError(
                 "training.gradient_accumulation_steps",
-                found=f"{micro} micro-batches per update, bucket {number:02d} ({bucket.tokens} tokens, "
+                found=f"{micro} micro-batches per update, but bucket {number:02d} ({bucket.tokens} tokens, "
                 f"{bucket.frames} frames) has {trained} training clips",
                 fix=f"set it to {trained} or less, or build the cache with fewer shapes.buckets",
             )

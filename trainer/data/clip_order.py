@@ -2,14 +2,14 @@
 
 Each bucket is an endless stream of its N clips, epoch after epoch. An epoch shuffles the bucket's shards and cuts them
 into groups. The shards of a group are read round-robin, one record at a time. Each starts at a record drawn for the
-epoch and wraps around, so that other clips meet in every epoch. That stream is cut into blocks, and each block is
+epoch and wraps around, so that different clips meet in each epoch. That stream is cut into blocks, and each block is
 shuffled. Blocks draw evenly from all shards of their group and have nearly the same size, so that none is tiny. The
 first record of a block in each shard has a closed form: resuming skips the earlier records of one group and reads at
 most one block. Batches ignore the ends of epochs: nothing is dropped, and the clips left over open the next epoch. The
 next bucket is drawn with probability proportional to the batches each has left in the epoch.
 
 A bucket mixes, clip by clip, one independent stream for each of its corpora. An epoch takes a fixed number of clips of
-each, spread evenly over it: a corpus of N clips with weight w gives round(w N) of them. Its own stream goes on in the
+each, spread evenly over it: a corpus of N clips with weight w gives round(w N) of them. Its own stream continues in the
 next epoch, so that weight 0.5 takes every clip once in two epochs, and 2 takes it twice in one. A batch therefore holds
 every corpus in proportion, and a position of the mixture is a position in each stream, in closed form.
 """

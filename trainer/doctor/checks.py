@@ -42,7 +42,7 @@ def run_checks(
     steps_wanted = count > 0
     progress("tracing the steps")
     loops = build_loops(training_buckets(setup.cache, setup.spec, setup.config), setup.kind, setup.config)
-    progress("looking at the machine")
+    progress("checking the machine")
     machine = [*environment()]
     if any(finding.name == "xla-fails" for finding in machine):
         count = 0
@@ -65,7 +65,7 @@ def run_checks(
     if times:
         report.add("steps", step_times(loops, times))
     elif steps_wanted:
-        why = "they do not fit into memory" if count else "XLA does not compile here"
+        why = "they do not fit into memory" if count else "XLA does not compile on this machine"
         report.add("steps", [Fact(name="not run", value=True, text=why)])
     if history:
         report.add("run", history)

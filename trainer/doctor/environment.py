@@ -71,6 +71,6 @@ def xla() -> Findings:
     if works:
         return
     fix = f"check TF_XLA_FLAGS and XLA_FLAGS ({os.environ.get('TF_XLA_FLAGS', '')} {os.environ.get('XLA_FLAGS', '')})"
-    what = f"XLA does not compile here: {problem}"
+    what = f"XLA does not compile on this machine: {problem}"
     cause = "driver, CUDA libraries or XLA's flags"
     yield Problem(name="xla-fails", what=what, cause=cause, fix=fix)

@@ -90,7 +90,7 @@ def memory(loops: TrainingLoops, free: int | None) -> Findings:
     )  # fmt: skip
     if free is None or needed <= _USABLE * free:
         return
-    what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, {free / 2**30:.1f} GiB are available"
+    what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, but only {free / 2**30:.1f} GiB are available"
     # Assumes that memory is linear in the clips beyond weights, gradients, moments and averages: any other fixed cost
     # makes the batch that fits smaller.
     kept, training = 5 * weight_bytes(loops.step_functions), loops.step_functions.training

@@ -102,7 +102,7 @@ def print_report(report: Report, console: Console) -> None:
             grid.add_row("[yellow]! found[/yellow]", escape(problem.what))
         console.print(Padding(grid, (0, 0, 0, 2), expand=False))
     if not report.problems:
-        console.print("[green]✓[/green] [bold]advice[/bold]  none: nothing found that would slow the training down")
+        console.print("[green]✓[/green] [bold]advice[/bold]  none: nothing slows the training down")
         return
     console.print(f"[yellow]![/yellow] [bold]advice[/bold]  {len(report.problems)} to act on")
     for number, (name, problem) in enumerate(report.problems, 1):

@@ -96,7 +96,7 @@ def caps(clips: "pa.Table", config: Config) -> Findings:
             yield Problem(
                 name="clips-rejected",
                 what=f"shapes.{name} {limit} rejects {count:,} of {total:,} clips ({count / total:.1%})",
-                cause=f"the longest clip has {longest}; nothing is truncated, so a clip above the cap is left out",
+                cause=f"the longest clip has {longest}; nothing is truncated, so a clip above the cap is rejected",
                 setting=f"shapes.{name}",
                 value=longest,
                 fix="then run xtts-precompute build again",

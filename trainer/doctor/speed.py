@@ -23,7 +23,7 @@ _OPENING_STEPS = 8
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
-"""Loading a batch in this time is good, and slow from that on, where the steps are not known."""
+"""Times to load a batch up to which it is good, and beyond which it is slow, if the step time is not known."""
 _LOADED_BATCHES = 10
 """Batches loaded when no steps are requested."""
 _DRAIN_SECONDS = 0.5
@@ -105,7 +105,7 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, fr
     measured = f"mean {1000 * mean:.1f} ms, p95 {1000 * p95:.1f} ms a batch"
     against = ""
     if step_seconds:
-        against = f", {mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), behind which it hides"
+        against = f", {mean / step_seconds:.0%} of a step ({1000 * step_seconds:.1f} ms), which hides it"
     yield Fact(name="load time", value={"mean": mean, "p95": p95}, text=f"{measured}{against}")
     yield Fact(name="first batch", value=first, text=f"{first:.2f} s to open a bucket and read its block")
     if mean <= (step_seconds or _SLOW_SECONDS):
@@ -122,7 +122,7 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, fr
         yield Problem(name="slow-audio", what=what, cause=cause, fix=fix, gain=gain)
         return
     cause = "the disk or network that holds the cache, or other work on the processor, is slower than the step"
-    fix = "copy the cache to a local disk, and check what else runs here"
+    fix = "copy the cache to a local disk, and check what else runs on this machine"
     yield Problem(name="slow-loading", what=what, cause=cause, fix=fix, gain=gain)
 
 

@@ -1,4 +1,4 @@
-"""Figures of sounds beside the recordings of their sentences, with what is above 8 kHz, where `Judge` hears nothing."""
+"""Figures of sounds against the recordings of their sentences, also above 8 kHz, where `Judge` is deaf."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ import soxr
 from numpy.lib.stride_tricks import sliding_window_view
 
 _BANDS_HZ = ((50, 4_000), (4_000, 8_000), (8_100, 11_000))
-"""The first, without rumble, sets the level. The last begins where frames no longer smear what is below 8 kHz, and ends
-below half the rate of every mel profile."""
+"""The first band, without rumble, sets the level. The last begins where frames no longer smear what is below 8 kHz, and
+ends below half the rate of every mel profile."""
 _INAUDIBLE_DB = -50.0
 """Level of a band, relative to the first, up to which it counts as empty: beside speech of 65 dB, the 15 dB of the
 threshold of hearing near 10 kHz. Recordings that were once at 16 kHz have less, whatever the rate of their files."""
@@ -22,7 +22,7 @@ _SPEECH_GATE = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class Brightness:
-    """Levels of bands in dB relative to recordings, at the same level below 4 kHz: means over the sentences.
+    """Levels of bands in dB relative to recordings of the same level below 4 kHz: means over the sentences.
 
     None without a recording whose file has the band.
     """
@@ -57,8 +57,8 @@ def _levels(samples: np.ndarray, rate: int) -> np.ndarray:
 def zimtohrli_opinion(sounds: Sequence[np.ndarray], recordings: Sequence[np.ndarray], rate: int) -> float | None:
     """Predict the mean opinion, 1 to 5, of listeners who compare each sound with its recording, at 48 kHz.
 
-    sounds, recordings: float32[S] at `rate` Hz, which begin at the same time and of which the shorter length counts.
-    None where the package is not installed: it has wheels for Linux on x86-64 alone.
+    sounds, recordings: float32[S] at `rate` Hz, aligned at their starts; the longer of a pair is cut to the shorter.
+    None where the package is not installed: it has wheels only for Linux on x86-64.
     """
     if find_spec("zimtohrli") is None:
         return None

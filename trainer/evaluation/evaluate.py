@@ -37,8 +37,8 @@ def evaluate(
     """Speak, compare, judge, and show the figures of each system as a table and, if requested, as JSON.
 
     limit: largest number of sentences, second_reading: also compare sentences that were recorded twice, judge: have
-    them judged by `Judge`, asr: as there, data: folder of the corpus, whose recordings are judged too,
-    vocoder: for the sounds that are judged, as of `make_vocoder`.
+    them judged by `Judge`, asr: see `Judge`, data: folder of the corpus, whose recordings are judged too,
+    vocoder: for the sounds that are judged, as in `make_vocoder`.
     """
     if json_file is not None:
         check_file(json_file, "--json", ".json")

@@ -67,16 +67,14 @@ def some_clips(spec: CacheSpec, split: Split, count: int) -> list[ShardClips]:
 
 def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voice) -> None:
     if spec.mel_profile.name != voice.profile:
-        found, expected = f"mel profile {spec.mel_profile.name}", voice.profile
+        found, expected = f"mel profile {spec.mel_profile.name}", f"the checkpoint's, {voice.profile}"
     elif tokenizer != voice.tokenizer:
-        found, expected = "another symbol table", "its own"
+        found, expected = "another symbol table", "the checkpoint's"
     elif spec.speakers != voice.speakers:
-        found, expected = "other speakers", "its own"
+        found, expected = "different speakers", "the checkpoint's"
     else:
         return
-    raise LockstepError(
-        str(cache), found=found, expected=f"{expected}, the checkpoint's", fix="give the cache of this run with --cache"
-    )
+    raise LockstepError(str(cache), found=found, expected=expected, fix="give the cache of this run with --cache")
 
 
 def shard_clips(cache: Path, spec: CacheSpec, shard: Shard, most: int | None = None) -> list[EvaluationClip]:
@@ -101,12 +99,12 @@ def shard_clips(cache: Path, spec: CacheSpec, shard: Shard, most: int | None = N
 
 
 def _with_mels(records: Sequence[Record], spec: CacheSpec) -> Iterator[Record]:
-    """Add the mels of the records' audio; leave out records that cannot be read, with a warning, as in training."""
+    """Add the mels of the records' audio; skip unreadable records with a warning, as in training."""
     for record in records:
         try:
             yield with_mel(record, spec)
         except CorruptRecord as error:
-            warn(f"clip {record.clip_id} is left out: {error}")
+            warn(f"clip {record.clip_id} skipped: {error}")
 
 
 def another_recording(clips: Sequence[EvaluationClip], position: int) -> int:

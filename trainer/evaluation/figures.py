@@ -41,7 +41,7 @@ class SentenceFigures:
     duration_error: float
     """|length - its recording's length| / its recording's length."""
     log_f0_error: float | None
-    """Root mean square difference of ln F0 to its recording, over the pairs of frames that are voiced in both."""
+    """Root mean square difference of ln F0 from its recording, over the pairs of frames that are voiced in both."""
     voicing_error: float
     """Share of the pairs of frames that are voiced in only one of speech and recording."""
     shimmer: float | None

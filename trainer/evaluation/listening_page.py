@@ -57,10 +57,10 @@ class _Sentence:
 def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[str, Any], data: Path | None) -> None:
     """Speak six held-out sentences of a run's cache and write `LISTEN_FILE` into a folder.
 
-    Of a cache that holds nothing out, sentences of the training are spoken; the page says so.
+    If the cache holds no sentences out, training sentences are spoken, and the page says so.
 
-    evaluation: `RUN/evaluation.json`, empty if there are no figures; data: folder of the corpus. A recording that is
-    not found there is what the vocoder makes of the cache's mel.
+    evaluation: `RUN/evaluation.json`, empty if there are no figures; data: folder of the corpus. The cache's mel
+    through the vocoder replaces a recording that is missing from it.
     """
     import jinja2
 

@@ -105,7 +105,7 @@ def frechet_distance(mels: Sequence[np.ndarray], recordings: Sequence[np.ndarray
     Two Gaussians are fitted to patches of a few frames and compared, |m1 - m2|^2 + tr(C1 + C2 - 2 (C1 C2)^½): the
     distance of Heusel et al. ("GANs trained by a two time-scale update rule", 1706.08500, eq. 6), applied to audio by
     Kilgour et al. (1812.08466), without their networks. It sees what a mean over frames cannot: speech that is blurred
-    over time or frequency, or noisy, has another covariance; a distance to the nearest frame rewards blur. All M
+    over time or frequency, or noisy, has a different covariance; a distance to the nearest frame rewards blur. All M
     channels of a patch count: 32 principal components of the recordings see blur, but no noise. The mean of each clip
     is removed first: loudness says nothing about the quality of a sound.
     """

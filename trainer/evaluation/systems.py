@@ -88,7 +88,7 @@ class TestSet:
         self, cache: Path, source: Source, split: Split, limit: int, *, vocoder: MelToSamples,
         judge: Judge | None = None, data: Path | None = None,
     ) -> None:  # fmt: skip
-        """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as of `evaluate`.
+        """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as in `evaluate`.
 
         Raises:
             LockstepError: There are fewer than two sentences, the voice does not fit the cache, or a recording of
@@ -180,7 +180,7 @@ class TestSet:
         pairs = read_twice(clips, self.limit)
         if len(pairs) < 2:
             found = f"{len(pairs)} sentences that a speaker recorded twice"
-            raise LockstepError(str(self.cache), found=found, expected="at least 2", fix="leave out --second-reading")
+            raise LockstepError(str(self.cache), found=found, expected="at least 2", fix="omit --second-reading")
         firsts, seconds = zip(*pairs, strict=True)
         recordings = Recordings(firsts, range(len(firsts)), self._profile)
         return _system(recordings.compare([clip.mel for clip in seconds], [len(clip.mel) for clip in seconds]))
@@ -245,10 +245,10 @@ def read_twice(clips: Iterable[EvaluationClip], limit: int) -> list[tuple[Evalua
 def recording_of(
     data: Path, clip: Clip, rate: int, trim_silence_db: float | None = None, loudness_lufs: float | None = None
 ) -> np.ndarray:
-    """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz, the others as of `condition`.
+    """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz, the others as in `condition`.
 
     Raises:
-        LockstepError: It cannot be read: `data` is another folder, or an archive holds it.
+        LockstepError: It cannot be read: `data` is the wrong folder, or an archive holds it.
     """
     path = data / clip.source
     segment = None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)

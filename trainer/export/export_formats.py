@@ -1,4 +1,4 @@
-"""The formats of an export, and what it is asked for."""
+"""The formats of an export, and its options."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class ExportOptions:
     speaker_wav: tuple[Path, ...] = ()
     """References of a model with voice latents, whose mean is fixed in the graph."""
     license: str | None = None
-    """For the model card, as what follows."""
+    """Licence, for the model card, as the fields below are."""
     evaluation: Path | None = None
     """JSON of `xtts-synth evaluate`."""
     about: Path | None = None
@@ -29,13 +29,13 @@ class ExportOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportRequest:
-    """An export that was asked for."""
+    """A requested export."""
 
     out: Path
     """Folder to write."""
     formats: Sequence[str]
     synthesis: SynthesisOptions = field(default_factory=SynthesisOptions)
-    """Evaluations and solver of a SavedModel, and of an ONNX graph where the schedule is left out."""
+    """Evaluations and solver of a SavedModel, and of an ONNX graph called without a schedule."""
     options: ExportOptions = ExportOptions()
     vocoder: Path | None = None
     """Its ONNX file; None for that of `find_vocoder`."""

@@ -25,10 +25,10 @@ PROFILE_FILE = "profile.json"
 def export_voice(stored: StoredModel, folder: Path, request: ExportRequest) -> list[str]:
     """Write a voice: what the formats write, its vocoder, `tokenizer.json` and `profile.json`; a Piper voice alone.
 
-    Returns what each format is.
+    Returns a description of each format.
 
     Raises:
-        LockstepError: The model cannot be exported so.
+        LockstepError: The model cannot be exported in these formats.
     """
     source, vocoder = open_source(stored.checkpoint), request.vocoder
     file = vocoder or find_vocoder(source.voice.mel_profile, source.checkpoint)
@@ -45,7 +45,7 @@ def export_voice(stored: StoredModel, folder: Path, request: ExportRequest) -> l
 
 
 def _write_formats(source: Source, folder: Path, request: ExportRequest) -> list[str]:
-    """Write all files of a voice but its vocoder; returns what each format is."""
+    """Write all files of a voice but its vocoder; returns a description of each format."""
     synthesis, options = request.synthesis, request.options
     writers: dict[str, Callable[[], str]] = {  # the card comes last: it names the other files
         SAVED_MODEL: lambda: save_model(source, folder, options=synthesis),
@@ -62,10 +62,10 @@ def _write_formats(source: Source, folder: Path, request: ExportRequest) -> list
 def export_vocoder(stored: StoredModel, folder: Path, request: ExportRequest) -> list[str]:
     """Write the averaged weights of a vocoder's run as safetensors, to train on with, or as `vocoder.onnx`.
 
-    Returns what it is.
+    Returns a description of it.
 
     Raises:
-        LockstepError: Another vocoder is to go with it.
+        LockstepError: The request names another vocoder to export with it.
     """
     if request.vocoder is not None:
         raise LockstepError("--vocoder", found=f"for {stored.checkpoint}, a vocoder itself", expected="a voice")

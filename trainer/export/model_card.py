@@ -37,8 +37,8 @@ CARD_FILE = "README.md"
 LIBRARY = "lockstep-tts"
 
 _OURS = """\
-Lockstep's own (CC BY 4.0), which learned from 44 people, half of them men. A man whom it had not heard sounds with
-  it as bright as his recordings (docs/experiments.md)"""
+Lockstep's own (CC BY 4.0), trained on 44 people, half of them men. A man it was not trained on sounds as bright as
+  in his recordings (docs/experiments.md)"""
 
 Facts = dict[str, Any]
 
@@ -112,7 +112,7 @@ def save_weights(stored: StoredModel, folder: Path, *, options: ExportOptions) -
 
 
 def write_card(source: Source, folder: Path, name: str, *, options: ExportOptions) -> None:
-    """Write card and facts of a run's checkpoint into its exported folder, which gets the name `name`.
+    """Write card and facts of a run's checkpoint into its exported folder, to be called `name`.
 
     Raises:
         LockstepError: As in `collect_facts`.
@@ -134,7 +134,7 @@ def write_card(source: Source, folder: Path, name: str, *, options: ExportOption
     about = read_text(options.about, expected="a file of Markdown").strip() if options.about else ""
     graph = f"- `{GRAPH_FILE}`, `{TOKENS_FILE}`: the same model for onnxruntime and sherpa-onnx\n"
     sound = f"- `{VOCODER_FILE}`: from log-mel to sound{f'; {_OURS}' if ours else ''}\n"
-    unknown = "Not known: the cache was not at hand when this folder was written."
+    unknown = "Not known: the cache was not available when this folder was written."
     card = _CARD.format(
         front=yaml.safe_dump(front, sort_keys=False, allow_unicode=True), name=name, folder=shlex.quote(name),
         tokens=model["tokenizer"], profile=profile.name, rate=profile.sample_rate, channels=profile.mel_channels,
@@ -157,7 +157,7 @@ def collect_facts(source: Source, *, options: ExportOptions) -> Facts:
     """Collect the facts of a run's checkpoint, for JSON.
 
     Raises:
-        LockstepError: The file of figures cannot be read, or is of another checkpoint.
+        LockstepError: The file of figures cannot be read, or belongs to another checkpoint.
     """
     voice, stated = source.voice, options.license
     sources = [each if each.through or not stated else licensed(each, stated) for each in source.sources()]
@@ -238,7 +238,7 @@ def _evaluation(path: Path, checkpoint: Path) -> Facts:
         raise LockstepError("--evaluation", found=f"{path} cannot be read ({error.strerror})") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise LockstepError(
-            "--evaluation", found=f"{path} is something else", expected="a file of xtts-synth evaluate --json"
+            "--evaluation", found=f"{path} holds no figures", expected="a file of xtts-synth evaluate --json"
         ) from None
     if evaluated.resolve() != checkpoint.resolve():
         raise LockstepError("--evaluation", found=f"figures of {evaluated}", expected=f"those of {checkpoint}")

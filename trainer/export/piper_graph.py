@@ -23,8 +23,8 @@ _SPEAKER = "sid"
 def token_graph(tokenizer: Tokenizer, rules: Mapping[tuple[int, int], tuple[int, int]]) -> onnx.ModelProto:
     """Convert the step from Piper's inputs to those of the acoustic model.
 
-    It leaves out pads, replaces pairs of ids by `rules`, leaves out ids from `tokenizer.size` on, and puts blanks
-    around the tokens if the model needs them.
+    It drops pads, replaces pairs of ids by `rules`, drops ids from `tokenizer.size` on, and puts blanks around the
+    tokens if the model needs them.
     """
     pad, blank = (np.int64(tokenizer.symbols.index(symbol)) for symbol in (PAD, BLANK))
     old, new = (np.array([*pairs], np.int64).reshape(-1, 2) for pairs in (rules, rules.values()))
@@ -50,7 +50,7 @@ def join_graphs(
     tokens: onnx.ModelProto, model: onnx.ModelProto, vocoder: onnx.ModelProto, *, channels_first: bool,
     gains: Mapping[int, float],
 ) -> onnx.ModelProto:  # fmt: skip
-    """Join the graphs to one from Piper's inputs to `output`, float32[1, 1, 1, S].
+    """Join the graphs into one from Piper's inputs to `output`, float32[1, 1, 1, S].
 
     channels_first: whether the vocoder takes float32[1, M, T], as the model gives, or float32[1, T, M]; gains: factors
     of the samples by rows of the model's table, of which a further input, `sid`, chooses one if there are several.

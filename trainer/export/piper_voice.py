@@ -29,7 +29,7 @@ _LOCATION = "--format piper"
 _PAD = "_"
 _GLIDES = {f"{vowel}ʲ": f"{vowel}{_PAD}" for vowel in "iɪː"}
 _TAPS = {f"{stop}r": f"{stop}ɾ" for stop in "bdɡkpt"}
-"""Pairs that Piper's espeak-ng writes in another way than that of the extra `phonemes`; the taps are German."""
+"""Pairs that Piper's espeak-ng and that of the extra `phonemes` write differently; the taps are German."""
 
 
 def save_piper(
@@ -124,7 +124,7 @@ def piper_phonemes(
     """Return (the ids of Piper's phonemes, pairs of ids and what to speak in their place).
 
     Piper takes letters and their marks apart (NFD), such as ç. Letters and marks without a token have ids from
-    `tokenizer.size` on; phonemes without an id are left out by Piper. Outside English `-` is a sign of espeak-ng's.
+    `tokenizer.size` on; Piper drops phonemes without an id. Outside English `-` is a sign of espeak-ng's.
     """
     table = {symbol: i for i, symbol in enumerate(tokenizer.symbols)}
     ids = {_PAD: table[PAD], "^": table[START], "$": table[END], "g": table["ɡ"]}  # g: as typed in [[ ]]
@@ -163,7 +163,7 @@ def _piper_config(
 
 
 def _sherpa_metadata(source: Source, language: str, speakers: list[str]) -> dict[str, str]:
-    """Metadata by which sherpa-onnx knows a Piper voice."""
+    """Metadata by which sherpa-onnx recognises a Piper voice."""
     return {
         "model_type": "vits",
         "comment": "piper",

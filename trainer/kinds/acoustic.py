@@ -43,7 +43,7 @@ def _check_start(stored: StoredModel, spec: CacheSpec) -> None:
     reads, given = stored.voice.tokenizer.kind, spec.features["text"]["tokenizer"]
     if reads != given:
         extra = " (extra phonemes)" if reads == "phonemes" else ""
-        found, expected = f"a model that reads {reads}", f"{given}, as the cache has"
+        found, expected = f"a model that reads {reads}", f"{given}, as in the cache"
         raise LockstepError(
             f"--init-from {stored.checkpoint}", found=found, expected=expected,
             fix=f"build the cache with --set text.tokenizer={reads}{extra}, or train from nothing",
@@ -90,7 +90,7 @@ def _export(stored: StoredModel, folder: Path, request: "ExportRequest") -> list
 
 
 def _measure(stored: StoredModel, folder: Path, data: Path | None, console: "Console") -> None:
-    """Measure the voice on held-out sentences, for its card and RUN/evaluation.json, and write the page to hear it."""
+    """Measure the voice on held-out sentences, for its card and RUN/evaluation.json, and write its listening page."""
     from xtts.trainer.evaluation.evaluate import evaluate
     from xtts.trainer.evaluation.listening_page import write_listening_page
     from xtts.trainer.export.export_formats import ExportOptions
@@ -113,7 +113,7 @@ def _measure(stored: StoredModel, folder: Path, data: Path | None, console: "Con
     try:
         write_listening_page(source, folder, evaluation=evaluation, data=data)
     except LockstepError as error:
-        console.print(f"no page to hear it: {error}", highlight=False, soft_wrap=True)
+        console.print(f"no listening page: {error}", highlight=False, soft_wrap=True)
 
 
 def _usage(run: Path, voice: Path) -> str:

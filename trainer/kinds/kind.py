@@ -28,7 +28,7 @@ class InitialWeights:
     averages: Mapping[str, np.ndarray]
     """By weight path."""
     reused: str = ""
-    """What was reused of tables whose rows have other names; empty if all names are the same."""
+    """What was reused of tables whose rows have different names; empty if all names are the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,15 +54,15 @@ class Kind:
     objective: "Callable[[Any], Objective]"
     """The losses of a network."""
     samples: "Callable[[Any, Path, CacheSpec, TrainingConfig], Samples]"
-    """What a run lets its listener hear; empty if `training.samples_every` is null."""
+    """The samples that a run speaks; empty if `training.samples_every` is null."""
     initial_weights: Callable[[StoredModel, Any, Path, CacheSpec], InitialWeights]
     """What a network takes from a stored model of this kind for a run on a cache."""
     final_formats: Callable[[Config], Sequence[str]]
     """Formats of `xtts-synth export` in which a run leaves its product in RUN/voice/."""
     export: "Callable[[StoredModel, Path, ExportRequest], list[str]]"
-    """Writes the files of an export into a folder; returns what each format is."""
+    """Writes the files of an export into a folder; returns a description of each format."""
     measure: "Callable[[StoredModel, Path, Path | None, Console], None]"
-    """Measures the product of a run, exported into a folder, for its card and a page to hear it; the third argument is
+    """Measures the product of a run, exported into a folder, for its card and its listening page; the third argument is
     the folder of the corpus, if known."""
     usage: Callable[[Path, Path], str]
-    """The line that says how to use what a run left, from its folder and that of its product."""
+    """The line that says how to use a run's product, from the run's folder and the product's."""

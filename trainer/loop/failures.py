@@ -15,7 +15,7 @@ _WORKER_LOST = re.compile(
 
 
 class RunEnded(LockstepError):
-    """A run cannot go on, but the state after its last whole step is good: the trainer saves it before it ends."""
+    """A run cannot continue, but the state after its last whole step is good: the trainer saves it before it ends."""
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def explained(task: str, fix: str, *, resume: str = "--resume") -> Iterator[None
     try:
         yield
     except tf.errors.ResourceExhaustedError:
-        fix = "lower training.batch_size (xtts-doctor says what fits), or exclude the longest: shapes.max_mel_frames"
+        fix = "lower training.batch_size (see xtts-doctor), or exclude the longest clips with shapes.max_mel_frames"
         raise RunEnded(task, found="out of memory", fix=fix, exit_code=1) from None
     except tf.errors.OpError as error:
         if _WORKER_LOST.search(error.message):

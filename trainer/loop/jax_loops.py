@@ -78,7 +78,7 @@ class JaxTrainingLoop(TrainingLoop):
         )  # fmt: skip
 
     def _next(self, epoch: int, consumed: list[int], updates: int) -> tuple[Any, ...]:
-        """Draw a batch: (as of `_draw`, learning rate)."""
+        """Draw a batch: (as in `_draw`, learning rate)."""
         turn = self._turn_of(*(tf.constant(value, tf.int64) for value in (epoch, consumed, updates)))
         return tuple(tensor.numpy() for tensor in turn)
 

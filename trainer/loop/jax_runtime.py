@@ -33,7 +33,7 @@ class Program:
     state: Sequence[str]
     """Names of the arrays that it reads, in the order of its parameters after `inputs`."""
     writes: Mapping[int, str]
-    """Position among its results to the name of the array whose new value that is."""
+    """Name of the array whose new value a result is, by the position of the result."""
 
 
 class JaxRuntime:
@@ -61,7 +61,7 @@ class JaxRuntime:
     def compile(self, name: str) -> None:
         """Compile a program, or load what an earlier start compiled from the user's cache folder."""
         artifact, devices = self._programs[name].artifact, self._client.DeviceList((self._device,))
-        options, kept = self._client.CompileOptions(), self._kept(artifact)
+        options, kept = self._client.CompileOptions(), self._compiled_path(artifact)
         with suppress(OSError, RuntimeError):
             self._executables[name] = self._backend.deserialize_executable(kept.read_bytes(), devices, options)
             return
@@ -70,8 +70,8 @@ class JaxRuntime:
             kept.parent.mkdir(parents=True, exist_ok=True)
             atomic_files.write(kept, self._executables[name].serialize())
 
-    def _kept(self, artifact: bytes) -> Path:
-        """Where the compiled program is kept, for this version of JAX and this machine."""
+    def _compiled_path(self, artifact: bytes) -> Path:
+        """Path of the compiled program, for this version of JAX and this machine."""
         backend = f"{self._backend.platform} {self._backend.platform_version} {self._device.device_kind}"
         name = hashlib.sha256(artifact + backend.encode()).hexdigest()[:32]
         return user_cache() / f"jax-{self._jax.__version__}-{machine_digest()}" / name

@@ -83,7 +83,7 @@ class ProcessGroup:
             return np.asarray(tf.function(add, autograph=False)())
 
     def rank_0_says(self, flag: bool) -> bool:
-        """The flag of rank 0, in every process; it waits until all have asked."""
+        """The flag of rank 0, in every process; waits until all have called it."""
         if self.cluster is None:
             return flag
         return bool(self.sum_of_processes(np.array([flag and self.cluster.index == 0], np.float32))[0])
@@ -102,8 +102,8 @@ class ProcessGroup:
                     with suppress(LockstepError, tf.errors.OpError):  # no process ends before all have compared
                         self.sum_of_processes(np.zeros(1, np.float32))
                     raise LockstepError(
-                        f"worker {worker}", found=f"its {name} is not that of worker 0",
-                        expected=f"the same in all workers; here, in worker {self.cluster.index}: {facts[name]}",
+                        f"worker {worker}", found=f"its {name} differs from worker 0's",
+                        expected=f"the same in all workers; worker {self.cluster.index} has {facts[name]}",
                         fix=fix,
                     )  # fmt: skip
 
@@ -113,7 +113,7 @@ ALONE = ProcessGroup()
 
 
 def join_group(training: TrainingConfig) -> ProcessGroup:
-    """The replicas of `training.strategy`, once all workers are there.
+    """The replicas of `training.strategy`, once all workers have joined.
 
     Call it before TensorFlow does anything else. Raises `LockstepError` for a strategy that this machine or the
     settings do not allow.
@@ -154,8 +154,8 @@ def _mirrored_devices(training: TrainingConfig) -> list[str]:
 
 
 def _join(cluster: Cluster) -> tf.distribute.Strategy:
-    """TensorFlow's strategy for the cluster, once all workers are there."""
-    click.echo(f"{cluster.name}: waiting for all of {', '.join(cluster.addresses)}")
+    """TensorFlow's strategy for the cluster, once all workers have joined."""
+    click.echo(f"{cluster.name}: waiting for {', '.join(cluster.addresses)}")
     wait_for_workers(cluster)
     kinds = tf.distribute.experimental.CommunicationImplementation
     kind = kinds.AUTO if tf.config.list_physical_devices("GPU") else kinds.RING

@@ -1,4 +1,4 @@
-"""The workers of a run, as TF_CONFIG lists them, and their wait for each other; nothing here imports TensorFlow."""
+"""The workers of a run, as TF_CONFIG lists them, and their wait for each other, without TensorFlow."""
 
 import json
 import os
@@ -108,7 +108,7 @@ def _listener(cluster: Cluster) -> socket.socket:
     except OSError as error:
         raise LockstepError(
             cluster.name, found=f"cannot listen at port {port}: {error.strerror}",
-            fix=f"end the program that has it, or give this worker another port in {VARIABLE}",
+            fix=f"end the program that uses it, or give this worker another port in {VARIABLE}",
         ) from None  # fmt: skip
 
 

@@ -30,7 +30,7 @@ def peak_learning_rate(training: TrainingConfig) -> float:
 
 
 def learning_rate(training: TrainingConfig, step: int) -> float:
-    """The rate of the update after `step` others, as `optimizer.learning_rate` computes it in the graph."""
+    """The rate of the update after `step` updates, as `optimizer.learning_rate` computes it in the graph."""
     warmup = min(1.0, (step + 1) / max(warmup_steps(training), 1))
     start = decay_start(training)
     progress = min(max((step - start) / max(training.steps - start, 1), 0.0), 1.0)

@@ -36,7 +36,7 @@ _AT_THE_EDGE = ("/modulation/", "place_projection", "noisy_projection", "decoder
 def is_hidden_matrix(variable: tf.Variable) -> bool:
     """True for the matrices and filters inside the networks, which Muon moves.
 
-    The first and the last matrix are left out, as its authors advise, and so are those of the adaptive norms, which
+    The first and the last matrix are excluded, as its authors advise, and so are those of the adaptive norms, which
     turn one vector per clip into scales; filters of one channel are no matrices.
     """
     path = str(variable.path)

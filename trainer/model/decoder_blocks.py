@@ -164,7 +164,7 @@ def apply_around(
     coarse: CoarseLevel | None, blocks: Sequence[DecoderBlock | AttentionBlock], x: tf.Tensor, valid: tf.Tensor,
     condition: tf.Tensor, text: tf.Tensor | None = None,
 ) -> tf.Tensor:  # fmt: skip
-    """Apply the first half of the blocks, the coarse level if any, then the other half; arguments as of CoarseLevel."""
+    """Apply the first half of the blocks, the coarse level if any, then the other half; arguments as in CoarseLevel."""
     middle = (len(blocks) + 1) // 2
     for block in blocks[:middle]:
         x = block(x, valid, condition)

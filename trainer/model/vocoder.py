@@ -26,13 +26,13 @@ _PULSE_HZ = 60.0, 550.0
 """Range of the pitch of the pulses."""
 _TYPICAL_LOG_MEL, _LOG_MEL_SCALE = -5.7056513, 2.0640321
 _TYPICAL_LOG_HZ, _LOG_HZ_SCALE = 5.0, 0.5
-"""Units of the networks' inputs, the same for every corpus: a vocoder may go on with another."""
+"""Units of the networks' inputs, the same for every corpus: a vocoder may continue training on another."""
 _RESOLUTIONS = ((2048, 480, 1800), (1024, 240, 1024), (512, 100, 512), (256, 50, 256), (128, 30, 128))
 """(FFT size, hop, window) of the spectral loss."""
 _DISCRIMINATED = ((1024, 256), (512, 128), (256, 64), (128, 32))
 """(window, hop) of each discriminator's spectrogram."""
 _MOST_NOISE = 0.25
-"""Largest deviation of the noise that training adds to mels, so that those of a model are like something it heard."""
+"""Largest deviation of the noise that training adds to mels, so that a model's mels resemble some of them."""
 _BAND_WINDOW, _BAND_HOP = 1024, 256
 """Window and hop of the spectrogram that shows where a recording ends."""
 _LEAST_SOUND = 1e-7
@@ -153,12 +153,12 @@ class Vocoder(Block):
 
     @property
     def parameter_count(self) -> int:
-        """Number of trainable values of what speaks, without the discriminators."""
+        """Number of trainable values of the generator, without the discriminators."""
         return sum(math.prod(weight.shape) for weight in self.generator_weights)
 
     @property
     def generator_weights(self) -> list[tf.Variable]:
-        """What speaks: the weights without those of the discriminators."""
+        """The generator's weights, without those of the discriminators."""
         return [weight for weight in self.trainable_variables if "/discriminator_" not in weight.path]
 
     def losses(

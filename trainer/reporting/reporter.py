@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WINDOW = 500
 """Steps over which percentiles are taken."""
 _KEPT = 10
-"""Of this many logs, one leaves its losses above the panel."""
+"""One log in this many leaves its losses above the panel."""
 
 
 class Panel(Live):
@@ -90,11 +90,11 @@ class Reporter:
             self._panel = Panel(console, metrics, buckets=buckets, device_state=device_state)
 
     def keep(self, chunk: Chunk) -> None:
-        """Keep the steps of a call until the next one runs: the device does not wait for the terminal."""
+        """Hold the steps of a call until the next one runs: the device does not wait for the terminal."""
         self._kept.append(chunk)
 
     def flush(self) -> None:
-        """Record the steps that were kept."""
+        """Record the held steps."""
         while self._kept:
             self.record(self._kept.pop())
 
@@ -124,7 +124,7 @@ class Reporter:
             self._tensorboard.scalars(step, {f"{split}/{name}": value for name, value in values.items()})
 
     def _log(self) -> None:
-        """Log the pending steps; a loss of 0 is of a module that the model lacks, and is left out."""
+        """Log the pending steps; a loss of 0 belongs to a module that the model lacks, and is omitted."""
         last, mean = self._pending[-1], means(self._pending)
         step = int(last["step"])
         shown = {k: v for k, v in mean.items() if k != "step" and (v or k not in self.metrics.losses)}
@@ -145,7 +145,7 @@ class Reporter:
         )
 
     def validation(self, step: int, losses: dict[str, float], total: float, *, skipped: int) -> None:
-        """Record a validation; skipped: batches left out because they were not finite."""
+        """Record a validation; skipped: number of batches skipped because they were not finite."""
         self.flush()
         self._write([{"split": "validation", "step": step, "loss": total, **losses, "skipped": skipped}])
         self._curves(step, "validation", {k: v for k, v in {"loss": total, **losses}.items() if v})
@@ -161,7 +161,7 @@ class Reporter:
         """Record the fixed sentences spoken at a step; began: `time.perf_counter()` before they were spoken."""
         self.flush()
         if not samples.finite(spoken):
-            self.say(f"samples at step {step}: none, the model speaks numbers that are not finite")
+            self.say(f"samples at step {step} skipped (the model's output is not finite)")
             return
         figures, summary = samples.measure(spoken)
         self._curves(step, "evaluation", figures)
@@ -172,7 +172,7 @@ class Reporter:
         self.console.print(f"[bold]samples[/bold] at step {step}: {summary} ({seconds:.1f} s)", highlight=False)
 
     def say(self, line: str) -> None:
-        """Print a plain line, after the steps that were kept."""
+        """Print a plain line, after the held steps."""
         self.flush()
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 

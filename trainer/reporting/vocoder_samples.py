@@ -82,7 +82,7 @@ class VocoderSamples(Samples):
         return all(bool(np.isfinite(samples).all()) for samples in spoken)
 
     def measure(self, spoken: list[np.ndarray]) -> tuple[dict[str, float], str]:
-        """The mean absolute difference of the log-mels of speech and recording."""
+        """The mean absolute difference between the log-mels of speech and recording."""
         errors = [
             float(np.abs(log_mel(samples, self.profile) - log_mel(sentence.samples, self.profile)).mean())
             for samples, sentence in zip(spoken, self.sentences, strict=True)

@@ -55,7 +55,7 @@ class SkippedUpdates:
         self._in_a_row = 0
 
     def __call__(self, run: TrainingRun, chunk: Chunk) -> None:
-        """Say a line for each skipped update, with its clips; `RunEnded` after too many in a row."""
+        """Report each skipped update, with its clips; `RunEnded` after too many in a row."""
         skipped = [i for i, value in enumerate(chunk.column("skipped")) if value]
         batches = [_batch(chunk, i, run.loop.buckets) for i in skipped]
         names = dict(zip(skipped, clip_names(run.plan.cache, run.plan.spec, "train", batches), strict=True))
@@ -79,7 +79,7 @@ class UnreadClips:
         self._unread, self._named = list[str](), set[str]()
 
     def __call__(self, run: TrainingRun, chunk: Chunk) -> None:
-        """Say a line for each new unreadable training clip; `RunEnded` after too many."""
+        """Report each new unreadable training clip; `RunEnded` after too many."""
         flags, buckets = chunk.result.unread, run.loop.buckets
         if flags is None:
             return
@@ -96,21 +96,21 @@ class UnreadClips:
                 f"step {chunk.last_step}",
                 found=f"{len(self._unread)} of {total} clips could not be read: {listed}",
                 expected=f"at most {most_share:.1%} (data.max_unreadable_fraction)",
-                fix="put the recordings back as they were indexed, then --resume", exit_code=1,
+                fix="restore the recordings as they were indexed, then --resume", exit_code=1,
             )  # fmt: skip
 
     def report_validation(self, run: TrainingRun, title: str, unread: Sequence[StoredBatch]) -> None:
-        """Say a line for each new unreadable validation clip; title: begins the line."""
+        """Report each new unreadable validation clip; title: begins the line."""
         for names in clip_names(run.plan.cache, run.plan.spec, "validation", unread):
             self._report(run, title, names)
 
     def _report(self, run: TrainingRun, title: str, names: Iterable[str]) -> list[str]:
-        """Say a line for each clip that had none yet; returns their names."""
+        """Report each clip once; returns the names of the new ones."""
         new = [name for name in dict.fromkeys(names) if name not in self._named]
         self._named.update(new)
         for name in new:
             run.reporter.say(
-                f"{title}: the audio of {name} is missing, broken or not what was indexed: a padding row stands for it"
+                f"{title}: the audio of {name} is missing, broken or not what was indexed: a padding row replaces it"
             )
         return new
 

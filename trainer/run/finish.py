@@ -19,7 +19,7 @@ def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object
     """Write the folder `request.out` atomically, and say what is in it.
 
     Raises:
-        LockstepError: It is already there or cannot be written, or the model cannot be exported so.
+        LockstepError: It exists or cannot be written, or the model cannot be exported in these formats.
     """
     if PIPER in request.formats and len(set(request.formats)) > 1:
         found = f"together with {' and '.join(sorted({*request.formats} - {PIPER}))}"
@@ -37,7 +37,7 @@ def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object
 def finish_run(path: Path, console: Console, data: Path | None = None) -> None:
     """Export the newest checkpoint of a run into RUN/voice/, in place of an earlier one, and measure it.
 
-    data: folder of the corpus, if known, for the recordings of the page to hear the voice.
+    data: folder of the corpus, if known, for the recordings of the listening page.
 
     Raises:
         LockstepError: The folder is no run, or cannot be written.

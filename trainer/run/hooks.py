@@ -3,7 +3,7 @@
 `train` calls them after each chunk of steps, in this order; a user's own come last, in rank 0 alone:
 
 1. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
-2. `UnreadClips` names the clips whose audio could not be read, and ends the run when they are too many
+2. `UnreadClips` names the clips whose audio could not be read, and ends the run after too many
 3. `Validate` computes the held-out losses (`training.validate_every`), puts them into the chunk, and lets the learning
    rate decay when they no longer improve (`training.patience`)
 4. `save` saves a checkpoint (`training.checkpoint_every`)
@@ -53,7 +53,7 @@ def speak(run: TrainingRun, _: Chunk) -> None:
         run.reporter.samples(run.step, run.samples, spoken, began=began)
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        run.reporter.say(f"samples at step {run.step}: left out, the run goes on ({reason})")
+        run.reporter.say(f"samples at step {run.step} skipped ({reason}); training continues")
 
 
 class Validate:
@@ -63,7 +63,7 @@ class Validate:
         """Look back at the validations of a resumed run."""
         self._unread, self._overfitting = unread, Overfitting(run.metrics.held_out)
         for _ in self._overfitting.replay(run.plan.folder.metrics()):
-            pass  # said before the run was stopped
+            pass  # reported before the run was stopped
         self._trained: list[np.ndarray] = []
         """Metrics of the steps since the last validation."""
 
@@ -95,7 +95,7 @@ class Validate:
         if bad:
             (clips,) = clip_names(run.plan.cache, run.plan.spec, "validation", bad[:1])
             run.reporter.say(
-                f"{title}: {len(bad)} of {len(loop.batches)} batches not finite, left out; clips of the first: "
+                f"{title}: {len(bad)} of {len(loop.batches)} batches skipped (not finite); clips of the first: "
                 f"{', '.join(clips)}"
             )
         total = run.metrics.total(losses)

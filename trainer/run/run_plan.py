@@ -44,7 +44,7 @@ class RunPlan(Setup):
     init_from: Path | None
     """Checkpoint or exported folder whose averaged weights began the run, also if the run is resumed."""
     asked_steps: int | None = None
-    """Steps that were asked for; patience may end the run earlier."""
+    """Requested steps; patience may end the run earlier."""
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -130,9 +130,9 @@ def make_plan(
 
 
 def _as_it_ends(checkpoint: Path, config: Config) -> tuple[Config, int]:
-    """(the configuration with the steps at which patience ends the run, steps that were asked for).
+    """(the configuration with the steps at which patience ends the run, requested steps).
 
-    The configuration is unchanged if more steps are asked for than before.
+    The configuration is unchanged if more steps are requested than before.
     """
     progress, steps = read_meta(checkpoint)["progress"], config.training.steps
     if not progress["schedule"]["steps"] < steps <= progress["asked_steps"]:
@@ -149,7 +149,7 @@ def longer_run(checkpoint: Path, training: TrainingConfig, say: Callable[[str], 
     if start is None:
         say(
             f"{checkpoint}: made with another learning-rate schedule, and no checkpoint from before its decay is left: "
-            "the learning rate may rise here"
+            "the learning rate may rise"
         )
         return checkpoint
     say(
@@ -175,7 +175,7 @@ def newest(folder: RunFolder) -> Path | None:
 
 
 def _check_cache_settings(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
-    """Raise `LockstepError` for a cache built with other feature settings, naming the first difference."""
+    """Raise `LockstepError` for a cache built with different feature settings, naming the first difference."""
     for key, value, wanted in feature_differences(spec.features, feature_config(config)):
         built = json.dumps(value)
         fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"

@@ -24,12 +24,12 @@ from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.stored_model import open_model
 
 _LARGE_CORPUS_HOURS = 3
-"""From here on a voice starts from nothing by default."""
+"""Hours of recordings from which a voice starts from nothing by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """What trains on what."""
+    """A configuration and the cache that it trains on."""
 
     config: Config
     cache: Path
@@ -48,7 +48,7 @@ class Setup:
         return kind_of(self.config)
 
     def suited(self, *, from_a_model: bool, say: Callable[[str], object] = click.echo) -> Self:
-        """Return it with the batch and the steps that suit the corpus; say so if the batch is smaller than asked for.
+        """Return it with the batch and the steps that suit the corpus; report a batch that is smaller than requested.
 
         from_a_model: whether `--init-from` began the run.
 

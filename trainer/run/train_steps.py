@@ -1,4 +1,4 @@
-"""A run by the steps that `xtts-train --export-steps` wrote: NumPy reads, JAX steps, and TensorFlow is not needed.
+"""A run from the steps that `xtts-train --export-steps` wrote: NumPy reads, JAX steps, without TensorFlow.
 
 The order of the clips is a table of the export. State, checkpoints and `metrics.jsonl` are those of every run, which
 TensorFlow can continue.
@@ -112,7 +112,7 @@ def _program(folder: Path, fields: dict[str, Any]) -> Program:
 
 
 class StepsRun:
-    """The state of such a run."""
+    """The state of a run from exported steps."""
 
     def __init__(self, plan: RunPlan, checkpoint: Path, console: Console) -> None:
         """Raise `LockstepError` if steps, checkpoint and settings do not belong together, or JAX is missing."""
@@ -242,7 +242,7 @@ class StepsRun:
 
 
 def train_steps(plan: RunPlan, checkpoint: Path, console: Console) -> None:
-    """Train by the steps of `RUN/steps/` to the last step, or until asked to stop; always leave a checkpoint.
+    """Train from the steps in `RUN/steps/` to the last step, or until asked to stop; always leave a checkpoint.
 
     Raises:
         LockstepError: See `StepsRun`, or a shard cannot be read.
@@ -256,6 +256,6 @@ def train_steps(plan: RunPlan, checkpoint: Path, console: Console) -> None:
             run.save()
             folder, why = plan.folder.path, f"{requests[0]}: " if requests else ""
             run.reporter.say(
-                f"{why}saved step {run.step}; its voice is made where TensorFlow is: xtts-train --finish {folder}, or "
-                f"train on: xtts-train --resume {folder}"
+                f"{why}saved step {run.step}; export its voice where TensorFlow is installed: xtts-train --finish "
+                f"{folder}, or train on: xtts-train --resume {folder}"
             )

@@ -22,7 +22,7 @@ def train(plan: RunPlan, console: Console, hooks: Sequence[Hook] = ()) -> bool:
     """
     group = join_group(plan.config.training)
     config = suited_to(weakest_card(), plan.config, partial(console.print, highlight=False, soft_wrap=True))
-    plan = replace(plan, config=config)  # which the run folder records: a run goes on as it began
+    plan = replace(plan, config=config)  # which the run folder records: a run continues as it began
     with Compiler() as compiler, TrainingRun(plan, console, compiler, group) as run:
         unread = UnreadClips()
         validate = Validate(run, unread)

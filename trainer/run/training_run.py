@@ -44,8 +44,8 @@ from xtts.trainer.system.device import device_name, device_state
 
 _UNPADDED_WARNING = (
     "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "
-    "This is the slow baseline, which dies after some sixty shapes, when the kernel has no memory maps left; build the "
-    "cache with shapes.pad_to_fixed_length: true to train in lockstep"
+    "This is the slow baseline, which crashes after some sixty shapes, when the kernel has no memory maps left; build "
+    "the cache with shapes.pad_to_fixed_length: true to train in lockstep"
 )
 
 
@@ -56,11 +56,11 @@ class TrainingRun:
     """
 
     def __init__(self, plan: RunPlan, console: Console, compiler: Compiler, group: ProcessGroup = ALONE) -> None:
-        """Raise `LockstepError` in every process if one was started with other settings or another cache."""
+        """Raise `LockstepError` in every process if one was started with different settings or another cache."""
         self.plan, self.compiler, self.group = plan, compiler, group
         self.training = self.plan.config.training
         self.stop_reason = ""
-        """Why the run ends before its last step, known to all processes; empty while it goes on."""
+        """Why the run ends before its last step, known to all processes; empty while it continues."""
         self.requests: list[str] = []
         """Reasons to stop that this process has received, such as the name of a signal."""
         self._check_group()
@@ -71,7 +71,7 @@ class TrainingRun:
                 "seconds if compiled before", highlight=False, soft_wrap=True,
             )  # fmt: skip
         self._reused = ""
-        """What a start took of tables that have other rows."""
+        """Rows that the start shares with tables whose rows differ, in words."""
         self.loops = build_loops(
             self.buckets, self.plan.kind, self.plan.config, restore=self._restore, compiler=compiler, group=group
         )  # fmt: skip

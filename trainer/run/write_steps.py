@@ -30,7 +30,7 @@ class _Postponed(Compiler):
         """Drop a step."""
 
     def step(self, name: str) -> Future[float]:
-        """A compilation that is done."""
+        """A finished compilation."""
         done = Future[float]()
         done.set_result(0.0)
         return done

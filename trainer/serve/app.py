@@ -118,7 +118,7 @@ class Server:
         if wanted is None:
             return JSONResponse({"object": "list", "data": [model], "models": [model]})
         if wanted != name:
-            raise RequestError(404, f"model: {wanted!r:.60} is not here, {name} is", param="model")
+            raise RequestError(404, f"unknown model {wanted!r:.60}; this server has {name}", param="model")
         return JSONResponse(model)
 
     async def health(self, _: Request) -> Response:

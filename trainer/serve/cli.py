@@ -16,11 +16,11 @@ _PATH = click.Path(path_type=Path)
 @click.option("--host", default="127.0.0.1", help="Address to listen on; beyond this machine it needs a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port to listen on; 0 takes a free one.")
 @click.option("--wyoming", type=click.IntRange(1, 65535), metavar="PORT",
-              help="Port of the Wyoming protocol, for Home Assistant; it knows no token.")  # fmt: skip
+              help="Port of the Wyoming protocol, for Home Assistant; it has no token.")  # fmt: skip
 @click.option("--token", envvar="XTTS_TOKEN", show_envvar=True,
               help="Secret that clients send as Authorization: Bearer.")  # fmt: skip
 @synthesis_options("nfe", multiple=True, default=(4, 10),
-                  help="Numbers of decoder evaluations that clients may ask for, the default first.")  # fmt: skip
+                  help="Numbers of decoder evaluations that clients may request, the default first.")  # fmt: skip
 @synthesis_options("solver", "loudness")
 @engine_option
 @vocoder_option
@@ -31,11 +31,11 @@ _PATH = click.Path(path_type=Path)
 @click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
               help="Web origin that may call the server, such as https://example.org, or *.")  # fmt: skip
 @click.option("--max-letters", type=click.IntRange(1, 20_000), default=4096, metavar="N",
-              help="Longest text, in characters with its numbers in words.")  # fmt: skip
+              help="Longest text in characters, numbers written as words.")  # fmt: skip
 @click.option("--max-requests", type=click.IntRange(1, 1000), default=32, metavar="N",
               help="Largest number of requests at once; more get status 429.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, metavar="SECONDS",
-              help="Longest wait for the first sound, and from one to the next.")  # fmt: skip
+              help="Longest wait for the first sound, and for each next one.")  # fmt: skip
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 def serve(**options: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Serve a voice over HTTP: a page, and OpenAI's speech API."""

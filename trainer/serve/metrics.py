@@ -22,10 +22,10 @@ REQUEST_SECONDS = Histogram(
 FIRST_SOUND_SECONDS = Histogram(
     "xtts_first_sound_seconds", "From a speech request to its first bytes.", registry=REGISTRY, buckets=_BOUNDS
 )
-ABANDONED = Counter("xtts_abandoned_total", "Clients that left before the end.", registry=REGISTRY)
+ABANDONED = Counter("xtts_abandoned_total", "Clients that disconnected before the end.", registry=REGISTRY)
 PIECES = Counter("xtts_pieces_total", "Pieces of text spoken.", registry=REGISTRY)
-AUDIO_SECONDS = Counter("xtts_audio_seconds_total", "Speech made.", registry=REGISTRY)
-SYNTHESIS_SECONDS = Counter("xtts_synthesis_seconds_total", "Time of making it.", registry=REGISTRY)
+AUDIO_SECONDS = Counter("xtts_audio_seconds_total", "Seconds of speech produced.", registry=REGISTRY)
+SYNTHESIS_SECONDS = Counter("xtts_synthesis_seconds_total", "Seconds of synthesis.", registry=REGISTRY)
 
 
 class LiveMetrics(Collector):
@@ -36,6 +36,6 @@ class LiveMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics; Prometheus appends `_total` to a counter's name."""
-        yield GaugeMetricFamily("xtts_queue_length", "Requests that wait or speak.", len(self._queue))
-        yield CounterMetricFamily("xtts_compile_seconds", "Time of compiling.", self._synthesizer.compile_seconds)
+        yield GaugeMetricFamily("xtts_queue_length", "Requests waiting or being spoken.", len(self._queue))
+        yield CounterMetricFamily("xtts_compile_seconds", "Seconds of compilation.", self._synthesizer.compile_seconds)
         yield CounterMetricFamily("process_cpu_seconds", "User and system time.", time.process_time())

@@ -24,9 +24,9 @@ AudioChunk = tuple[np.ndarray, bool]
 
 
 class RequestQueue:
-    """Requests that wait or speak: each does a step of its job, then it is the others' turn.
+    """Requests that wait or speak: each does one step of its job, then the others take their turns.
 
-    There is a thread for each core. They take the steps, mels and sounds, in the order in which they were asked for. A
+    There is a thread for each core. They take the steps, mels and sounds, in the order of their requests. A
     request asks for its next piece when it has the sound of the last, or sooner if there are fewer requests than cores.
     """
 
@@ -50,7 +50,7 @@ class RequestQueue:
         if self.closed:
             raise RequestError(503, "the server is stopping")
         if len(self) >= self._most_requests:
-            raise RequestError(429, "too many requests are waiting already; try again in a moment")
+            raise RequestError(429, "too many requests are waiting; try again in a moment")
         task = asyncio.create_task(self._run(job, send))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)  # its client may still read for a long time

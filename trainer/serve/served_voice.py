@@ -96,7 +96,7 @@ class ServedVoice:
         assert request.language is not None
         texts, warnings = encode_text(request.input, self.source.voice, request.language, "input")
         if (count := sum(len(text.words) for text in texts)) > (most := self._settings.max_letters):
-            raise LockstepError("input", found=f"characters to speak: {count}", expected=f"at most {most}")
+            raise LockstepError("input", found=f"{count} characters to speak", expected=f"at most {most}")
         result.warnings += warnings
         synthesizer = copy(self._synthesizers[request.voice])
         synthesizer.options = request
@@ -124,7 +124,7 @@ class ServedVoice:
     def imitate(self, voice: str, recording: bytes) -> None:
         """Add the voice of a sound file; `LockstepError` if it cannot be imitated."""
         if not self.source.takes_recording:
-            raise LockstepError("recording", found=f"{self.capabilities.model} imitates none")
+            raise LockstepError("recording", found=f"{self.capabilities.model} imitates no recordings")
         voices = self.capabilities.voices
         with self._adding:
             if voice in voices or len(voice) > _LONGEST_NAME or len(voices) >= _MOST_VOICES:
@@ -154,6 +154,6 @@ def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray
     mels: dict[str, np.ndarray] = {}
     for path, mel in zip(paths, read_references(paths, source), strict=True):
         if path.stem in mels:
-            raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="other names")
+            raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="different names")
         mels[path.stem] = mel
     return mels

@@ -18,7 +18,7 @@ FORMATS = list(MEDIA_TYPES)
 """Formats of a response, the default first."""
 _Choice = TypeVar("_Choice", str, int)
 _log = lru_cache(1000)(warn)
-"""Says a warning in the log, once."""
+"""Logs a warning, once."""
 
 
 class RequestError(Exception):
@@ -43,7 +43,7 @@ class Capabilities:
     model: str
     voices: list[str]
     aliases: dict[str, str]
-    """Voices by their other names."""
+    """Voices by alias."""
     languages: list[str]
     voice_languages: dict[str, str]
     """The language of a voice, its default; empty for a model of one language."""
@@ -105,11 +105,11 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
     spoken = language or own.get(capabilities.voices[0], capabilities.languages[0])
     fitting = [name for name in capabilities.voices if own.get(name) == spoken] or capabilities.voices
     voice = asked if asked in capabilities.voices else fitting[0]
-    warnings = [] if asked in (None, voice) else [f"voice: {_shortened(repr(asked))} is not here, {voice} speaks"]
+    warnings = [] if asked in (None, voice) else [f"unknown voice {_shortened(repr(asked))}; using {voice}"]
     unknown = [name for name in fields if name not in SpeechRequest.model_fields]
     warnings += [f"{_shortened(name)}: ignored, unknown field" for name in unknown]
     if request.instructions:
-        warnings.append("instructions: ignored, the voice cannot be told how to speak")
+        warnings.append("instructions: ignored, no voice follows any")
     for warning in warnings:
         _log(warning)
     request = request.replaced(

@@ -20,7 +20,7 @@ from xtts.trainer.speech.encodings import Encoder
 
 
 async def listen(bound: socket.socket, voice: ServedVoice, queue: RequestQueue, timeout: float) -> None:
-    """Serve a bound socket while the loop runs; timeout: seconds, as of `ResponseStream`."""
+    """Serve a bound socket while the loop runs; timeout: seconds, as in `ResponseStream`."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):  # the client left
@@ -66,7 +66,7 @@ async def _speak(
 
 
 def _offers(capabilities: Capabilities) -> dict[str, tuple[str, str]]:
-    """Return (voice, language) by the name that Wyoming knows it by: clients send no language beside a name."""
+    """Return (voice, language) by its name in Wyoming: clients send a name without a language."""
     own, every = capabilities.voice_languages, capabilities.languages
     spoken = [(name, [own[name]] if name in own else every) for name in capabilities.voices]
     return {

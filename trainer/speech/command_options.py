@@ -13,7 +13,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Path:
-    """The newest run where none is named, and its best checkpoint where that is asked for."""
+    """The newest run where none is named, and its best checkpoint if requested."""
     with report_errors():
         from xtts.trainer.speech.vocoder import OUR_VOICE
         from xtts.trainer.stored.checkpoint import RUNS, best_checkpoint, newest_run

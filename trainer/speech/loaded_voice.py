@@ -38,7 +38,7 @@ class LoadedVoice:
 
         Raises:
             LockstepError: Nothing in the text can be spoken, or a pause or tag of SSML cannot be read. Single
-                characters and tags that the checkpoint does not know are left out with a warning.
+                characters and tags that the checkpoint does not know are skipped with a warning.
         """
         texts, left_out = encode_text(text, self._voice, self._synthesizer.language, "text")
         for warning in left_out:

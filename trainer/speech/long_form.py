@@ -88,7 +88,7 @@ class Speech:
 
 
 def encode_text(words: str, voice: Voice, language: str, location: str) -> tuple[list[Text], list[str]]:
-    """Encode a text: (its passages, warnings about what is left out). For pauses and SSML see `marked_text`.
+    """Encode a text: (its passages, warnings about what is skipped). For pauses and SSML see `marked_text`.
 
     Raises:
         LockstepError: There is nothing to speak, or a pause or a tag cannot be read.
@@ -106,7 +106,7 @@ def encode_text(words: str, voice: Voice, language: str, location: str) -> tuple
         found = f"only unknown characters: {unknown}" if unknown else "no text"
         raise LockstepError(location, found=f"nothing to speak ({found})", expected="letters that the voice knows")
     if unknown:
-        warnings.append(f"{location}: left out what the voice does not know: {unknown}")
+        warnings.append(f"{location}: skipped what the voice does not know: {unknown}")
     return texts, warnings
 
 

@@ -1,7 +1,7 @@
 """Pauses and SSML in a text to speak: passages without a pause, each with the silence after it.
 
 Pauses are `[pause:0.5s]`, `[pause:300ms]` and `<break>`; `<s>` and `<p>` separate sentences and paragraphs. `<phoneme>`
-is spoken as `[[ipa]]`, `<sub>` as its alias. Other tags are left out and named in a warning.
+is spoken as `[[ipa]]`, `<sub>` as its alias. Other tags are skipped and named in a warning.
 """
 
 import html
@@ -95,7 +95,7 @@ def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Pas
             _add(passages, " ", " ")
     _add(passages, _plain(text[end:]), _plain(text[end:]))
     tags = ", ".join(f"<{name}>" for name in unknown)
-    return passages, [f"{location}: left out SSML tags that this voice does not know: {tags}"] if unknown else []
+    return passages, [f"{location}: skipped SSML tags that this voice does not know: {tags}"] if unknown else []
 
 
 def _plain(text: str) -> str:

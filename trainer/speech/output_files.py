@@ -36,7 +36,7 @@ def check_folder(path: Path, option: str) -> None:
 
 @contextmanager
 def new_folder(out: Path) -> Iterator[Path]:
-    """Context that fills a folder, which becomes OUT at its end; `LockstepError` if OUT is there or not writable."""
+    """Context that fills a folder, which becomes OUT at its end; `LockstepError` if OUT exists or is not writable."""
     check_folder(out, "OUT")
     if out.exists():
         raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")

@@ -34,7 +34,7 @@ class Synthesizer:
         raise NotImplementedError
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
-        """Count the frames of tokens at speed 1 without making their mel; arguments as of `speak`."""
+        """Count the frames of tokens at speed 1 without making their mel; arguments as in `speak`."""
         raise NotImplementedError
 
     def speak(

@@ -19,7 +19,7 @@ OUR_VOICE = Path(str(files("xtts.voices"))) / "base"
 """Our own voice, which comes with the package."""
 OUR_VOCODER = OUR_VOICE / VOCODER_FILE
 OUR_WEIGHTS = OUR_VOICE.with_name("vocoder")
-"""The folder of its weights, of which the package has the sources alone."""
+"""The folder of its weights; the package has only its list of sources."""
 _OUR_PROFILE = "hifigan"
 
 

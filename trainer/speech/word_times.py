@@ -38,7 +38,7 @@ class Word:
 
 
 def time_words(lines: Sequence[Words], tokens: Sequence[Token], spell: Callable[[str], str]) -> list[list[Word]]:
-    """Time the words of every line; what nobody says, such as a dash, is left out.
+    """Time the words of every line; what is not spoken, such as a dash, is omitted.
 
     Words are those of the written text: a number, a date or an abbreviation is one word, however many are spoken. They
     are matched with the tokens by the symbols that each has when spoken alone. Where its symbols differ in the
@@ -77,20 +77,20 @@ def _letters(tokens: Sequence[Token]) -> list[tuple[str, float, float]]:
     return timed
 
 
-def _owners(spelled: Sequence[tuple[str, int]], heard: Sequence[str]) -> list[int]:
-    """The word of each letter in `heard`; spelled: (letters, their word), at least one."""
+def _owners(spelled: Sequence[tuple[str, int]], spoken: Sequence[str]) -> list[int]:
+    """The word of each letter in `spoken`; spelled: (letters, their word), at least one."""
     owners = list[int]()
-    matcher = SequenceMatcher(None, [letters for letters, _ in spelled], heard, autojunk=False)
+    matcher = SequenceMatcher(None, [letters for letters, _ in spelled], spoken, autojunk=False)
     for kind, start, stop, first, last in matcher.get_opcodes():
-        heard_letters = "".join(heard[first:last])
+        spoken_letters = "".join(spoken[first:last])
         own = spelled[start:stop] or spelled[max(start - 1, 0) : max(start, 1)]
-        single_letters = all(len(letters) == 1 for letters in (*heard[first:last], *(letters for letters, _ in own)))
+        single_letters = all(len(letters) == 1 for letters in (*spoken[first:last], *(letters for letters, _ in own)))
         if kind != "replace" or single_letters:
             candidates = [i for letters, i in own for _ in letters]
-            count = len(heard_letters)
+            count = len(spoken_letters)
             owners += [candidates[k * len(candidates) // count] for k in range(count)]
         else:  # match again, letter by letter
-            owners += _owners([(letter, i) for letters, i in own for letter in letters], heard_letters)
+            owners += _owners([(letter, i) for letters, i in own for letter in letters], spoken_letters)
     return owners
 
 

@@ -154,7 +154,7 @@ def find_checkpoint(path: Path) -> Path:
             str(path),
             found="no checkpoint" if path.exists() else "no such folder",
             expected="a run folder or one checkpoint, runs/NAME/checkpoints/step-N",
-            fix=f"there are {', '.join(runs[:_MOST_NAMED])}{more}" if runs else "",
+            fix=f"choose one of {', '.join(runs[:_MOST_NAMED])}{more}" if runs else "",
         )
     return checkpoints[-1]
 
@@ -231,5 +231,5 @@ def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
         raise LockstepError(str(checkpoint), found=f"made with {key} = {saved!r}", expected=repr(wanted), fix=fix)
     if meta["cache"] != identity["cache"]:
         same = meta["cache_fingerprint"] == identity["cache_fingerprint"]
-        difference = "other clips under the same settings" if same else "other feature settings"
+        difference = "different clips under the same settings" if same else "different feature settings"
         raise LockstepError(str(checkpoint), found=f"made from another cache ({difference})", fix=fix)

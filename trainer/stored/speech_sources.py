@@ -13,7 +13,7 @@ _ASKS = {"by": "attribution", "sa": "the same licence", "nc": "no commercial use
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechSource:
-    """A source: the speech of one corpus or speaker that a model learned from. None or empty is what is not known."""
+    """A source: the speech of one corpus or speaker that a model was trained on. None or empty: not known."""
 
     name: str
     hours: float | None = None

@@ -41,7 +41,7 @@ def test_a_smaller_batch_is_advised(workload_of, with_clips, only, problems):
     spec, free = with_clips({872: (500, 9)}), 4 << 30
     workload = workload_of(spec, "training.batch_size=64", "training.gradient_accumulation_steps=4")
     problem = only(memory(workload, free))
-    assert problem.what == "the largest step, 64 clips x 872 frames, needs 5.8 GiB, 4.0 GiB are available"
+    assert problem.what == "the largest step, 64 clips x 872 frames, needs 5.8 GiB, but only 4.0 GiB are available"
     # From the line through the weights and this batch; what a step takes besides makes it too high: 20 would fit.
     assert (problem.setting, problem.value) == ("training.batch_size", 24)
     assert "run xtts-doctor again" in problem.remedy

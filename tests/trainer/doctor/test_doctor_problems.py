@@ -35,7 +35,7 @@ def test_a_gpu_that_tensorflow_does_not_see(monkeypatch, only, problems):
 
 
 def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
-    broken = Problem(name="xla-fails", what="XLA does not compile here: no ptxas", cause="")
+    broken = Problem(name="xla-fails", what="XLA does not compile on this machine: no ptxas", cause="")
     fact = Fact(name="xla", value={"works": False, "seconds": 0.1}, text="fails: no ptxas")
     monkeypatch.setattr(checks, "build_loops", lambda *_: workload.loops)
     monkeypatch.setattr(environment_module, "xla", lambda: [fact, broken])
@@ -44,5 +44,5 @@ def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
     report = checks.run_checks(workload.setup, count=4, progress=lambda _: None)
     assert [problem.name for _, problem in report.problems] == ["xla-fails", "padding"]  # of one shape
     facts = {name: {fact.name: fact for fact in section} for name, (section, _) in report.items()}
-    assert facts["steps"]["not run"].text == "XLA does not compile here"
+    assert facts["steps"]["not run"].text == "XLA does not compile on this machine"
     assert facts["data"]["load time"].value["mean"] > 0

@@ -133,7 +133,7 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, safetensors_fol
     assert "step-8, expected those of" in refused(*folder, "--evaluation", figures)
     for text in ("[]", "{", '{"checkpoint": 3}', "[" * 100_000):
         figures.write_text(text)
-        assert "is something else, expected a file of xtts-synth evaluate --json" in refused(
+        assert "holds no figures, expected a file of xtts-synth evaluate --json" in refused(
             *folder, "--evaluation", figures
         )
     assert "cannot be read" in refused(*folder, "--evaluation", tmp_path / "none.json")
@@ -151,5 +151,5 @@ def test_a_cache_that_is_gone_gives_no_facts(call, finished_run, tmp_path):
     (run / "run.json").write_text(json.dumps({**described, "cache": str(tmp_path / "gone")}))
     code, _, err = call(main, "export", "--ckpt", run, tmp_path / "out", "--format", "safetensors")
     assert code == 0, err
-    assert "Not known: the cache was not at hand" in card_of(tmp_path / "out")[1]
+    assert "Not known: the cache was not available" in card_of(tmp_path / "out")[1]
     assert json.loads((tmp_path / "out" / "facts.json").read_text())["corpus"] is None

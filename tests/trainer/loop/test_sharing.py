@@ -122,7 +122,7 @@ def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices
 
 
 LOST = "see its output, then start all workers again, as many as you like, with xtts-train --resume runs/a"
-MEMORY = "lower training.batch_size (xtts-doctor says what fits), or exclude the longest: shapes.max_mel_frames"
+MEMORY = "lower training.batch_size (see xtts-doctor), or exclude the longest clips with shapes.max_mel_frames"
 
 
 @pytest.mark.parametrize(
@@ -162,6 +162,6 @@ class OtherWorker(ProcessGroup):
 def test_workers_that_differ_say_so_though_another_ended_first():
     """None ends before all have read why; who is met by the end of another knows already."""
     group = OtherWorker(cluster=Cluster(addresses=("a:1", "b:2"), index=1))
-    with pytest.raises(LockstepError, match="worker 1: its cache is not that of worker 0") as raised:
+    with pytest.raises(LockstepError, match="worker 1: its cache differs from worker 0's") as raised:
         group.check_same({"cache": "x"}, fix="start all with the same")
     assert (raised.value.exit_code, group.sums) == (2, 2)

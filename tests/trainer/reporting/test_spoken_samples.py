@@ -96,7 +96,7 @@ def test_whatever_samples_raise_costs_a_line(failing):
         training=SimpleNamespace(samples_every=4), compiler=SimpleNamespace(step=lambda _: None),
         averaged_weights=nullcontext, reporter=reporter,
     ), None)  # fmt: skip
-    assert lines == ["samples at step 8: left out, the run goes on (no place to write)"]
+    assert lines == ["samples at step 8 skipped (no place to write); training continues"]
 
 
 def test_one_sentence_is_spoken_without_figures(make_samples):

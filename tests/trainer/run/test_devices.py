@@ -86,7 +86,7 @@ UNSAVED = ("training.steps_per_call=10", "training.checkpoint_every=100000", "tr
 
 
 def test_a_worker_that_is_killed_costs_no_step(plan_of, read_steps, tmp_path):
-    """Worker 0 saves the last whole step: nothing else has saved one, and the run goes on after it."""
+    """Worker 0 saves the last whole step: nothing else has saved one, and the run continues after it."""
     run = tmp_path / "run"
     programs = start_workers([plan_of(run, "multiworker", ENDLESS, *UNSAVED)] * WORKERS, tmp_path)
     wait_for_steps(programs, run, read_steps, 50)
@@ -116,8 +116,8 @@ def test_a_run_continues_with_another_number_of_workers(alone, together, plan_of
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("training.learning_rate=0.5", "worker 1: its training.learning_rate is not that of worker 0"),
-        ("cache", "worker 1: its cache is not that of worker 0"),
+        ("training.learning_rate=0.5", "worker 1: its training.learning_rate differs from worker 0's"),
+        ("cache", "worker 1: its cache differs from worker 0's"),
     ],
 )
 def test_workers_that_differ_are_refused(plan_of, one_shape_cache, tmp_path, change, said):

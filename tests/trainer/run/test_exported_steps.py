@@ -53,7 +53,7 @@ def test_a_run_by_exported_steps_is_one_by_tensorflow(by_steps, finished_run, re
     (folder, resume), (whole, _) = by_steps, finished_run
     code, screen, err = resume()
     assert code == 0, err
-    assert "saved step 12; its voice is made where TensorFlow is: xtts-train --finish" in screen
+    assert "saved step 12; export its voice where TensorFlow is installed: xtts-train --finish" in screen
     for split in ("train", "validation"):
         close(read_steps(folder, split), read_steps(whole, split))
     names = [{path.name for path in (run / "checkpoints").iterdir()} for run in (folder, whole)]

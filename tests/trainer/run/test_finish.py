@@ -58,7 +58,7 @@ def test_a_run_whose_cache_is_gone_ends_in_a_voice_without_figures_and_page(run_
     finish_run(run, console := Console(file=io.StringIO(), width=400))
     said = console.file.getvalue()
     assert f"no figures: {tmp_path}/gone/cache.json: no such folder" in said
-    assert f"no page to hear it: {tmp_path}/gone/cache.json: no such folder" in said
+    assert f"no listening page: {tmp_path}/gone/cache.json: no such folder" in said
     assert {"model.onnx", "README.md"} <= {file.name for file in (run / "voice").iterdir()}
     assert not (run / "evaluation.json").exists(), "those of another checkpoint, perhaps"
 

@@ -13,13 +13,13 @@ PAGE = {"Origin": "https://chat.example"}
 
 
 @pytest.mark.parametrize("voice", ["alloy", "../../etc/passwd", "Zo\u00eb\n", {"id": "nova"}])
-def test_a_voice_that_is_not_here_is_the_first_and_that_is_said(listening, spoken_by_command, voice):
+def test_an_unknown_voice_is_replaced_by_the_first_with_a_warning(listening, spoken_by_command, voice):
     answer = speak(listening, FAST | {"input": HELLO, "voice": voice})
     assert answer.content == spoken_by_command(HELLO)[0]
-    said = answer.headers["x-warning"]
-    assert said.startswith("voice: '")
-    assert said.endswith(" is not here, default speaks")
-    assert said.isprintable()
+    warning = answer.headers["x-warning"]
+    assert warning.startswith("unknown voice '")
+    assert warning.endswith("; using default")
+    assert warning.isprintable()
 
 
 def test_a_voice_is_a_name_an_object_or_an_alias(served_voice):
@@ -101,7 +101,7 @@ def test_voice_and_language_follow_each_other(served_voice, asked, voice, langua
 def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):
     answer = speak(server, FAST | {"input": HELLO, "voice": {"id": "default"}, "instructions": "Sound glad."})
     assert answer.content == spoken_by_command(HELLO)[0]
-    assert answer.headers["x-warning"] == "instructions: ignored, the voice cannot be told how to speak"
+    assert answer.headers["x-warning"] == "instructions: ignored, no voice follows any"
     assert "x-warning" not in speak(server, FAST | {"input": HELLO, "instructions": ""}).headers
 
 

@@ -116,7 +116,7 @@ def test_the_mel_belongs_to_the_answer(server, spoken_by_command):
 
 def test_what_was_left_out_is_said(listening):
     answer = speak(listening, FAST | {"input": "hello § there \N{PARTY POPPER}"})
-    assert answer.headers["x-warning"] == "input: left out what the voice does not know: § \N{PARTY POPPER}"
+    assert answer.headers["x-warning"] == "input: skipped what the voice does not know: § \N{PARTY POPPER}"
 
 
 def test_times_of_words_come_with_the_whole_audio_as_json(server):

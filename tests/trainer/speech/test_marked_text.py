@@ -50,7 +50,7 @@ def test_marks_become_pauses_and_what_is_spoken(text, expected):
     ],
 )  # fmt: skip
 def test_other_tags_are_left_out_with_one_warning(text, spoken, named):
-    warning = f"TEXT: left out SSML tags that this voice does not know: {named}"
+    warning = f"TEXT: skipped SSML tags that this voice does not know: {named}"
     assert passages(text) == ([(spoken, 0)], [warning])
 
 

@@ -129,7 +129,7 @@ def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeyp
     Path("lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
     command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--nfe", 2, "--speed", 4)
     code, screen, err = call(main, *command)
-    assert (code, err) == (0, "warning: lines.txt:3: left out what the voice does not know: §\n")
+    assert (code, err) == (0, "warning: lines.txt:3: skipped what the voice does not know: §\n")
     assert sorted(path.name for path in Path("spoken").iterdir()) == ["0001.wav", "0003.wav"]
     lines = screen.splitlines()
     assert len(lines) == 3
@@ -286,4 +286,4 @@ def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkey
         assert "error: " in err
     err = call(main, "hello", "--ckpt", "runs/yuong")[2]
     assert "runs/yuong: no such folder" in err
-    assert err.endswith("; there are runs/a-vocoder, runs/young, runs/old\n")
+    assert err.endswith("; choose one of runs/a-vocoder, runs/young, runs/old\n")

@@ -140,8 +140,8 @@ def test_nothing_is_unpickled(tmp_path):
             "made with model.text_width = 16, expected 32",
         ),
         ({"settings": {**IDENTITY["settings"], "training.seed": 1}}, "made with training.seed = 0, expected 1"),
-        ({"cache": "b" * 64}, r"another cache \(other clips under the same settings\)"),
-        ({"cache": "b" * 64, "cache_fingerprint": "e" * 64}, r"another cache \(other feature settings\)"),
+        ({"cache": "b" * 64}, r"another cache \(different clips under the same settings\)"),
+        ({"cache": "b" * 64, "cache_fingerprint": "e" * 64}, r"another cache \(different feature settings\)"),
     ],
 )
 def test_another_model_order_or_cache_is_refused_by_name(tmp_path, change, message):
