@@ -18,7 +18,7 @@ _cache_option = click.option(
 )  # fmt: skip
 _workers_option = click.option(
     "--workers", type=click.IntRange(0), default=usable_cores,
-    help="Number of worker processes; 0 works in this process, for a debugger.  [default: one per core]",
+    help="Number of worker processes; 0 runs in this process, for a debugger.  [default: one per core]",
 )  # fmt: skip
 _engine_option = click.option(
     "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
@@ -73,14 +73,14 @@ def build(
 ) -> None:  # fmt: skip
     """Build the cache of a corpus, or bring it up to date.
 
-    The cache is what xtts-train reads. Run it again after a change or a crash: it does what is left to do.
+    xtts-train reads the cache. Run it again after a change or a crash: it does only what remains to be done.
     """
     with report_errors():
         from xtts.precompute.workers.open_pool import open_pool
         from xtts.precompute.workers.stopping import stoppable
         from xtts.shared.storage.urls import path_or_url
 
-        with open_pool(workers, engine) as pool:  # before the imports of numpy, see there
+        with open_pool(workers, engine) as pool:  # before numpy is imported, see `open_pool`
             if not dry_run and not Path(cache, "cache.json").exists():
                 pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
             from xtts.precompute.pipeline.build_cache import explain_build, run_build
@@ -110,9 +110,9 @@ def build(
 )  # fmt: skip
 @click.option(
     "--deep", type=click.IntRange(0), is_flag=False, flag_value=100, metavar="[N]",
-    help="Number of clips whose mels are computed again, 0 for all (100 without a value); needs --against.",
+    help="Number of clips whose mels are recomputed, 0 for all (100 without a value); needs --against.",
 )  # fmt: skip
-@click.option("--repair", is_flag=True, help="Repair: write the broken files again, from the corpus of --against.")
+@click.option("--repair", is_flag=True, help="Repair: rewrite the broken files from the corpus of --against.")
 @_layout_option
 @_columns_option
 @_workers_option
@@ -188,7 +188,7 @@ def inspect(cache: str, clip_id: str, out: Path) -> None:
 @click.option("--out", type=_FOLDER, default="report.html", show_default=True, metavar="FILE", help="File of the page.")
 @click.option(
     "--data", metavar="[NAME=]PATH", multiple=True,
-    help="Corpus, as --data of build: its recordings are heard beside what the mels keep of them.",
+    help="Corpus, as --data of build: its recordings are played beside what their mels preserve.",
 )  # fmt: skip
 def report(cache: str, out: Path, data: tuple[str, ...]) -> None:
     """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips, a search."""
@@ -210,7 +210,7 @@ def report(cache: str, out: Path, data: tuple[str, ...]) -> None:
 )
 @_workers_option
 def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int) -> None:
-    """Make a corpus to try things with: sentences spoken by espeak-ng into OUT, in the LJSpeech layout."""
+    """Make a corpus to experiment with: sentences spoken by espeak-ng into OUT, in the LJSpeech layout."""
     with report_errors():
         from xtts.precompute.sample.sample_corpus import make_sample_corpus
         from xtts.precompute.view.terminal import Display

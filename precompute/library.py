@@ -37,9 +37,9 @@ def build_cache(
         cache: Folder of the cache, created if it is missing, or its URL in an object store, as in "s3://BUCKET/FOLDER".
         config: YAML file, or a name in configs/ such as "normal" (default "tiny"); of several, later ones win.
         settings: Single keys over those, as in `{"shapes.buckets": 8}`.
-        workers: Processes (default: one a core); 0 works in this process.
+        workers: Processes (default: one a core); 0 runs in this process.
         limit: Count of clips, the first of each corpus in equal shares.
-        fresh: Build everything again, whatever is there.
+        fresh: Rebuild everything, whatever the folder holds.
         index_only: Store no mels: the records name the wavs, which the trainer reads.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
         columns: Columns of its CSV or TSV file, as in "id=0,speaker=1,text=2", instead of a layout.
@@ -73,8 +73,8 @@ def verify_cache(
     Args:
         cache: Folder or URL of the cache.
         against: The corpus, to compare with as well: changed, added and removed clips.
-        deep: Count of clips whose features are computed again (0: all); needs `against`.
-        repair: Write the broken files again, and no others; needs `against`. Returned are the problems that remain.
+        deep: Count of clips whose features are recomputed (0: all); needs `against`.
+        repair: Rewrite the broken files, and no others; needs `against`. The result is the problems that remain.
         workers: Threads of the check, and processes of a repair (default: one a core).
         layout: How the corpus lies on the disk, as for `build_cache`.
         columns: Or which columns its list has.
@@ -85,18 +85,18 @@ def verify_cache(
         All problems, in the order of the files: `file`, `where`, `found`, `expected` and `fix` of each.
 
     Raises:
-        LockstepError: There is no cache to check, no corpus for what was asked, or it is impossible with a URL.
+        LockstepError: There is no cache to check, no corpus for the requested work, or a URL does not allow it.
     """
     at, progress = path_or_url(cache), progress or Progress()
     corpora = None if against is None else parse_data(against, layout=layout, columns=columns)
     if corpora is None and (deep is not None or repair):
         option = "--repair" if repair else "--deep"
-        raise LockstepError(option, found="no corpus to work from", expected=f"{option} --against DATA")
+        raise LockstepError(option, found="needs the corpus", expected=f"{option} --against DATA")
     for option, is_given in (("--against", corpora is not None), (f"--engine {engine}", engine != "local")):
         if is_given and not isinstance(at, Path):
             fix = f"verify {at} alone; a build with the same options brings it up to date"
             raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
-    # Never in this process: its numpy may compute other last digits than a worker's.
+    # Never in this process: the last digits of its numpy's results may differ from a worker's.
     workers = max(1, usable_cores() if workers is None else workers)
     check = partial(check_cache, at, threads=workers, engine=engine)
     findings = check()

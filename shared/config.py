@@ -67,7 +67,7 @@ class DataConfig(ConfigSection):
     """Folder for local copies of a cache in an object store; null: one in the user's cache folder."""
     filters: FilterConfig = FilterConfig()
     accept: list[Doubt] = Field(default_factory=list)
-    """Kinds of doubtful texts to keep as they are, such as `[tag]`: see docs/corpus.md#doubtful-texts."""
+    """Kinds of doubtful texts to keep unchanged, such as `[tag]`: see docs/corpus.md#doubtful-texts."""
 
 
 class AudioConfig(ConfigSection):
@@ -84,12 +84,12 @@ class AudioConfig(ConfigSection):
     null: whole clips."""
     crop_pitch: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     """Play half of the clips faster or slower before they are cut into crops: pitch and formants are multiplied by a
-    factor between 1 / (1 + crop_pitch) and 1 + crop_pitch, so that a vocoder hears other voices. 0: none."""
+    factor between 1 / (1 + crop_pitch) and 1 + crop_pitch, so that a vocoder learns more voices. 0: none."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.crop_frames and (self.trim_silence_db is not None or self.loudness_lufs is not None):
-            raise ValueError("crop_frames cuts recordings as they are: trim_silence_db and loudness_lufs must be null")
+            raise ValueError("crop_frames cuts unchanged recordings: trim_silence_db and loudness_lufs must be null")
         if self.crop_pitch and not self.crop_frames:
             raise ValueError("crop_pitch is for a vocoder's crops: set crop_frames, too")
         return self
@@ -101,7 +101,7 @@ class TextConfig(ConfigSection):
     tokenizer: Literal["auto", "characters", "phonemes", "bpe"] = "characters"
     """Symbol table, see shared/text/tokenizer.py; `phonemes` is IPA by the language's voice of espeak-ng, extra
     `phonemes` (`en` is American English); `bpe` is learned from the corpus by Hugging Face tokenizers, extra `bpe`, and
-    stays the same when clips are added or removed. `auto` is decided when a cache is built: what the cache has already,
+    stays the same when clips are added or removed. `auto` is decided when a cache is built: what the cache already has,
     else `phonemes` where the extra is installed and espeak-ng has a voice, else `characters`.
     """
     language: Annotated[str, AfterValidator(lambda code: find_language(code).code)] = "en"
@@ -158,7 +158,7 @@ class SplitConfig(ConfigSection):
 
 
 class TrainingConfig(ConfigSection):
-    """What is trained, optimisation, schedule and bookkeeping."""
+    """Model, optimisation, schedule and bookkeeping."""
 
     kind: str = "acoustic"
     """Kind of model: `acoustic`, with the section `model`, or `vocoder`, on a cache of crops, with the section
@@ -166,13 +166,13 @@ class TrainingConfig(ConfigSection):
     batch_size: PositiveInt = 16
     """B: clips per step in the bucket of the longest clips."""
     max_batch_share: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    """Largest share of an epoch in one step; a larger batch_size is lowered, and the run says so."""
+    """Largest share of an epoch in one step; a larger batch_size is lowered, and the run reports it."""
     constant_frames_per_batch: bool = True
     """Give buckets of shorter clips more of them per step, so that all steps have about as many frames."""
     gradient_accumulation_steps: PositiveInt = 1
     """Micro-batches per update; each divides the bucket's batch. Several devices share them evenly."""
     runtime: Literal["tensorflow", "jax"] = "tensorflow"
-    """What runs the steps: `tensorflow`, or `jax` (extras `jax`, `jax-cuda`) on whatever single device JAX sees;
+    """Runtime of the steps: `tensorflow`, or `jax` (extras `jax`, `jax-cuda`) on whatever single device JAX sees;
     TensorFlow then traces them on the CPU (docs/gpu.md)."""
     strategy: Literal["auto", "single", "mirrored", "multiworker"] = "auto"
     """Devices that share every step: `single` one, `mirrored` all GPUs of this machine, `multiworker` those of the
@@ -180,7 +180,7 @@ class TrainingConfig(ConfigSection):
     mixed_precision: Literal["float32", "bfloat16"] = "float32"
     """Type of activations; weights, losses and the optimizer stay float32."""
     steps: PositiveInt = 1000
-    """Updates in the whole run, also those before it was resumed; the schedule ends here."""
+    """Updates in the whole run, including those before it was resumed; the schedule ends there."""
     epochs: PositiveInt | Literal["auto"] | None = None
     """Passes over the training clips; when set, it decides `steps`. `auto`: 500 passes, but at least 20,000 steps and
     at most 500,000; of size tiny 40 passes, at least 1,500 steps and at most 20,000, and where `--init-from` began the
@@ -192,19 +192,19 @@ class TrainingConfig(ConfigSection):
     learning_rate: PositiveFloat = 1e-3
     """Peak, reached after warm-up."""
     learning_rate_batch_size: PositiveInt | None = None
-    """The batch_size that learning_rate is meant for; with another the peak is multiplied by the square root of the
+    """The batch_size that learning_rate is meant for; with another, the peak is multiplied by the square root of the
     ratio (Malladi et al., 2205.10287); null: never."""
     warmup_fraction: Fraction = 0.03
     """Share of the steps, the first ones, in which the rate rises linearly from 0."""
     decay_fraction: Fraction = 0.2
     """Share of the steps after warm-up, the last ones, in which the rate decays by a cosine. Before them it is
-    constant, so that a run that is made longer shows no trace of its first end. 1 decays all the way."""
+    constant, so that an extended run shows no trace of its first end. 1: the rate decays throughout."""
     final_learning_rate_share: Fraction = 0.05
     """The decay ends at this share of the peak."""
     optimizer: Literal["adamw", "muon"] = "muon"
     """`muon` orthogonalises the momentum of the matrices inside the networks; all other weights are AdamW's."""
     weight_decay: NonNegativeFloat = 0.01
-    """Decoupled; biases, norms and embeddings are left out."""
+    """Decoupled; biases, norms and embeddings are exempt."""
     adam_beta1: Decay = 0.9
     """Decay of the first moment."""
     adam_beta2: Decay = 0.99
@@ -229,7 +229,7 @@ class TrainingConfig(ConfigSection):
     sample_sentences: PositiveInt = 8
     """Number of these sentences, which are spoken in one batch, and whose recordings compete in retrieval."""
     samples_heard: int = Field(default=2, ge=0)
-    """Number of them that are heard and seen in TensorBoard."""
+    """Number of them with audio and pictures in TensorBoard."""
     checkpoint_every: PositiveInt = 500
     """Steps between checkpoints; the last step is always saved."""
     keep_checkpoints: PositiveInt = 3

@@ -149,7 +149,7 @@ def _explain(error: ValidationError, layers: list[Layer]) -> LockstepError:
     if first["type"] == "extra_forbidden":
         near = difflib.get_close_matches(key, [*known_keys(), *Config.model_fields], n=1, cutoff=0.5)
         near = near or [known_key for known_key in known_keys() if known_key.rpartition(".")[2] == names[-1]]
-        fix = f"did you mean {near[0]}?" if near else "docs/configuration.md has all keys"
+        fix = f"did you mean {near[0]}?" if near else "docs/configuration.md lists all keys"
         return LockstepError(source, found=f"unknown key {key}", fix=fix)
     message = first["msg"].removeprefix("Value error, ") + ", true or false" * (first["type"] == "bool_type")
     setting = key if isinstance(first["input"], dict) else f"{key} = {first['input']!r}"

@@ -17,9 +17,9 @@ _OPTIONS = (
                  help=f"Settings: a size (tiny, small, normal, big) or a YAML file; repeated, the later one wins.  "
                  f"[default: {DEFAULT_CONFIG}]"),
     click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
-                 help="One setting, such as --set shapes.buckets=8; may be repeated. docs/configuration.md has all."),
+                 help="One setting, such as --set shapes.buckets=8; may be repeated. docs/configuration.md lists all."),
     click.option("--batch-size", "training__batch_size", type=int, metavar="CLIPS",
-                 help="Clips in a training step, fewer if memory runs out (training.batch_size).  [default: by size]"),
+                 help="Clips in a training step, fewer for small memory (training.batch_size).  [default: by size]"),
     click.option("--max-text-length", "shapes__max_text_length", type=int, metavar="TOKENS",
                  help="Longest text that a build takes; longer ones are rejected, not cut.  [default: no limit]"),
     click.option("--max-mel-frames", "shapes__max_mel_frames", type=int, metavar="FRAMES",
@@ -32,7 +32,7 @@ _OPTIONS = (
         help="Padding to a few fixed shapes; off is the slow baseline, to compare with.  [default: on]",
     ),
 )  # fmt: skip
-"""Options that users of older trainers know have the key that they set as their name, with `__` for the point."""
+"""Options of older trainers; each is named after the key that it sets, with `__` for the dot."""
 
 
 def config_options(command: Callable[..., None]) -> Callable[..., None]:

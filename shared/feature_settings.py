@@ -28,7 +28,7 @@ def check_features(features: Features) -> None:
             key = ".".join(map(str, (section, *first["loc"])))
             raise ValueError(f"features.{key}: {str(first['msg']).lower()}") from None
         if complete != stored:
-            raise ValueError(f"features.{section}: other fields than this version writes")
+            raise ValueError(f"features.{section}: fields differ from this version's")
 
 
 def setting_differences(stored: Features, wanted: Features) -> list[tuple[str, object, object]]:
@@ -46,7 +46,7 @@ NO_FEATURES = ("text.max_unknown_share", "shapes.max_reject_fraction")
 
 
 def feature_differences(stored: Features, wanted: Features) -> list[tuple[str, object, object]]:
-    """`setting_differences` without `NO_FEATURES`: those that make it another cache."""
+    """`setting_differences` without `NO_FEATURES`: those that make the caches differ."""
     return [difference for difference in setting_differences(stored, wanted) if difference[0] not in NO_FEATURES]
 
 

@@ -47,13 +47,13 @@ _MAIN_CODES = {other: code for code, others, *_ in _ROWS for other in others.spl
 def find_language(code: str) -> Language:
     """Return the language of an ISO 639 code of two or three lower-case letters, in the table or with generic rules.
 
-    Raises `LockstepError` for anything else: two letters that ISO 639-1 does not assign, a code of no single language.
+    Raises `LockstepError` for anything else: two letters that ISO 639-1 does not assign, a code for several languages.
     """
     code = _MAIN_CODES.get(code, code)
     if code in LANGUAGES:
         return LANGUAGES[code]
     if not _CODE.fullmatch(code) or (len(code) == 2 and code not in _OTHER_CODES.split()):
-        expected = "an ISO 639 code of two or three small letters, such as en, de, fa or cmn"
+        expected = "an ISO 639 code of two or three lower-case letters, such as en, de, fa or cmn"
         raise LockstepError("text.language", found=repr(code), expected=expected)
     return Language(code=code, name=code, scripts=(), voice=code)
 

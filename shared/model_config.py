@@ -102,7 +102,7 @@ class ModelConfig(NetworkConfig):
     voice_kernel: PositiveInt
     """Width of those convolutions, frames; odd."""
     voice_blocks: PositiveInt
-    """Resampler blocks, in which the latents look at the crop."""
+    """Resampler blocks, in which the latents attend to the crop."""
     voice_heads: PositiveInt
     """Attention heads of a resampler block."""
     voice_expansion: PositiveInt

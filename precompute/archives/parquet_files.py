@@ -24,9 +24,9 @@ SUFFIX = ".parquet"
 _BATCH_ROWS, _AUDIO_ROWS = 1024, 8
 _BUFFER_BYTES = 2**20
 _BROKEN = "broken"
-"""Name of a file beside the unpacked rows that says why the others could not be read."""
+"""Name of a file beside the unpacked rows that says why the rest could not be read."""
 _LEAST_AUDIO_BYTES = 64
-"""A column with fewer bytes a row on average may have rows without audio."""
+"""Average bytes per row below which a column may have rows without audio."""
 
 
 class BrokenParquet(Exception):
@@ -84,7 +84,7 @@ def unpacked_row(path: Path, member: str, folder: Path) -> Path:
             raise BrokenParquet((unpacked / _BROKEN).read_text(encoding="utf-8"))
     except BrokenParquet as error:
         raise AudioProblem("unreadable audio", f"{path.name}: {error}") from None
-    raise AudioProblem(MISSING_AUDIO, "the row holds none")
+    raise AudioProblem(MISSING_AUDIO, "the row holds no audio")
 
 
 @lru_cache(maxsize=64)

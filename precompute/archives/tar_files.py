@@ -49,7 +49,7 @@ def tar_members(path: Path) -> Iterator[TarMember]:
 
 
 def read_member(path: Path, extent: str) -> bytes:
-    """Return the bytes at a `TarMember.extent`; raises `OSError`, or `AudioProblem` if the file ends before."""
+    """Return the bytes at a `TarMember.extent`; raises `OSError`, or `AudioProblem` if the file ends before them."""
     offset, size = map(int, extent.split("+"))
     with path.open("rb") as file:
         if offset + size > os.fstat(file.fileno()).st_size:
@@ -61,7 +61,7 @@ def read_member(path: Path, extent: str) -> bytes:
 def _checked(member: tarfile.TarInfo, path: Path) -> TarMember:
     location = f"{path}:{member.name[:60]!r}"
     if not member.isreg() or member.issparse():
-        problem = "a link" if member.issym() or member.islnk() else "no regular file"
+        problem = "a link" if member.issym() or member.islnk() else "not a regular file"
         raise LockstepError(location, found=problem, expected="regular files")
     names = PurePosixPath(member.name).parts
     if not names or names[0] == "/" or ".." in names:

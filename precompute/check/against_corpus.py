@@ -33,11 +33,11 @@ from xtts.shared.errors import LockstepError, build_command, counted_noun
 
 _DEEP_CHUNK = 16
 _TOLERANCE = {"float32": MEL_TOLERANCE, "float16": 0.02}
-"""Largest difference in log-mel, by stored type: for float16 two steps at the quiet end, as of another FFT library."""
+"""Largest difference in log-mel, by stored type: for float16 two quiet steps, as from another FFT library."""
 
 
 def cache_request(cache: Path, data: Data, *, limit: int | None = None, exclude: Collection[str] = ()) -> BuildRequest:
-    """The request that would build this cache again, with its own weights; exclude: shards that must not be reused."""
+    """The request that would rebuild this cache, with its own weights; exclude: shards that must not be reused."""
     spec = load_spec(cache)
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
@@ -49,7 +49,7 @@ def cache_request(cache: Path, data: Data, *, limit: int | None = None, exclude:
 def repair_cache(
     cache: Path, data: Data, findings: Iterable[CacheFinding], pool: WorkerPool, progress: Progress
 ) -> None:
-    """Write the files of the findings again, to the bytes of `cache.json`; without an index all files.
+    """Rewrite the files of the findings, to the bytes that `cache.json` records; without an index all files.
 
     Raises `LockstepError` if the corpus has changed since.
     """
@@ -65,10 +65,10 @@ def repair_cache(
             raise refusal(request.corpora.name, found=problem, expected="the corpus that the cache was built from")
     elif changed := check_corpus(cache, request):
         count = counted_noun(len(changed), "clip")
-        problem = f"{count} changed since the cache was built, the first is {changed[0].where}"
+        problem = f"{count} changed since the cache was built, first {changed[0].where}"
         raise refusal(request.corpora.name, found=problem)
     if run_build(request, pool, progress).spec.index_sha256 != spec.index_sha256:
-        progress.say(f"{spec.index_file}: the corpus has changed since; the cache is of the corpus as it is now")
+        progress.say(f"{spec.index_file}: the corpus has changed since; the cache now matches the corpus")
 
 
 def _unknown_clip(cache: Path, spec: CacheSpec, broken: Collection[str], request: BuildRequest) -> str:
@@ -125,11 +125,11 @@ def _finding(clip: Clip, found: str, expected: str) -> CacheFinding:
 
 
 _Job = tuple[IndexRow, Path]
-"""(clip to compute again, its shard)."""
+"""(clip to recompute, its shard)."""
 
 
 def compare_features(cache: Path, request: BuildRequest, pool: WorkerPool, *, clips: int | None) -> list[CacheFinding]:
-    """Compute features again and compare: of so many clips, chosen by the digests of their records; None for all."""
+    """Recompute features and compare; clips: how many, chosen by the digests of their records, None for all."""
     spec = load_spec(cache)
     files = shard_files(spec)
     rows = (row for row in read_index(cache / spec.index_file) if row.clip.corpus in request.recipe.roots)
@@ -168,11 +168,11 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
             same = audio_name(row, recipe) == stored.audio
         if not same:
             expected = f"{stored.audio.samples} samples"
-            yield CacheFinding(**about, found="other audio than was indexed", expected=expected)
+            yield CacheFinding(**about, found="audio differs from what was indexed", expected=expected)
     else:
         yield from _compare_mel(mel, stored, recipe, about)
     if recipe.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
-        yield CacheFinding(**about, found="other tokens than its transcript gives")
+        yield CacheFinding(**about, found="tokens differ from those of its transcript")
 
 
 def _compare_mel(

@@ -87,7 +87,7 @@ def _check_all(cache: Path, threads: int, engine: str, borrowed: _Borrow = nullc
 
 
 def _rows_by_shard(spec: CacheSpec, rows: list[IndexRow]) -> dict[str, list[IndexRow]]:
-    """Shard file to its rows by position; rows of shards that the cache does not have are those of ""."""
+    """Shard file to its rows by position; rows of shards that the cache does not have are under ""."""
     files = shard_files(spec)
     shards: dict[str, list[IndexRow]] = defaultdict(list)
     for row in kept_rows(rows):
@@ -104,7 +104,7 @@ def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
         if not (cache / name).is_file():
             yield _of_file(name, "missing", "a file of the cache")
         elif file_sha256(cache / name) != digest:
-            yield _of_file(name, "other content than when it was written (sha256 differs)")
+            yield _of_file(name, "content differs from what was written (sha256)")
 
 
 def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding]:
@@ -136,7 +136,7 @@ def _check_shard(
                 sound = hashlib.sha256(data).hexdigest() == shard.sha256
                 records = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
     if not sound and not records:
-        records = [_of_file(shard.file, "other bytes than were written (sha256 differs)")]
+        records = [_of_file(shard.file, "bytes differ from what was written (sha256)")]
     return findings + records
 
 
@@ -170,7 +170,7 @@ def _record_findings(
     try:
         record = parse_example(payload, mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
     except CorruptRecord as error:
-        yield str(error), "a record as this cache's cache.json has it"
+        yield str(error), "a record as cache.json describes"
         return
     yield from _record_problems(spec, bucket, record)
     if row is None:
@@ -180,12 +180,12 @@ def _record_findings(
     if values != expected:
         yield f"(id, tokens, frames) {values}", f"{expected} as in the index"
     elif digest and hashlib.sha256(payload).hexdigest() != row.record_sha256:
-        yield "other content than in the index (record_sha256 differs)", "the bytes that were written"
+        yield "content differs from the index (record_sha256)", "the bytes that were written"
 
 
 def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterator[tuple[str, str]]:
     if (record.audio is not None) != spec.names_audio:
-        yield "names audio" if record.audio else "holds a mel", "the other, as cache.json has it"
+        yield "names audio" if record.audio else "holds a mel", "the opposite, as in cache.json"
         return
     tokens, frames = len(record.tokens), len(record.mel) if record.audio is None else bucket.frames
     if record.audio is not None and spec.mel_profile.clip_frames(record.audio.samples) != record.mel_length:
@@ -205,8 +205,8 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
         (0 < record.mel_length <= most_frames, f"mel_length {record.mel_length}", f"1 to {most_frames}"),
         (least <= length <= most_tokens, f"token_length {length}", f"{least} to {most_tokens}"),
         (0 <= first_id <= last_id <= most_id, f"token ids from {first_id} to {last_id}", f"0 to {most_id}"),
-        (not record.tokens[length:].any(), "tokens padded with other ids", "0"),
-        ((record.mel[record.mel_length :] == silence).all(), "mel padded with other values", f"{float(silence)}"),
+        (not record.tokens[length:].any(), "tokens padded with nonzero ids", "0"),
+        ((record.mel[record.mel_length :] == silence).all(), "mel padded with wrong values", f"{float(silence)}"),
         (0 <= record.speaker <= last_speaker, f"speaker {record.speaker}", f"0 to {last_speaker}"),
     )
     yield from ((found, expected) for holds, found, expected in checks if not holds)
@@ -214,7 +214,7 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
 
 def _crop_problems(spec: CacheSpec, bucket: Bucket, crop: CropAudio | None) -> Iterator[tuple[str, str]]:
     if crop is None or not spec.holds_crops:
-        yield "holds samples" if crop else "holds no samples", "the other, as cache.json has it"
+        yield "holds samples" if crop else "holds no samples", "the opposite, as in cache.json"
         return
     expected = (bucket.frames * spec.mel_profile.hop_samples, bucket.frames, bucket.frames)
     lengths = (len(crop.waveform), len(crop.log_hertz), len(crop.voiced))

@@ -1,4 +1,4 @@
-"""The audio of a clip, a file or a segment of one: reading it, and telling whether it has changed."""
+"""The audio of a clip, a file or a segment of one: reading it, and detecting whether it has changed."""
 
 import hashlib
 import os
@@ -63,9 +63,9 @@ def check_unchanged(row: IndexRow, recipe: RecordRecipe) -> None:
     size, time = size_and_time(path)
     if (size, time) == (row.source_bytes, row.source_mtime_ns):
         return
-    problem, fix = "changed while the cache was being built", "let the corpus rest"
+    problem, fix = "changed while the cache was being built", "leave the corpus unchanged"
     if size == UNKNOWN:
-        problem, fix = f"gone, or not seen from {gethostname()}", "let the corpus rest where every machine sees it"
+        problem, fix = f"gone, or not seen from {gethostname()}", "leave the corpus where every machine sees it"
     raise LockstepError(str(path), found=problem, fix=f"{fix} and run the same command again", exit_code=1) from None
 
 
@@ -78,7 +78,7 @@ def same_file(row: IndexRow, other: IndexRow) -> bool:
 def may_be_same_file(row: IndexRow, other: IndexRow) -> bool:
     """Whether two rows may have the same audio: `same_file`, or no sign of a change.
 
-    If `other` has no digest, since it was rejected, the only sign is a file of the clip's own with another size.
+    If `other` was rejected and so has no digest, the only sign is another size, of a file that holds this clip alone.
     """
     no_sign = row.source_bytes == other.source_bytes or (row.clip.is_part and row.source_bytes != UNKNOWN)
     return same_file(row, other) or (no_sign and not other.audio_sha256)

@@ -47,7 +47,7 @@ def name_problem(name: str) -> str | None:
     if not name:
         return "is empty"
     if not encodable(name):
-        return "holds characters that are no text"
+        return "holds characters that are not text"
     if len(name.encode()) > _LONGEST_ID_BYTES:
         return f"is longer than {_LONGEST_ID_BYTES} bytes"
     if name.startswith(".") or "/" in name or "\\" in name:

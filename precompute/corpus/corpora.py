@@ -36,7 +36,7 @@ class Corpora:
     weights: Mapping[str, float]
     """Weight by corpus name, without those of 1: how often an epoch draws each clip."""
     notes: tuple[str, ...] = ()
-    """Lines to print, such as what was left out."""
+    """Lines to print, such as what was skipped."""
 
 
 def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, words_in: str | None = None) -> Corpora:
@@ -102,8 +102,8 @@ def _labelled(entries: Sequence[CorpusEntry]) -> dict[str, CorpusEntry]:
             raise LockstepError(entry.location, found=problem, expected=expected, fix=_FIX.format(entry.data))
     for (label, entry), (other_label, other) in combinations(zip(labels, entries, strict=True), 2):
         if label.casefold() == other_label.casefold():  # file systems may not tell them apart
-            problem, fix = f"called {other_label} as {entry} is", _FIX.format(other.data)
-            raise LockstepError(other.location, found=problem, expected="other names", fix=fix)
+            problem, fix = f"called {other_label}, as {entry} is", _FIX.format(other.data)
+            raise LockstepError(other.location, found=problem, expected="different names", fix=fix)
     return dict(sorted(zip(labels, entries, strict=True), key=lambda pair: pair[0]))
 
 
@@ -142,7 +142,7 @@ def _with_speakers(entries: Sequence[CorpusEntry], tables: Sequence[pa.Table]) -
     named = list[pa.Table]()
     for entry, table, is_unnamed in zip(entries, tables, unnamed, strict=True):
         if is_unnamed and entry.speaker_prefix is not None:
-            expected = "a speaker_prefix to call its voice by: other corpora have speakers"
+            expected = "a speaker_prefix to name its voice: other corpora have speakers"
             raise LockstepError(entry.location, found="no speakers, and an empty speaker_prefix", expected=expected)
         if is_unnamed:
             check_name(entry.own_name, what="speaker", location=entry.location)
@@ -162,7 +162,7 @@ def _reject_shared_names(entries: Sequence[CorpusEntry], tables: Sequence[pa.Tab
         speakers = {*strings(clips["speaker"].unique())} & {*strings(others["speaker"].unique())} - {""}
         if speakers and first.speaker_prefix is None is second.speaker_prefix:
             problem = f"speaker {min(speakers)} is in {first} and in {second}"
-            fix = f"{_FIX.format(second.data)}, or say speaker_prefix in a YAML file if they are one person"
+            fix = f"{_FIX.format(second.data)}, or set speaker_prefix in a YAML file if they are one person"
             raise LockstepError(second.location, found=problem, expected="every speaker in one corpus", fix=fix)
 
 

@@ -23,7 +23,7 @@ _NAME_EXPECTED = "1 to 64 letters from a to z, digits, dots, hyphens or undersco
 
 
 class _Options(BaseModel):
-    """What a user may say of a corpus."""
+    """Options of a corpus that a user may set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     name: Annotated[str, Field(pattern=f"^{CORPUS_NAME}$")] | None = None
@@ -74,8 +74,8 @@ Data = str | PathLike[str] | CorpusEntry | Sequence[str | PathLike[str] | Corpus
 def parse_data(data: Data, *, layout: str | None = None, columns: str | None = None) -> list[CorpusEntry]:
     """Return the corpora of `--data` in the order given.
 
-    A value with `=` that exists as a file or folder is a path. layout, columns: see `read_corpus`; for every corpus,
-    while a YAML file has its own. Raises a `LockstepError` if there is no corpus or an entry is invalid.
+    A value with `=` that exists as a file or folder is a path. layout, columns: see `read_corpus`; for every corpus
+    but those of a YAML file, which has its own. Raises a `LockstepError` if there is no corpus or an entry is invalid.
     """
     values = [data] if isinstance(data, str | PathLike | CorpusEntry) else list(data)
     if not values:
@@ -94,7 +94,7 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
         elif path.suffix.lower() in _YAML and os.path.exists(path):
             if layout is not None or columns is not None:
                 problem = "--layout or --columns with a list of corpora"
-                raise LockstepError(f"--data {value}", found=problem, fix="say it in the file")
+                raise LockstepError(f"--data {value}", found=problem, fix="set them in the file")
             entries += _read_list(path)
         elif isinstance(value, str) and equals and not os.path.exists(path):
             entries.append(_entry({"data": target, "name": name, **options}, f"--data {value}", Path()))
@@ -106,7 +106,7 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
 def _read_list(path: Path) -> list[CorpusEntry]:
     entries = parse_yaml(read_text(path), str(path))
     if not isinstance(entries, list) or not entries:
-        problem = "no entries" if not entries else "no list"
+        problem = "no entries" if not entries else "not a list"
         raise LockstepError(str(path), found=problem, expected=f"a list of corpora, as in {_EXAMPLE}")
     return [_entry(entry, f"{path} entry {count}", path.parent) for count, entry in enumerate(entries, 1)]
 
@@ -120,7 +120,7 @@ def _entry(settings: object, location: str, folder: Path) -> CorpusEntry:
     except ValidationError as error:
         raise _explain(error, location) from None
     if Path(checked.data).suffix.lower() in _YAML:
-        raise LockstepError(location, found=f"data {checked.data[:80]!r}", expected="a corpus, and no list of corpora")
+        raise LockstepError(location, found=f"data {checked.data[:80]!r}", expected="a corpus, not a list of corpora")
     if "\0" in checked.data:
         raise LockstepError(location, found=f"data {checked.data[:80]!r}", expected="a path")
     if checked.speaker_prefix:

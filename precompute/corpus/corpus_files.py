@@ -118,12 +118,12 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
         counts = " and ".join(f"{count} {suffix}" for suffix, count in suffixes) or "nothing"
         descriptions.append(f"{counts} in {folder}")
         if unreadable := [suffix for suffix, _ in suffixes if suffix in OTHER_SUFFIXES]:
-            convert = f"; convert {unreadable[0]} to .wav or .flac, such as by ffmpeg: libsndfile does not read it"
+            convert = f"; convert {unreadable[0]} to .wav or .flac, e.g. with ffmpeg: libsndfile does not read it"
     return (", ".join(descriptions) or "nothing") + convert
 
 
 class FilesByName:
-    """The audio files below a folder by their names, for lists that leave out folders above them."""
+    """The audio files below a folder by their names, for lists that omit folders above them."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -136,9 +136,9 @@ class FilesByName:
         return paths
 
     def anywhere(self, source: str, named: str) -> str:
-        """Return a path of `source_of` or, if no file is there, the only one below whose path ends with the named.
+        """Return a path of `source_of` or, if it is missing, that of the only file below that ends with the named path.
 
-        An absolute path, as of another machine, may also end with the path below.
+        An absolute path, as from another machine, may also end with the path of that file.
         """
         if os.path.isfile(self._root / source):
             return source

@@ -20,8 +20,8 @@ def cut_clips(clips: pa.Table, roots: Mapping[str, Path], config: Config) -> pa.
     """Cut the clips into crops of `audio.crop_frames` frames, called ID/0, ID/1, ...
 
     They lie side by side, but for the last, which ends with its clip, and have no text or language, which no vocoder
-    reads. A clip whose audio cannot be read keeps its id: the scan says why. A `LockstepError` where the settings allow
-    no crops.
+    reads. A clip whose audio cannot be read keeps its id: the scan says why. Raises a `LockstepError` if the settings
+    allow no crops.
     """
     profile, filters = mel_profile(config.audio.profile), config.data.filters
     if not config.shapes.pad_to_fixed_length:

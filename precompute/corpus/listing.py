@@ -1,4 +1,4 @@
-"""Reading the clips of a corpus, with their texts and the paths of their audio. No audio is opened here."""
+"""Reading the clips of a corpus, with their texts and the paths of their audio. No audio is opened."""
 
 import os
 import re
@@ -52,9 +52,9 @@ _NO_SPEAKER = re.compile(
     r"[-_. ]?\d*",
     re.IGNORECASE,
 )
-"""Names of folders that are no speakers."""
+"""Names of folders that are not speakers."""
 _BATCH = 2**12
-"""Count of clips that are Python objects at a time."""
+"""Largest count of clips that are Python objects at a time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Corpus:
     clips: pa.Table
     """With the columns of `Clip`, in the order of the list or of the paths."""
     notes: tuple[str, ...] = ()
-    """Lines to print, such as what was left out."""
+    """Lines to print, such as what was skipped."""
 
 
 def read_corpus(
@@ -104,7 +104,7 @@ def read_corpus(
     clips = clips.slice(0, limit)
     unnamed = clips.filter(pc.equal(clips["speaker"], ""))
     if 0 < len(unnamed) < len(clips):
-        problem = f"no speaker for clip {unnamed['id'][0]}, but for others"
+        problem = f"clip {unnamed['id'][0]} has no speaker, while others have one"
         raise LockstepError(str(data), found=problem, expected="a speaker for every clip, or for none")
     return Corpus(root=folder_of(data), clips=clips, notes=tuple(notes))
 
@@ -185,7 +185,7 @@ def _choose_for_folder(data: Path) -> Layout:
     matches += [layout for layout in others if layout.matches(data)]
     if len(matches) > 1:
         problem = f"files of {len(matches)} layouts: {' and '.join(layout.name for layout in matches)}"
-        fix = f"say which: {' or '.join(f'--layout {layout.name}' for layout in matches)}"
+        fix = f"choose one: {' or '.join(f'--layout {layout.name}' for layout in matches)}"
         raise LockstepError(str(data), found=problem, fix=fix)
     if not matches:
         table = find_table(data)
@@ -199,12 +199,12 @@ def _reject_columns(data: Path) -> None:
     kinds = PIPER_COLUMNS.get(line.count("|") + 1)
     if kinds and not line.lstrip().startswith(("{", "[")):
         option = ",".join(f"{kind}={column}" for column, kind in enumerate(kinds))
-        fix = f"say which, as in --columns {option} for {'|'.join(kinds)}"
+        fix = f"name them, as in --columns {option} for {'|'.join(kinds)}"
         raise LockstepError(f"{data}:1", found=f"{len(kinds)} columns", expected="JSON, or a .csv or .txt", fix=fix)
 
 
 def _reject(data: Path) -> NoReturn:
-    """Raise a `LockstepError` for a folder of no known layout, with the options that read what is in it."""
+    """Raise a `LockstepError` for a folder of no known layout, with the options that would read its files."""
     packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(_PACKED)]
     lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
     folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO_FILES) for path in data.glob(f"*/{name}")})
@@ -212,7 +212,7 @@ def _reject(data: Path) -> NoReturn:
     unreadable = sorted({path.suffix for path in data.iterdir() if path.name.endswith(OTHER_SUFFIXES)})
     if unreadable and not any(is_audio(path.name) for path in data.iterdir()):
         problem = f"no such file, and {unreadable[0]} files, which libsndfile does not read"
-        fix = f"convert {unreadable[0]} to .wav or .flac, such as by ffmpeg"
+        fix = f"convert {unreadable[0]} to .wav or .flac, e.g. with ffmpeg"
     elif lists:
         fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
     elif folders:

@@ -1,4 +1,4 @@
-"""How a clip becomes a record: its audio, samples and tokens; light enough to go with every task."""
+"""How a clip becomes a record: its audio, samples and tokens; small enough to send with every task."""
 
 import hashlib
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class AudioFiles:
     def audio(self, clip: Clip) -> AudioSource:
         """The path of a clip's audio, or its bytes.
 
-        Raises `AudioProblem` if an archive does not hold it, `LockstepError` if there is no room to unpack.
+        Raises `AudioProblem` if an archive does not hold it, `LockstepError` if there is no space to unpack it.
         """
         path, (archive, member) = self.path(clip), clip.archive
         if not archive or path != self.roots[clip.corpus] / archive:

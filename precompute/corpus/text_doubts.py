@@ -1,6 +1,6 @@
 """Doubtful texts: in a wrong encoding, with tags, escapes or marks of other programs; their clips are rejected.
 
-What is certain is read: the stress and pause marks of other toolchains.
+Unambiguous marks are read: the stress and pause marks of other toolchains.
 """
 
 import re

@@ -54,7 +54,7 @@ def mel_sums(mel: np.ndarray) -> tuple[float, float]:
 
 
 def extract_mel(samples: np.ndarray, frames: int, recipe: RecordRecipe) -> np.ndarray:
-    """The mel of samples, float32[S], in the stored type; raises `AudioProblem` if it has not `frames` frames."""
+    """The mel of samples, float32[S], in the stored type; raises `AudioProblem` if it does not have `frames` frames."""
     if recipe.frames(len(samples)) != frames:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says otherwise")
     with np.errstate(all="ignore"):  # the caller checks for samples that are not numbers

@@ -141,7 +141,5 @@ def _files_instead(rejected: pa.Table, roots: Mapping[str, Path]) -> str:
     root, source = roots[row.clip.corpus], PurePath(row.clip.source)
     others = [name for name in visible_names(root / source.parent) if name != source.name]
     alike = [name for name in others if name.casefold() == source.name.casefold()]
-    there = (
-        f"{alike[0]} is (case differs)" if alike else described_files(root, dict.fromkeys((str(source.parent), ".")))
-    )
-    return f"; {row.clip.source} is not there, but {there}"
+    instead = f"{alike[0]} (case differs)" if alike else described_files(root, dict.fromkeys((str(source.parent), ".")))
+    return f"; {row.clip.source} is missing; found instead: {instead}"

@@ -23,8 +23,8 @@ WITH_MELS = "build a cache with mels: the same command without --index-only"
 def audio_name(row: IndexRow, recipe: RecordRecipe) -> AudioName:
     """Return the reference to a clip's wav, of which only the header is read.
 
-    Raises `AudioProblem` for a file with other samples than the scan found, as one that is cut off, and for another
-    format a `LockstepError` with the command to convert it.
+    Raises `AudioProblem` for a file whose sample count differs from the scan's, such as a truncated one, and for
+    another format a `LockstepError` with the command to convert it.
     """
     path, rate = recipe.path(row.clip), recipe.profile.sample_rate
     samples = round(row.seconds * rate)
@@ -42,7 +42,7 @@ def audio_name(row: IndexRow, recipe: RecordRecipe) -> AudioName:
         convert = f"ffmpeg -i {source} -ac 1 -ar {rate} -c:a pcm_s16le {target}"
         raise LockstepError(
             str(path), found=problem, expected=f"16-bit PCM wav of one channel at {rate} Hz, as --index-only needs",
-            fix=f"convert it and all like it: {convert}; or {WITH_MELS}",
+            fix=f"convert all such files: {convert}; or {WITH_MELS}",
         )  # fmt: skip
     if header.samples != samples:
         raise AudioProblem("unreadable audio", f"the header says {header.samples} samples, the scan found {samples}")
@@ -61,7 +61,7 @@ def read_wav_header(path: Path) -> Header:
     with path.open("rb") as file:
         start = file.read(22)
         if start[8:16] != b"WAVEfmt ":
-            raise OtherFormat("no wav file" if start[8:12] != b"WAVE" else "a wav whose format does not come first")
+            raise OtherFormat("not a wav file" if start[8:12] != b"WAVE" else "a wav whose format does not come first")
         size, tag = struct.unpack("<IH", start[16:].ljust(6, b"\0"))
         if size not in _FORMAT_BYTES:
             raise OtherFormat("an extensible wav")

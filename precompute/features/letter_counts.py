@@ -23,7 +23,7 @@ _OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus 
 
 _SCRIPTS = frozenset(script for language in LANGUAGES.values() for script in language.scripts)
 _FEW_CLIPS, _FEW_OF_ALL = 2, 1 / 3
-"""Up to so many clips with such letters, and this share of all, are odd lines or names, and no wrong encoding."""
+"""Up to so many clips with such letters, and this share of all, are odd lines or names, not a wrong encoding."""
 _FOREIGN_SHARE = 0.003
 """Share of letters that a language does not have from which a list is in a wrong encoding: names have fewer."""
 _IPA_LETTERS = "".join(map(chr, range(0x250, 0x2E0)))
@@ -34,7 +34,7 @@ Fate = Literal["left out", "folded", "rare"]
 
 @dataclass(frozen=True, kw_only=True)
 class CharacterCount:
-    """A character of a corpus that users should look at."""
+    """A character of a corpus that users should check."""
 
     character: str
     name: str
@@ -43,7 +43,7 @@ class CharacterCount:
     example: str
     """Id of a clip with it."""
     fate: Fate
-    """`left out` has no token; `folded` lost its accent (English); `rare` has one, but is hardly ever seen."""
+    """`left out`: without a token; `folded`: lost its accent (English); `rare`: has a token, but hardly occurs."""
     is_letter: bool
 
     @property
@@ -130,12 +130,12 @@ class LetterCounts:
 
 
 def letter_lines(languages: Iterable[LetterCounts]) -> list[str]:
-    """Return lines to print: one for each character that users should look at."""
+    """Return lines to print: one for each character that users should check."""
     lines = list[str]()
     for counts in languages:
         rows, share = counts.characters(), counts.lost_share
         if rows:
-            lines.append(f"characters of language {counts.language} to look at ({share:.2%} of its letters are lost):")
+            lines.append(f"characters of language {counts.language} to check ({share:.2%} of its letters are lost):")
         for row in rows[:_LISTED]:
             printed = row.character if row.character.isprintable() else ""
             fate = "seen rarely" if row.fate == "rare" else row.fate

@@ -1,7 +1,7 @@
-"""The mel check: the digest of the mel of a test signal, which tells whether a process computes a cache's features.
+"""The mel check: digest of a test signal's mel, which shows whether a process computes the same features as a cache.
 
-Processors, BLAS libraries and versions of packages sum in other orders, and their mels differ in the last digits. A
-cache made by two of them would have other digests than either, and no run could be resumed when it is built again.
+Processors, BLAS libraries and package versions differ in the order in which they sum, so their mels differ in the last
+digits. A cache made by two of them would match neither's digests, and no run could be resumed once it is rebuilt.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from xtts.shared.audio.mel import log_mel
 from xtts.shared.errors import LockstepError
 
 _RATE, _SAMPLES = 48_000, 96_000
-"""Resampled, as recordings of another rate are; two seconds are more than one block of frames."""
+"""Rate of the signal in Hz, which is resampled; its two seconds are more than one block of frames."""
 _SHOWN_DIGITS = 12
 
 _COMPUTED: dict[tuple[object, ...], str] = {}
@@ -34,14 +34,14 @@ def compute_mel_check(recipe: RecordRecipe) -> str:
 
 
 def check_mel(recipe: RecordRecipe) -> None:
-    """Raise `LockstepError` if this process computes another mel check than that of the recipe."""
+    """Raise `LockstepError` if this process's mel check differs from the recipe's."""
     own, wanted = compute_mel_check(recipe), recipe.mel_check
     if own != wanted:
         raise LockstepError(
             f"this machine ({platform.machine()}, numpy {np.__version__})",
-            found=f"computes mels with other last digits than the rest of the cache: mel check {own[:_SHOWN_DIGITS]}",
+            found=f"computes mels whose last digits differ from the cache's: mel check {own[:_SHOWN_DIGITS]}",
             expected=wanted[:_SHOWN_DIGITS],
-            fix="build where the cache was built, with the `versions` of its cache.json, or all of it here: --fresh",
+            fix="build where the cache was built, with the `versions` of its cache.json, or rebuild all of it: --fresh",
             exit_code=1,
         )
 

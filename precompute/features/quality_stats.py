@@ -84,7 +84,7 @@ class SpeakerLine:
     clips: int
     hours: float
     medians: Mapping[str, float]
-    """By name of the measure; measures without values are left out."""
+    """By name of the measure; measures without values are omitted."""
     clipped: int | None
     """Clips with any clipping; None if not measured."""
     low_rate: int

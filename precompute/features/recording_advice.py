@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, readable_index
 
-ADVICE_TITLE = "the recordings, in brackets those that our voice learned from:"
+ADVICE_TITLE = "the recordings, in brackets those that our voice was trained on:"
 _FEW_MINUTES, _ENOUGH_MINUTES = 9, 18
 """Speech from which a voice that starts from ours is near its recordings, 10 and 20 minutes with pauses
 (docs/training.md)."""
@@ -32,7 +32,7 @@ def read_quality(index: Path) -> pa.Table:
 def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str]:
     """Return five lines about recordings: figures, those of our voice's in brackets, and what to do.
 
-    quality: as of `read_quality`; without clips there are no lines. loudness_lufs: of the cache, None if as recorded.
+    quality: as from `read_quality`; without clips there are no lines. loudness_lufs: of the cache, None if as recorded.
     """
     if not len(quality):
         return []
@@ -58,8 +58,8 @@ def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str
 
 def _amount(minutes: float) -> str:
     if minutes < _FEW_MINUTES:
-        return "too little, record 20 minutes or more"
-    return "go on, and record more: 20 minutes are much better" if minutes < _ENOUGH_MINUTES else ""
+        return "too little: record 20 minutes or more"
+    return "record more: 20 minutes are much better" if minutes < _ENOUGH_MINUTES else ""
 
 
 def _level(loudness: float, spread: float, clipped: float, *, is_set: bool) -> str:

@@ -40,13 +40,13 @@ class BuildReport:
     rejected: Mapping[str, int]
     """Reason to clips."""
     reject_lines: list[str]
-    """As of `reject_lines`."""
+    """As from `reject_lines`."""
     letters: list[LetterCounts]
     """Letter counts of each language."""
     clips: pa.Table
     """All clips after the scan, rejected ones included, with the columns of an index."""
     quality: pa.Table
-    """Quality of the kept clips, as of `read_quality`."""
+    """Quality of the kept clips, as from `read_quality`."""
     padding_efficiency: list[float]
     """Useful frames / stored frames of each bucket."""
     kept_shards: int
@@ -85,7 +85,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             changed = commit(cache, staging, spec, index, recipe.tokenizer, request.publish)
             quality = read_quality(cache / spec.index_file)
             if left := sweep(cache, spec):
-                progress.say(f"{left} replaced files stay while another process reads the cache; a later build goes on")
+                progress.say(f"{left} replaced files stay while a process reads the cache; a later build removes them")
     return BuildReport(
         spec=spec, rejected=counted(rejected["reason"]), reject_lines=reject_lines(rejected), letters=letters,
         clips=clips, quality=quality,
@@ -96,7 +96,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
 
 
 def explain_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> None:
-    """Say what `run_build` would do, and write nothing."""
+    """Report what `run_build` would do, and write nothing."""
     with ExitStack() as stack:
         stack.enter_context(disk_errors_explained(request.cache))
         if request.cache.is_dir():
@@ -109,7 +109,7 @@ def explain_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -
 def _scan_and_plan(
     request: BuildRequest, staging: StagingArea, pool: WorkerPool, progress: Progress
 ) -> tuple[ShardWork, list[LetterCounts]]:
-    """Find out what there is to do, and say it; nothing is written but the audio that has to be unpacked.
+    """Find what has to be done, and report it; nothing is written but audio that has to be unpacked.
 
     Returns the work, and the letters of each language.
     """

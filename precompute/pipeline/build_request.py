@@ -27,7 +27,7 @@ from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
 
-TOKENISED_AGAIN = "all texts are tokenised again, the mels are taken from the cache"
+TOKENISED_AGAIN = "all texts are tokenised again, the mels come from the cache"
 
 Publish = Callable[[CacheSpec, Mapping[str, Path]], None]
 """Gets a new cache and the paths of its files by name."""
@@ -47,14 +47,14 @@ class BuildRequest:
     exclude: frozenset[str] = frozenset()
     """Shards that must not be reused, by file."""
     publish: Publish | None = None
-    """Is called before the folder has the new cache."""
+    """Called before the folder holds the new cache."""
 
 
 def make_request(
     data: Data, cache: Path, config: Config, *, limit: int | None = None, fresh: bool = False,
     index_only: bool = False, keep_lexicon: bool = False, layout: str | None = None, columns: str | None = None,
 ) -> BuildRequest:  # fmt: skip
-    """Check what was asked for, before anything is created.
+    """Check a request, before anything is created.
 
     keep_lexicon: that of the cache, instead of the file that `config` names. layout, columns: see `parse_data`.
     """
@@ -91,7 +91,7 @@ def make_request(
 
 
 def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, list[str]]:
-    """The configuration with a tokenizer instead of `auto`, and a line that says which and why."""
+    """The configuration with a tokenizer instead of `auto`, and a line that names it and the reason."""
     if config.text.tokenizer != "auto":
         return config, []
     text = previous.spec.features["text"] if previous.spec else {}
@@ -108,7 +108,7 @@ def _with_tokenizer(config: Config, previous: PreviousCache) -> tuple[Config, li
 def _tokenizer(
     clips: pa.Table, config: Config, previous: PreviousCache, stored: Tokenizer | None, lexicon: Lexicon
 ) -> Tokenizer:
-    """The tokenizer of `config`; what is learned from a corpus is kept while the text settings are the same.
+    """The tokenizer of `config`; one learned from a corpus is kept while the text settings are the same.
 
     Otherwise one clip more or less would change the tokens of all clips.
     """

@@ -19,10 +19,10 @@ from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differen
 _CONSEQUENCES = {
     "audio": "all mels are computed again",
     "text": TOKENISED_AGAIN,
-    "shapes": "the mels are taken from the cache and padded again",
+    "shapes": "the mels come from the cache and are padded again",
     "shards": "the shards are divided again",
     "split": "the clips are divided again",
-    "data": "the clips are chosen again, the mels are taken from the cache",
+    "data": "the clips are chosen again, the mels come from the cache",
 }
 _CLIP_CHANGES = {
     "with other audio": SAME_AUDIO, "with another transcript": SAME_TEXT,
@@ -33,7 +33,7 @@ _QUANTILE, _MUCH_LONGER = 0.99, 3
 
 
 def change_lines(work: ShardWork, staged: Collection[Finished]) -> list[str]:
-    """Lines about what changed since the previous build, and what is done for it."""
+    """Lines about what changed since the previous build, and its consequences."""
     previous, clips = work.reusable.cache, work.clips
     lines = [previous.problem] if previous.problem else []
     new = {finished.shard.file for finished in staged} - {shard.file for shard in work.reusable.shards.values()}
@@ -50,7 +50,7 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
     line = f"feature extractor: version {version} -> {FEATURE_VERSION}: {all_mels}"
     return [line] * (version != FEATURE_VERSION) + [
         f"{key}: {before} -> {now}: "
-        + ("no shard is written for it" if key in NO_FEATURES else _CONSEQUENCES[key.split(".")[0]])
+        + ("no shard is rewritten for it" if key in NO_FEATURES else _CONSEQUENCES[key.split(".")[0]])
         for key, before, now in setting_differences(previous.features, new)
     ]
 
@@ -82,7 +82,7 @@ def _longest_clip(clips: pa.Table, plan: Plan, profile: MelProfile) -> list[str]
     return [
         f"clip {kept['id'][int(frames.argmax())]} has {profile.seconds(longest):.0f} s and widens the largest shape; "
         f"all but {(frames > usual).sum()} of the clips have at most {profile.seconds(usual):.0f} s, and --set "
-        f"shapes.max_mel_frames={round_up(usual)} leaves out longer ones"
+        f"shapes.max_mel_frames={round_up(usual)} rejects longer ones"
     ]
 
 
@@ -90,7 +90,7 @@ def _work_ahead(work: ShardWork) -> str:
     """A line about the shards that will be written."""
     finished = len(work.staged) + len(work.reused)
     if not work.missing:
-        return f"{finished} shards are finished, none is written"
+        return f"{finished} shards are finished, none to write"
     clips = sum(len(shard.plan.clips) for shard in work.missing)
     stored = sum(len(shard.stored.positions) for shard in work.missing)
     sources = f"{clips} clips, {clips - stored} of them from audio and {stored} from stored mels"

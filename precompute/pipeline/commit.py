@@ -76,7 +76,7 @@ def commit(
 ) -> bool:
     """Turn the complete staging area into the cache; return False if the cache is already the same.
 
-    index: the file of the scratch folder that becomes the index. If `publish` fails, the next build goes on there.
+    index: the file of the scratch folder that becomes the index. If `publish` fails, the next build continues there.
     Readers may be at work: nothing that they use is touched here, see `sweep`.
     """
     shards = [shard.file for shard in spec.shards()]
@@ -104,7 +104,7 @@ def _holds(path: Path, sha256: str) -> bool:
 
 
 def sweep(cache: Path, spec: CacheSpec) -> int:
-    """Remove files that `cache.json` does not list (any more); return the count of those that stay, in use by readers.
+    """Remove files that `cache.json` does not, or no longer, list; return the count of those still in use by readers.
 
     A reader locks the cache before it reads `cache.json`: without a lock nobody reads an earlier version.
     """

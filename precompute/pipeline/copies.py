@@ -23,7 +23,7 @@ _Row = tuple[int, IndexRow]
 
 
 def reject_copies(scanned: pa.Table, recipe: RecordRecipe, pool: WorkerPool, progress: Progress) -> pa.Table:
-    """Reject clips whose file is a copy of another one with another text; say how many copies there are.
+    """Reject clips whose file is a copy of another with a different text; report the count of copies.
 
     scanned: all clips with the columns of an index. Of files of equal size, some kilobytes from their middle are
     compared, and whole files where these agree; the digest of an earlier build saves reading. Segments, and clips in
@@ -47,7 +47,7 @@ def reject_copies(scanned: pa.Table, recipe: RecordRecipe, pool: WorkerPool, pro
     (_, first), (_, second), *_ = copies[0]
     count = counted_noun(sum(len(group) - 1 for group in copies), "clip")
     sources = f"{second.clip.source} and {first.clip.source}"
-    progress.say(f"{count} with the same recording as another one, such as {sources}")
+    progress.say(f"{count} with the same recording as another, such as {sources}")
     return _rejected(scanned, copies)
 
 
@@ -79,7 +79,7 @@ def _digest(path: Path, most: int | None) -> str:
 
 
 def _rejected(scanned: pa.Table, copies: Sequence[Sequence[_Row]]) -> pa.Table:
-    """Return the table with the clips rejected whose copies have another text; if they are most, it stays as it is.
+    """Return the table with the clips rejected whose copies have a different text, unless they are most clips.
 
     Most clips of a corpus are copies where one recording stands in for all of them, to try something out.
     """
@@ -91,7 +91,7 @@ def _rejected(scanned: pa.Table, copies: Sequence[Sequence[_Row]]) -> pa.Table:
         for place, row in group:
             other = next(other.clip for _, other in group if other.clip.text != row.clip.text)
             columns["status"][place], columns["reason"][place] = REJECTED, COPIED
-            columns["detail"][place] = f"the recording of {other.id}, which has another text"
+            columns["detail"][place] = f"the recording of {other.id}, which has a different text"
     for name, values in columns.items():
         scanned = with_column(scanned, name, values)
     return scanned

@@ -52,8 +52,8 @@ def write_index(
 ) -> tuple[Statistics, list[float]]:  # fmt: skip
     """Write the index to a file: shard by shard, with no row group in two buckets; then the rejected clips.
 
-    rows_of: returns the rows of a shard; clips that were rejected while it was written are left out here, and are in
-    `rejected`. sums: of `measure_sample`, for a cache without mels.
+    rows_of: returns the rows of a shard; clips that were rejected while it was written are in `rejected`
+    instead. sums: of `measure_sample`, for a cache without mels.
 
     Returns figures of the corpus, and useful frames / stored frames of each bucket.
     """
@@ -73,7 +73,7 @@ def write_index(
 
 
 def _statistics(kept: pa.Table, rejected: int, plan: Plan, config: Config) -> tuple[Statistics, list[float]]:
-    """Sums are exact and rounded once, so that they do not depend on the order of the clips."""
+    """Compute the statistics: sums are exact and rounded once, so the order of the clips does not matter."""
     frames, bucket = kept["mel_length"].to_numpy(), kept["bucket"].to_numpy()
     lengths = np.array([shape.frames for shape in plan.shapes])
     stored = lengths[bucket] if config.shapes.pad_to_fixed_length else frames

@@ -25,7 +25,7 @@ _RECORD_OVERHEAD_BYTES = 256
 _BATCH = 2**12
 _SMALLEST_TARGET_BYTES = 2**22
 _FEWEST_HELD_OUT = 8
-"""Texts to measure a voice by."""
+"""Fewest texts held out, to measure a voice by."""
 _ENOUGH_SHARDS = 64
 """Shards of a corpus that keep all workers busy."""
 
@@ -102,7 +102,7 @@ _Group = tuple[str, int, str]
 
 @dataclass(frozen=True, kw_only=True)
 class ShardPlan:
-    """A shard to be, and its clips in order."""
+    """A planned shard and its clips, in order."""
 
     id: ShardId
     shards: int
@@ -118,7 +118,7 @@ class ShardPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The cache to be."""
+    """A planned cache."""
 
     shapes: list[BucketShape]
     speakers: Mapping[str, int]
@@ -176,8 +176,8 @@ def _held_out(columns: PlanColumns, kept: np.ndarray, fraction: float) -> np.nda
 def held_out(texts: np.ndarray, voices: np.ndarray, fraction: float) -> np.ndarray:
     """bool[N]: clips whose text digest, uint32[N], is among the smallest: about `fraction` of them, never none or all.
 
-    So all readings of a text are on one side of the split. A threshold and not a count, so that adding or removing a
-    clip moves no other clip, but for a small corpus: of its texts `_FEWEST_HELD_OUT` are held out, or a fifth. The text
+    So all readings of a text are on one side of the split. A threshold, not a count: adding or removing a clip moves no
+    other clip, except in a small corpus, of whose texts `_FEWEST_HELD_OUT` are held out, or a fifth. The text
     with the largest digest of each voice, int32[N], is trained on, unless that leaves less than a quarter of the texts
     to choose from, as with many voices of one clip.
     """

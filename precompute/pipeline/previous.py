@@ -35,8 +35,8 @@ from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 
 SAME_AUDIO, SAME_TEXT, SAME_LANGUAGE, SAME_SPEAKER, SAME_FILE, SAME_CLIP = (1 << bit for bit in range(6))
-"""Flags: what of a clip is unchanged since the previous build. SAME_AUDIO: or nothing shows a change. SAME_FILE: the
-stored mel can be reused. SAME_CLIP: its record would have the same bytes."""
+"""Flags: what of a clip is unchanged since the previous build. SAME_AUDIO: the audio is unchanged, as far as size, time
+and digest show. SAME_FILE: the stored mel can be reused. SAME_CLIP: its record would have the same bytes."""
 _SHARD = ["split", "bucket", "shard", "corpus"]
 _WRITTEN = [
     "status", "reason", "detail", "split", "bucket", "shard", "position", "audio_sha256", "record_sha256", "mel_sum",
@@ -105,9 +105,9 @@ class Reusable:
     same_text: bool
     """Whether the text settings and the tokenizer are the same."""
     shards: Mapping[str, Shard]
-    """Shards that are in the cache's folder, by file without digest."""
+    """Shards present in the cache's folder, by file without digest."""
     mel_files: Mapping[ShardId, Path]
-    """Those of `shards` whose mels decoding the audio again would give."""
+    """The `shards` whose stored mels are still valid."""
 
     def finished(self, shard: ShardPlan, settings: str) -> Shard | None:
         """The shard with just these clips, unchanged, in this order and with these settings; else None."""
@@ -166,7 +166,7 @@ def find_reusable(cache: PreviousCache, clips: pa.Table, recipe: RecordRecipe, e
 
 
 def open_previous(cache: Path) -> PreviousCache:
-    """Open the cache in a folder, if there is one; of a damaged one only the plan and the tokenizer are of use."""
+    """Open the cache in a folder, if there is one; of a damaged one only the plan and the tokenizer can be used."""
     previous = PreviousCache(folder=cache)
     if not (cache / SPEC_FILE).exists():
         return previous
@@ -178,11 +178,11 @@ def open_previous(cache: Path) -> PreviousCache:
             previous = replace(previous, tokenizer=tokenizer if tokenizer.sha256 == spec.tokenizer_sha256 else None)
         index = cache / spec.index_file
         if file_sha256(index) != spec.index_sha256:
-            raise LockstepError(str(index), found="other content than when it was written", exit_code=1)
+            raise LockstepError(str(index), found="content differs from what was written", exit_code=1)
         with readable_index(index) as file:
             rows = file.read()
     except LockstepError as error:
-        return replace(previous, problem=f"{error.where}: {error.found}: the whole cache is built again")
+        return replace(previous, problem=f"{error.where}: {error.found}: the whole cache is rebuilt")
     return replace(previous, rows=rows.filter(pc.invert(rows["duplicate"])).combine_chunks())
 
 

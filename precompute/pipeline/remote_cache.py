@@ -41,7 +41,7 @@ def request_at(at: PathOrUrl, request_of: Callable[[Path], BuildRequest], pool: 
         if SPEC_FILE not in objects:
             (folder / SPEC_FILE).unlink(missing_ok=True)
         else:
-            with suppress(LockstepError):  # what is damaged or missing is built again
+            with suppress(LockstepError):  # what is damaged or missing is rebuilt
                 previous = copy.open()
         request = request_of(folder)
         with suppress(LockstepError):
@@ -69,8 +69,8 @@ def _publish(
 def _sweep(store: ObjectStore, replaced: float, needed: Collection[str]) -> None:
     """Remove the objects of builds that neither the `cache.json` before this build nor the new one lists.
 
-    Only if the one before, of the time `replaced`, was there so long that readers and builders of its predecessor have
-    ended, and only objects as old: a builder at work may have sent younger ones. By the store's clock.
+    Only if the one before, of the time `replaced`, existed for so long that readers and builders of its predecessor
+    have ended, and only objects as old: a builder at work may have sent younger ones. By the store's clock.
     """
     objects = store.list()
     if SPEC_FILE not in objects or objects[SPEC_FILE].modified - replaced < KEPT_SECONDS:

@@ -86,7 +86,7 @@ def scan(recipe: RecordRecipe, same_audio: bool, same_text: bool, task: _Task) -
 
 
 def _scan_clip(clip: Clip, recipe: RecordRecipe, audio_row: IndexRow | None, text_row: IndexRow | None) -> IndexRow:
-    """audio_row, text_row: the clip's row in the previous cache, if it tells of the audio and of the text."""
+    """audio_row, text_row: the clip's row in the previous cache, if it is valid for the audio and for the text."""
     row = with_file(clip, recipe)
     if clip.duplicate:
         return row.rejected(DUPLICATE)
@@ -174,7 +174,7 @@ def scan_clips(
 ) -> tuple[pa.Table, np.ndarray, list[LetterCounts]]:
     """All clips with the columns of an index, their flags such as `SAME_AUDIO`, and the letters of each language.
 
-    A `LockstepError` if too many letters would be left out, or a machine does not see the audio.
+    Raises a `LockstepError` if too many letters would be dropped, or a machine does not see the audio.
     """
     config = recipe.config
     progress.start("scan", len(clips))
@@ -213,7 +213,7 @@ def _tasks(clips: pa.Table, reusable: Reusable) -> Iterator[_Task]:
 
 
 def _check_missing(clips: pa.Table, recipe: RecordRecipe) -> None:
-    """Raise a `LockstepError` for a file that only another machine does not see: its clip is not without audio."""
+    """Raise a `LockstepError` for a file that exists, but that another machine does not see."""
     for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
         if size_and_time(recipe.path(clip))[0] != UNKNOWN:
             fix = "mount the corpus on every machine at the same path, and run the same command again"

@@ -53,7 +53,7 @@ def write_rows(shard: Path, finished: Finished, rows: Sequence[IndexRow]) -> Non
 
 
 def read_finished(path: Path) -> Finished | None:
-    """Read what a file of rows says of its shard; None if it cannot be read, so that the shard is not finished."""
+    """Read the description of a shard from its file of rows; None if unreadable: then the shard is not finished."""
     try:
         table = read_table(path)
         has_columns = table.schema.equals(index_schema(), check_metadata=False)
@@ -71,7 +71,7 @@ class StagingArea:
         self.cache, self._root = cache, cache / WORK_FOLDER
         self._all_scratch = self._root / "scratch"
         self.scratch = scratch or (self._all_scratch / uuid4().hex[:12]).absolute()
-        """Folder of files that an interrupted build does not keep; another one for each build.
+        """Folder of files that an interrupted build discards; a different one for each build.
 
         So a worker on another machine, which outlives a killed build for a moment, cannot disturb the next build.
         """
@@ -96,8 +96,8 @@ class StagingArea:
     def stage(self, path: Path, *, from_elsewhere: bool) -> Shard:
         """Make a written shard durable, then mark it as finished by its rows.
 
-        Workers of this machine leave the sync to this process, and go on. from_elsewhere: a worker of another machine
-        may have written and synced the shard, so its digest is compared.
+        Workers of this machine leave the sync to this process. from_elsewhere: a worker of another machine may have
+        written and synced the shard, so its digest is compared.
         """
         rows = rows_beside(path)
         finished = read_finished(rows)

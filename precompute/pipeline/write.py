@@ -40,7 +40,7 @@ class MissingShard:
     speakers: Mapping[str, int]
     """Named speakers of its clips, and their ids; a clip without one has id 0."""
     settings: str
-    """Digest of all that decides its bytes but the clips."""
+    """Digest of everything but the clips that decides its bytes."""
     stored: StoredClips
     """Those of its clips whose mels the previous cache holds."""
 

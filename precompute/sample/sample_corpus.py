@@ -1,7 +1,7 @@
 """Making a sample corpus in the LJSpeech layout: generated sentences, spoken by espeak-ng's voices.
 
 The same arguments give the same bytes, for any count of workers. The corpus is written to `.OUT.partial` beside OUT and
-renamed when complete; after an interruption the same command continues there. Its `sample-corpus.json` records the
+renamed when complete; after an interruption the same command continues it. Its `sample-corpus.json` records the
 arguments.
 """
 
@@ -38,7 +38,7 @@ Line = tuple[str, SampleSentence]
 def make_sample_corpus(
     out: Path, *, clips: int, seed: int, workers: int, progress: Progress, language: str = ENGLISH
 ) -> float:
-    """Make the corpus in `out` unless it is there with the same arguments; return its seconds of speech.
+    """Make the corpus in `out` unless it exists with the same arguments; return its seconds of speech.
 
     language: an ISO 639 code such as "de".
     """
@@ -66,7 +66,7 @@ def _exists(out: Path, arguments: dict[str, object]) -> bool:
         return False
     previous = _read_arguments(out)
     if not previous:
-        problem = f"there already, without a readable {ARGUMENTS_FILE}"
+        problem = f"exists already, without a readable {ARGUMENTS_FILE}"
         raise LockstepError(str(out), found=problem, expected="a new folder", fix=_FIX_FOLDER)
     name = next((name for name in arguments if previous.get(name) != arguments[name]), None)
     if name:

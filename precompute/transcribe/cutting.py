@@ -22,7 +22,7 @@ def cut(
     """Cut the speech of a recording of so many seconds; return the clips, and the seconds of speech in none of them.
 
     speech: intervals in ascending order, words: returns the words in an interval; it is called for those that are too
-    long. Speech between two long pauses that is too short for a clip, or too long and without words, is left out.
+    long. Speech between two long pauses that is too short for a clip, or too long and without words, is dropped.
     """
     groups, waiting = list[list[Interval]](), _between_long_pauses([p for one in speech for p in _parts(one, words)])
     while waiting:

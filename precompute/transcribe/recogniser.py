@@ -1,4 +1,4 @@
-"""Hearing a recording: Silero's voice activity detection and Whisper, both of faster-whisper, on the CPU.
+"""Speech recognition: Silero's voice activity detection and Whisper, both of faster-whisper, on the CPU.
 
 Samples are float32[S] at 16 kHz, times are seconds from their start, languages are ISO 639 codes.
 """
@@ -61,7 +61,7 @@ class Recogniser:
 
         The confidence is the geometric mean of the tokens' probabilities; of wrong letters it finds more than the mean
         of the words'. At temperature 0 Whisper may repeat a phrase without end. Then the clip is transcribed again,
-        without repeating any three tokens; its confidence is 0, as it is if nothing was heard.
+        without repeating any three tokens; its confidence is 0, as it is if no speech was recognised.
         """
         segments = self._segments(samples, language)
         is_loop = len(_text(segments)) > _MOST_LETTERS_PER_SECOND * len(samples) / RATE

@@ -17,7 +17,7 @@ _PART_SECONDS = 60
 
 
 def find_recordings(audio: Sequence[Path], out: Path) -> list[Path]:
-    """Return the files of `audio`, and those below its folders that have a suffix of sound and are not in `out`.
+    """Return the files of `audio`, and those below its folders that have an audio suffix and are not in `out`.
 
     Raises a `LockstepError` for a folder without any, and for the first file that cannot be read.
     """

@@ -75,7 +75,7 @@ class TranscribedCorpus:
             recordings = json.loads((out / RECORDINGS_FILE).read_bytes())
             self.recordings = {digest: SourceRecording(**recording) for digest, recording in recordings.items()}
         except (OSError, ValueError, TypeError, AttributeError):
-            problem, fix = f"there already, without a readable {RECORDINGS_FILE}", "choose another folder"
+            problem, fix = f"exists already, without a readable {RECORDINGS_FILE}", "choose another folder"
             raise LockstepError(str(out), found=problem, expected="a new folder", fix=fix) from None
         if (out / TRANSCRIPTS_FILE).exists():
             table = csv.DictReader(io.StringIO(read_text(out / TRANSCRIPTS_FILE)))
@@ -203,7 +203,7 @@ def _at_16_khz(samples: np.ndarray, rate: int, interval: Interval) -> np.ndarray
 
 
 def summary(corpus: TranscribedCorpus) -> str:
-    """Return the lines that say what is in a corpus, what is not, and what to do next."""
+    """Return lines about what a corpus contains, what it lacks, and what to do next."""
     out, recordings, (_, listed) = corpus.out, corpus.recordings.values(), corpus.metadata()
     lengths = {clip_id: end - start for each in recordings for clip_id, (start, end) in each.ids().items()}
     minutes = sum(length for clip_id, length in lengths.items() if clip_id in listed) / 60

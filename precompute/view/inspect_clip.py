@@ -22,7 +22,7 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; return the lines to print, of a rejected clip the reason."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)
-    segment = "" if row.clip.start is None else f", {row.seconds:g} s from {row.clip.start:g} s on"
+    segment = "" if row.clip.start is None else f", {row.seconds:g} s starting at {row.clip.start:g} s"
     about = [*([f"text: {row.clip.text}"] if row.clip.text else []), f"audio: {row.clip.source}{segment}"]
     if not row.is_kept:
         reason = f"{row.clip.id}: rejected, {row.reason}" + (f" ({row.detail})" if row.detail else "")
@@ -36,7 +36,7 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
         soundfile.write(sound, reconstruct(record.unpadded_mel, profile), profile.sample_rate, subtype="PCM_16")
     lines = [figures_text(row, record, profile), *about]
     lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
-    lines += [f"left out of the text: {left_out}"] if (left_out := row.left_out) else []
+    lines += [f"characters without a token: {left_out}"] if (left_out := row.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
     return "\n".join(map(plain, lines))
 

@@ -131,7 +131,7 @@ def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
 def stats_text(
     stats: CorpusStats, rejected: Sequence[str], letters: Iterable[LetterCounts], corpora: Sequence[CorpusLine]
 ) -> str:
-    """Return the tables of `xtts-precompute stats`; rejected: as of `reject_lines`."""
+    """Return the tables of `xtts-precompute stats`; rejected: as from `reject_lines`."""
     lines = [f"{counted_noun(stats.clips, 'clip')} kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {plain(line)}" for line in rejected]
     lines += letter_lines(letters)

@@ -19,10 +19,10 @@ from xtts.shared.system.machine import keep_freed_memory
 
 _ANSWER_SECONDS = 3.0
 _LOOK_SECONDS = 10.0
-"""Time between two looks at the size of the cluster."""
+"""Time between two checks of the size of the cluster."""
 _LONGEST_WITHOUT_CPU = 60.0
 _OBJECT_STORE_BYTES = 2**28
-"""Size of the object store of a cluster of our own; tasks and results are small."""
+"""Size of the object store of a new cluster; tasks and results are small."""
 _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
 """Variables that turn off Ray's usage reports and its warning about accelerators."""
 
@@ -85,7 +85,7 @@ class RayPool(WorkerPool):
             if isinstance(error.cause, (LockstepError, OSError)):
                 raise error.cause from None
             if "failed to import" in str(error.cause):
-                raise self._failed("a machine of it has no lockstep-tts, or another one") from None
+                raise self._failed("one of its machines lacks lockstep-tts, or has another version") from None
             raise
         except errors.RayError as error:
             raise self._failed(f"a task failed for good ({type(error).__name__})") from None
@@ -151,7 +151,7 @@ def _answering(address: str) -> str:
 
 
 def _unusable(address: str, reason: str) -> LockstepError:
-    fix = "start one there (ray start --head), or unset RAY_ADDRESS for one of this machine"
+    fix = "start one there (ray start --head), or unset RAY_ADDRESS for one on this machine"
     location = f"RAY_ADDRESS={address}" if address else "--engine ray"
     return LockstepError(location, found=f"no Ray cluster ({reason})", fix=fix)
 
@@ -164,7 +164,7 @@ def run_packed(packed: bytes, task: bytes, versions: dict[str, str]) -> bytes:
 
 @lru_cache(maxsize=1)
 def _prepare_process(versions: tuple[tuple[str, str], ...]) -> None:
-    """Prepare a worker for its first task; raise a `LockstepError` if its packages could make it write other bytes."""
+    """Prepare a worker for its first task; raise a `LockstepError` if its packages could change what it writes."""
     keep_freed_memory()
     installed = installed_versions()
     differing = [(name, wanted) for name, wanted in versions if installed[name] != wanted]

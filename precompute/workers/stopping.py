@@ -12,7 +12,7 @@ CONTINUE = "run the same command again to continue: what is finished is kept"
 
 
 class Stopped(BaseException):
-    """A signal, the argument, told the process to end."""
+    """A signal, the argument, asked the process to end."""
 
 
 @contextmanager

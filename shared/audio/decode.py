@@ -30,7 +30,7 @@ _SEEKABLE = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 _LEAD_IN_SECONDS = 1.0
 """Decoded and dropped before a segment of an mp3 or Vorbis file: the rest equals a full decoding to 1e-7."""
 _SIZE_MISMATCH = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
-"""Bytes that a header promises and the file has, in libsndfile's log if they differ."""
+"""Bytes that a header promises and that the file has, in libsndfile's log if they differ."""
 _STREAMED_BYTES = 0x7FFF_0000
 """Larger sizes are placeholders of programs that write streams: 0xFFFFFFFF, about 0x7FFFFFFF."""
 _UNREAD_OGG = "Junk after the last page"
@@ -93,7 +93,7 @@ class Recording:
     samples: np.ndarray
     """int16 or float32, [S, channels]."""
     file_sha256: str = ""
-    """Digest of the file; empty for a segment, or if not asked for."""
+    """Digest of the file; empty for a segment, or if not requested."""
 
     @cached_property
     def mono(self) -> np.ndarray:
@@ -250,7 +250,7 @@ def _segment_header(header: Header, segment: Segment) -> Header:
     if first == 0 and abs(beyond) <= _ROUNDING_SECONDS:
         return header
     if not 0 <= first < header.samples or beyond > _BEYOND_SECONDS:
-        interval = f"{segment.duration:g} s from {segment.start:g} s on, of {header.samples / header.rate:g} s"
+        interval = f"{segment.duration:g} s starting at {segment.start:g} s, of {header.samples / header.rate:g} s"
         raise AudioProblem("unreadable audio", f"a segment of {interval}")
     return replace(header, first=first, samples=min(end, header.samples) - first)
 

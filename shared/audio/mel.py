@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
 
 FEATURE_VERSION = 4
-"""Raised when the output of this module or of shared/audio/decode.py changes: old mels are then computed again."""
+"""Incremented when the output of this module or of shared/audio/decode.py changes: old mels are then recomputed."""
 
 _BLOCK_FRAMES = 128  # the windowed frames and their spectrum fit the second-level cache
 
@@ -22,7 +22,7 @@ _WIDE_RANGE = {"slaney": 10.5, "htk": 8.5}
 """Nats between the loudest and quietest channel of a frame above which float32 is too coarse, by mel scale.
 
 A float32 FFT rounds by 1e-7 of the loudest bin: on LJSpeech the log-mel of 0.1% of the frames would be off by up to
-1.3e-3. Such frames are computed again in float64. HTK's filters are not normed: a quiet channel of a single bin is off
+1.3e-3. Such frames are recomputed in float64. HTK's filters are not normed: a quiet channel of a single bin is off
 by 2.5e-3 at 10.5, by 4.5e-4 at 8.5.
 """
 

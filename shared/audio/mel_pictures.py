@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MEL_COLOURS = "magma"
 LOUDEST = 2.0
-"""Natural-log magnitude of the brightest colour in pictures to compare: loud speech hardly passes it."""
+"""Natural-log magnitude of the brightest colour in pictures to compare: loud speech hardly exceeds it."""
 
 
 def draw_mel(axes: "Axes", mel: np.ndarray, *, width: float, limits: tuple[float, float] | None = None) -> "AxesImage":
@@ -45,7 +45,7 @@ def has_glyphs(text: str) -> bool:
 
 
 def can_draw(text: str) -> bool:
-    """Whether matplotlib can set a text: it has the glyphs, and nothing runs from right to left.
+    """Whether matplotlib can set a text: it has the glyphs, and no part of it runs from right to left.
 
     Matplotlib neither joins Arabic letters nor reverses their order; such a text belongs beside the picture.
     """

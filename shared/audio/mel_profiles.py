@@ -81,7 +81,7 @@ MEL_PROFILES: dict[str, MelProfile] = {
 
 
 def mel_profile(name: str) -> MelProfile:
-    """Return the profile with a name; raises `LockstepError` if there is none."""
+    """Return the profile of this name; raises `LockstepError` if there is none."""
     if name not in MEL_PROFILES:
         raise LockstepError("audio.profile", found=repr(name), expected="one of " + ", ".join(sorted(MEL_PROFILES)))
     return MEL_PROFILES[name]

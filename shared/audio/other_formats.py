@@ -27,4 +27,4 @@ def decode_by_ffmpeg(source: AudioSource, location: str, *, header_only: bool = 
         decode = importlib.import_module("faster_whisper.audio").decode_audio
         return np.zeros(0, np.float32) if header_only else decode(opened(), sampling_rate=rate), rate
     except (av.error.FFmpegError, IndexError):
-        raise AudioProblem("unreadable audio", "no sound that FFmpeg decodes") from None
+        raise AudioProblem("unreadable audio", "no sound that FFmpeg can decode") from None

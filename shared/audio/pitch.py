@@ -18,11 +18,11 @@ _SILENCE, _VOICING, _OCTAVE, _OCTAVE_JUMP, _VOICE_CHANGE = 0.03, 0.45, 0.01, 0.3
 """Silence threshold, voicing threshold, octave cost, octave-jump cost and voiced/unvoiced cost, as Praat has them."""
 _CANDIDATES = 8
 _LARGEST_RATIO = 1.6
-"""Of the levels of two neighbouring periods, as in Praat: beyond it speech begins or ends."""
+"""Largest ratio of the levels of two neighbouring periods, as in Praat: beyond it speech begins or ends."""
 
 
 def track_pitch(samples: np.ndarray, profile: MelProfile, frames: int) -> np.ndarray:
-    """F0 in Hz of samples float32[S] in each of T mel frames, 0 where unvoiced: float32[T]; not-a-number is silence.
+    """F0 in Hz of samples float32[S] in each of T mel frames, 0 where unvoiced: float32[T]; NaN counts as silence.
 
     Boersma, "Accurate short-term analysis of the fundamental frequency and the harmonics-to-noise ratio of a sampled
     sound" (IFA Proceedings 17, 1993): the autocorrelation of a Hann window's samples, divided by that of the window;
@@ -43,7 +43,7 @@ def track_pitch(samples: np.ndarray, profile: MelProfile, frames: int) -> np.nda
 
 
 def shimmer(samples: np.ndarray, hertz: np.ndarray, profile: MelProfile) -> float | None:
-    """Mean difference of the levels of neighbouring periods over their mean level; None without two voiced ones.
+    """Mean difference between the levels of neighbouring periods over their mean level; None without two voiced ones.
 
     "Local" shimmer as Praat defines it, of the root mean square of each period instead of its highest peak, which the
     phases of a vocoder move. samples: float32[S], hertz: float32[T], of `track_pitch`.

@@ -12,9 +12,9 @@ _KEPT_SECONDS = 0.05
 
 _BLOCK_SECONDS = 0.4
 _ABSOLUTE_GATE, _RELATIVE_GATE = -70.0, 0.1
-"""Blocks that do not count, of BS.1770-4: below -70 LUFS, or 10 LU below the mean of the others."""
+"""Gates of BS.1770-4, below which blocks do not count: -70 LUFS, and 10 LU below the mean of the rest."""
 _HIGHEST_PEAK = 10 ** (-1.0 / 20)
-"""True peak that amplified speech may have, -1 dB, as EBU R 128 asks."""
+"""Largest true peak of amplified speech, -1 dB, as EBU R 128 requires."""
 _LIMITER_SECONDS = 0.01
 """Time before and after a peak in which the gain falls and rises, a period of a low voice."""
 _SILENT_RANGE = 2**-13
@@ -26,7 +26,7 @@ _LARGEST_SAMPLE = 32
 def condition(
     samples: np.ndarray, *, rate: int, trim_silence_db: float | None, loudness_lufs: float | None
 ) -> np.ndarray:
-    """Trim and scale samples float32[S] for the mel as `AudioConfig` says.
+    """Trim and scale samples float32[S] for the mel as `AudioConfig` specifies.
 
     Raises `AudioProblem` for silence, and for floats in the range of integers.
     """
@@ -74,7 +74,7 @@ def set_loudness(samples: np.ndarray, rate: int, lufs: float) -> np.ndarray:
 
 def integrated_loudness(samples: np.ndarray, rate: int) -> float:
     """Measure the gated loudness in LUFS, ITU-R BS.1770-4; a clip shorter than a block is one block."""
-    size = len(samples) + rate // 2  # by then the filters have rung off
+    size = len(samples) + rate // 2  # by then the filters have decayed
     spectrum = np.fft.rfft(samples.astype(np.float64), size) * _k_weighting(np.fft.rfftfreq(size, 1 / rate), rate)
     energy = np.cumsum(np.square(np.fft.irfft(spectrum, size)[: len(samples)]))
     block = min(round(_BLOCK_SECONDS * rate), len(samples))

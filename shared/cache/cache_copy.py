@@ -1,4 +1,4 @@
-"""Local copies of caches in object stores: the small files, and the shards that are asked for."""
+"""Local copies of caches in object stores: the small files, and the requested shards."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -49,7 +49,7 @@ class CacheCopy:
             data = self._store.read(SPEC_FILE)
         except FileNotFoundError:
             objects = self._store.list()  # raises if there is no bucket
-            found = f"no finished cache here, but {len(objects)} other objects" if objects else "no objects"
+            found = f"no finished cache, although it holds {len(objects)} objects" if objects else "no objects"
             fix = build_command(self.url, corpus="<corpus>", config="<size>")
             raise LockstepError(str(self.url.child(SPEC_FILE)), found=found, expected="a cache", fix=fix) from None
         path = self.folder / SPEC_FILE
@@ -73,14 +73,14 @@ class CacheCopy:
         try:
             self._download(shard.file, shard.sha256)
         except FileNotFoundError:
-            url, fix = self.url.child(shard.file), "build the cache again, which stores it once more"
+            url, fix = self.url.child(shard.file), "rebuild the cache, which uploads it again"
             expected = f"{shard.bytes} bytes"
             raise LockstepError(str(url), found="missing", expected=expected, fix=fix, exit_code=1) from None
 
     def _disk_error(self, error: OSError) -> LockstepError:
         return LockstepError(
             str(error.filename or self.folder), found=f"cannot be written ({error.strerror})",
-            fix="make room, or give another folder with --set data.stage=DIR", exit_code=1,
+            fix="free some space, or give another folder with --set data.stage=DIR", exit_code=1,
         )  # fmt: skip
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""`cache.json`: the contract between the stages. Stage 2 learns shapes, types and files from here alone."""
+"""`cache.json`: the contract between the stages. Stage 2 takes shapes, types and files from it alone."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from xtts.shared.feature_settings import check_features
 
 FORMAT_VERSION: Literal[12] = 12
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
-"""The names of the last two carry a digest in a cache: see `with_digest`."""
+"""Files of a cache; the names of the last two contain a digest: see `with_digest`."""
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 
@@ -135,7 +135,7 @@ class CacheSpec(_SpecPart):
     """`FEATURE_VERSION` of the program that computed the mels."""
     versions: dict[str, str]
     mel_check: Digest
-    """Digest of the mel of a test signal: a machine that computes another writes other features."""
+    """Digest of the mel of a test signal: a machine with a different digest would write different features."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -209,7 +209,7 @@ class CacheSpec(_SpecPart):
 
 
 def shard_files(spec: CacheSpec) -> dict[ShardId, str]:
-    """A shard as rows of the index name it, to its file."""
+    """Map a shard, as rows of the index name it, to its file."""
     return {shard_id_of(shard.file): shard.file for shard in spec.shards()}
 
 
@@ -232,7 +232,7 @@ def load_spec(cache: Path) -> CacheSpec:
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        found = "no finished cache here" if cache.is_dir() else "no such folder"
+        found = "no finished cache" if cache.is_dir() else "no such folder"
         build = build_command(cache, corpus="<corpus>", config="<size>")
         raise LockstepError(str(path), found=found, expected="a cache", fix=build) from None
     except (OSError, ValueError, RecursionError) as error:
@@ -259,14 +259,14 @@ def is_of_a_build(file: str) -> bool:
 
 
 def replaced_files(cache: Path, spec: CacheSpec) -> list[Path]:
-    """Files of builds in a folder that its `cache.json` does not list (any more), half copied ones too."""
+    """Files of builds in a folder that its `cache.json` does not, or no longer, list; partly copied ones too."""
     listed, paths = spec.files, sorted(cache.rglob("*"))
     names = [path.relative_to(cache).as_posix().removesuffix(".part") for path in paths]
     return [path for path, name in zip(paths, names, strict=True) if name not in listed and is_of_a_build(name)]
 
 
 def with_digest(file: str, sha256: str) -> str:
-    """The name of a file with this content: other content has another name, so that no file is ever overwritten."""
+    """The name of a file with this content: changed content gets a new name, so that no file is ever overwritten."""
     name, _, ending = file.rpartition(".")
     return f"{name}-{sha256[:_DIGITS]}.{ending}"
 

@@ -49,17 +49,17 @@ class Clip:
     """Audio file, relative to its corpus, or absolute; with its location in an archive: `a.tar/512+44144` (offset and
     size), `b.parquet/17` (the row)."""
     normalised: bool = False
-    """The corpus gives the text in words, as the third column of LJSpeech does."""
+    """Whether the corpus gives the text in words, as the third column of LJSpeech does."""
     duplicate: bool = False
-    """An earlier line has this id."""
+    """Whether an earlier line has this id."""
     language: str = ""
     """ISO 639 code; empty for the language of the configuration."""
     start: float | None = None
-    """Start of the clip in a longer recording, in seconds; None if it is all of it."""
+    """Start of the clip in a longer recording, in seconds; None for a whole recording."""
     duration: float | None = None
     """Seconds."""
     corpus: str = ""
-    """Name of its corpus; empty for the only one that was given none."""
+    """Name of its corpus; empty for a single corpus without a name."""
     doubt: str = ""
     """Why its text may be damaged: `KIND: what was found and where`; empty for plain text."""
 
@@ -214,14 +214,16 @@ def readable_index(path: Path) -> Iterator["pq.ParquetFile"]:
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(index_schema()):
-                raise LockstepError(str(path), found="other columns than this version writes", fix=fix, exit_code=1)
+                raise LockstepError(
+                    str(path), found="columns differ from what this version writes", fix=fix, exit_code=1
+                )
             yield file
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
 
 
 def read_index(path: Path) -> list[IndexRow]:
-    """Rows of `index.parquet`; raises `LockstepError` if it cannot be read or has other columns."""
+    """Rows of `index.parquet`; raises `LockstepError` if it cannot be read or its columns differ."""
     import pyarrow as pa
 
     with readable_index(path) as file:
@@ -229,7 +231,7 @@ def read_index(path: Path) -> list[IndexRow]:
 
 
 def speaker_languages(path: Path) -> dict[str, str]:
-    """Return the language of most clips of each speaker in `index.parquet`; errors as of `read_index`."""
+    """Return the language of most of each speaker's clips in `index.parquet`; errors as in `read_index`."""
     with readable_index(path) as file:
         counts = (
             file.read(columns=["speaker", "language"]).group_by(["speaker", "language"]).aggregate([([], "count_all")])

@@ -43,7 +43,7 @@ def quick_check(cache: Path, spec: CacheSpec) -> None:
 
 
 def full_check(cache: Path, spec: CacheSpec) -> None:
-    """Raise a `LockstepError` for the first file whose SHA-256 is not that of `cache.json`; reads every byte."""
+    """Raise a `LockstepError` for the first file whose SHA-256 differs from `cache.json`; reads every byte."""
     quick_check(cache, spec)
     fix = repair_command(cache)
     digests = {spec.index_file: spec.index_sha256, spec.tokenizer_file: spec.tokenizer_sha256}

@@ -34,7 +34,7 @@ def frame(payload: bytes) -> bytes:
 
 
 class CorruptRecord(Exception):
-    """A record that does not read back; the message says what is wrong with it."""
+    """A record that cannot be read back; the message says what is wrong with it."""
 
 
 def unframe(data: memoryview) -> Iterator[memoryview]:
@@ -73,8 +73,8 @@ message_type { name: "Example" field { name: "features" number: 1 type: TYPE_MES
 """
 """`tf.train.Example` as in tensorflow/core/example/example.proto, without lists of floats.
 
-There `feature` is a map, which has the bytes of a list of entries. Here it is a list: the order of a map changes with
-protobuf.
+In that file `feature` is a map, which has the bytes of a list of entries; here it is a list, because the order of a
+map changes with protobuf.
 """
 
 

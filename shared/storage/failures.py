@@ -1,4 +1,4 @@
-"""Errors of object stores: another attempt where that may help, then one line that says what is wrong."""
+"""Errors of object stores: retried where that may help, then reported in one line."""
 
 import errno
 import time
@@ -17,17 +17,17 @@ PAUSES = (0.5, 2.0)
 
 _CREDENTIALS = (
     "give credentials of this store in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-    "GOOGLE_APPLICATION_CREDENTIALS, or AZURE_STORAGE_... ), and the right to list, read and write there"
+    "GOOGLE_APPLICATION_CREDENTIALS, or AZURE_STORAGE_...) that may list, read and write in it"
 )
 _PERMANENT = (
-    (("NO_SUCH_BUCKET", "NoSuchBucket", "ContainerNotFound"), "no such bucket", "look at its name, and at the region"),
+    (("NO_SUCH_BUCKET", "NoSuchBucket", "ContainerNotFound"), "no such bucket", "check its name and the region"),
     (("INVALID_ACCESS_KEY_ID", "InvalidAccessKeyId"), "the store does not know these credentials", _CREDENTIALS),
     (("SIGNATURE_DOES_NOT_MATCH", "SignatureDoesNotMatch"), "the secret key is wrong", _CREDENTIALS),
     (("ACCESS_DENIED", "AccessDenied", "HTTP status 403", "PERMISSION_DENIED", "UNAUTHENTICATED"),
-     "access denied: no credentials, or without the right to do this", _CREDENTIALS),
+     "access denied: no credentials, or without permission", _CREDENTIALS),
     (("No such host", "HTTP status 301", "PERMANENT_REDIRECT"), "the bucket is in another region", "set AWS_REGION"),
 )  # fmt: skip
-"""(fragments of Arrow's message, problem, fix) of errors that another attempt cannot cure."""
+"""(fragments of Arrow's message, problem, fix) of errors that a retry cannot fix."""
 _LOCAL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE)
 """Error numbers of the local disk; errors of a store have none."""
 _NO_ANSWER = ("NETWORK_CONNECTION", "Could not resolve", "Could not connect", "UNAVAILABLE", "timed out")
@@ -67,13 +67,13 @@ def rename_in_errors(folder: Path, name: str) -> Iterator[None]:
 
 
 def _explain(url: StoreUrl, error: Exception) -> tuple[LockstepError, bool]:
-    """Return Arrow's error as one for users, and whether another attempt may cure it."""
+    """Return Arrow's error as one for users, and whether a retry may fix it."""
     for texts, problem, fix in _PERMANENT:
         if any(text in str(error) for text in texts):
             return LockstepError(str(url), found=problem, fix=fix), False
     problem, fix = "the store fails", "run the same command again"
     if any(text in str(error) for text in _NO_ANSWER):
         problem = "the store does not answer"
-        fix = "look at the network and, for a store of your own, at AWS_ENDPOINT_URL; then run the same command again"
+        fix = "check the network and, for a store of your own, AWS_ENDPOINT_URL; then run the same command again"
     detail = str(error).partition("\n")[0][:200]
     return LockstepError(str(url), found=f"{problem} ({detail})", fix=fix, exit_code=1), True

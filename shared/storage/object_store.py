@@ -1,6 +1,6 @@
 """The objects below one URL, through `pyarrow.fs`: list, read, download, upload, remove.
 
-Arrow is imported on first use: a process without URLs does without it.
+Arrow is imported on first use: a process without URLs never needs it.
 """
 
 import hashlib
@@ -33,7 +33,7 @@ class ObjectInfo:
 
 
 class ObjectStore:
-    """A folder of objects. Every method retries if the store fails for a moment, then raises `LockstepError`."""
+    """A folder of objects. Every method retries brief failures of the store, then raises `LockstepError`."""
 
     def __init__(self, url: StoreUrl) -> None:
         self.url = url
@@ -99,7 +99,7 @@ class ObjectStore:
             raise LockstepError(
                 str(self.url.child(name)), found=f"{temp.stat().st_size} bytes of SHA-256 {digest[:12]}, twice",
                 expected=f"an object of SHA-256 {str(sha256)[:12]}", exit_code=1,
-                fix="it was damaged or replaced: build the cache again, which stores it once more",
+                fix="it was damaged or replaced: rebuild the cache, which uploads it again",
             )  # fmt: skip
         finally:
             temp.unlink(missing_ok=True)

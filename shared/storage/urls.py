@@ -1,4 +1,4 @@
-"""URLs of object stores, and how they differ from paths; nothing is opened here."""
+"""URLs of object stores, and how they differ from paths; nothing is opened."""
 
 import hashlib
 import os

@@ -23,7 +23,7 @@ _HELD = (errno.EAGAIN, errno.EACCES)
 
 @contextmanager
 def exclusive(folder: Path) -> Iterator[None]:
-    """Hold the writer's lock of a folder; `LockstepError` if another process does, or the file system has no locks."""
+    """Hold the writer's lock of a folder; `LockstepError` if another process holds it, or there are no file locks."""
     fcntl, path = _fcntl(folder), folder / WRITER_FILE
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -39,7 +39,7 @@ def exclusive(folder: Path) -> Iterator[None]:
                 fix = "wait for it to end, or stop it"
                 raise LockstepError(str(folder), found="another process is at work in this folder", fix=fix) from None
             found = f"this file system cannot lock a file ({error.strerror})"
-            fix = "mount it with locks (NFS: a running lockd; Lustre: -o flock), or use a disk of this machine"
+            fix = "mount it with locks (NFS: a running lockd; Lustre: -o flock), or use a local disk"
             raise LockstepError(str(path), found=found, expected="locks, so that no two runs mix", fix=fix) from None
         yield
     finally:
@@ -50,7 +50,7 @@ class ReadLock:
     """Keeps builds from removing files of a folder, until `release`, the end of a `with`, or garbage collection.
 
     Any number of processes may hold one. Without locks in the file system, or in a read-only folder without a lock
-    file, readers go on without it.
+    file, readers continue without it.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -67,7 +67,7 @@ def lower_case(text: str, language: str) -> str:
 
 
 def spell(text: str, language: str) -> str:
-    """Spell a text as the tokenizers `characters` and `bpe` do, before characters outside their table are left out."""
+    """Spell a text as the tokenizers `characters` and `bpe` do, before characters outside their table are dropped."""
     if language == "en":
         return fold_english(text)
     text = name_digits(text, language)
@@ -84,7 +84,7 @@ def compose_jamo(text: str) -> str:
 def alphabet(texts: Iterable[str], language: str) -> set[str]:
     """Return the symbols besides punctuation that spell the texts of one language.
 
-    Those of Mandarin include the tones; characters without a reading are left out in Mandarin and Japanese.
+    Those of Mandarin include the tones; characters without a reading are dropped in Mandarin and Japanese.
     """
     spelled = set[str]()
     for text in texts:
@@ -94,5 +94,5 @@ def alphabet(texts: Iterable[str], language: str) -> set[str]:
 
 
 def join_surrogates(text: str) -> str:
-    """Join halves of characters, and drop those that are alone, as of an emoji that a client cut."""
+    """Join surrogate pairs, and drop lone halves, as from an emoji that a client cut."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "ignore")

@@ -67,4 +67,4 @@ def _tokenizer(**model: object) -> "Tokenizer":
 
 
 def _library() -> ModuleType:
-    return import_extra("tokenizers", "bpe", "text.tokenizer", "bpe without Hugging Face tokenizers")
+    return import_extra("tokenizers", "bpe", "text.tokenizer", "bpe needs Hugging Face tokenizers")

@@ -117,7 +117,7 @@ _ALONE = Lock()
 def phonemise(text: str, language: str = "en") -> str:
     """Return the IPA of a text with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty without speech.
 
-    Outside English, letters that espeak-ng would spell (see `spelled_letters`) are left out. Phonemes in double
+    Outside English, letters that espeak-ng would spell (see `spelled_letters`) are dropped. Phonemes in double
     brackets are kept in place of a word. Raises `LockstepError` if espeak-ng is not installed or has no voice for the
     language.
     """

@@ -72,7 +72,7 @@ def read_lexicon(path: Path, tokenizer: str) -> dict[str, str]:
             location = f"{path}:{line_number}"
             word, reading = _parse_line(line.strip(), location, tokenizer)
             if lexicon.setdefault(word, reading) != reading:
-                raise LockstepError(location, found=f"another reading of {word!r}", expected="one for a word")
+                raise LockstepError(location, found=f"a second reading of {word!r}", expected="one for each word")
     return dict(sorted(lexicon.items()))
 
 

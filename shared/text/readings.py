@@ -30,7 +30,7 @@ def kana_reading(text: str) -> str:
 
 def _open_jtalk() -> ModuleType:
     with redirect_stdout(io.StringIO()):  # it recommends another extra
-        return import_extra("pyopenjtalk", "japanese", "text.language", "Japanese without pyopenjtalk-plus")
+        return import_extra("pyopenjtalk", "japanese", "text.language", "Japanese needs pyopenjtalk-plus")
 
 
 def pinyin(text: str) -> str:
@@ -45,6 +45,6 @@ def pinyin(text: str) -> str:
 
 
 def _syllables(characters: str) -> str:
-    library = import_extra("pypinyin", "mandarin", "text.language", "Mandarin without pypinyin")
+    library = import_extra("pypinyin", "mandarin", "text.language", "Mandarin needs pypinyin")
     syllables = library.lazy_pinyin(characters, style=library.Style.TONE3, neutral_tone_with_five=True, v_to_u=True)
     return " ".join(s[0] if _CHINESE.match(s) else s.translate(_TO_TONE) for s in syllables)

@@ -1,8 +1,8 @@
-"""Written text to words: numbers, money, times and abbreviations, for texts that nobody normalised.
+"""Written text to words: numbers, money, times and abbreviations, for texts that are not normalised.
 
 `Dr. Smith has 12 boats in 1984, $5.50` becomes `Doctor Smith has twelve boats in nineteen eighty-four, five
 dollars and fifty cents`. The same function serves the corpus and synthesis. Contexts of numbers are in
-`shared/text/number_contexts.yaml`, numbers in other languages than English in `number_words.py`.
+`shared/text/number_contexts.yaml`, numbers in languages other than English in `number_words.py`.
 """
 
 import re
@@ -30,7 +30,7 @@ _NUMBER = re.compile(
 def expand(text: str, language: str = "en") -> str:
     """Replace the numbers and abbreviations of a text by words; without any, the text is returned unchanged.
 
-    language: an ISO 639 code. What it has no rule for is left alone, and so are phonemes in double brackets.
+    language: an ISO 639 code. What it has no rule for stays, as do phonemes in double brackets.
     """
     return outside_phonemes(text, lambda words: _expand(words, language))
 

@@ -48,7 +48,7 @@ class Tokens:
 
     @property
     def unknown(self) -> str:
-        """The characters left out, sorted."""
+        """The characters without a token, sorted."""
         return "".join(sorted(self.left_out))
 
 
@@ -68,7 +68,7 @@ class Tokenizer:
 
     @property
     def size(self) -> int:
-        """How many ids there are, the pad included."""
+        """Number of ids, the pad included."""
         return len(self.symbols)
 
     def encode(self, text: str, language: str | None = None, location: str = "text") -> Tokens:

@@ -19,7 +19,7 @@ def read_json(path: Path, origin: str, version: int | None = None) -> dict[str, 
     except (ValueError, RecursionError) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})") from None
     if not isinstance(fields, dict):
-        raise LockstepError(str(path), found="no JSON object")
+        raise LockstepError(str(path), found="not a JSON object")
     if version is not None and (stored := fields.get("format_version")) != version:
         raise LockstepError(str(path), found=f"format version {stored!r}", expected=str(version))
     return fields

@@ -162,7 +162,7 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[str, list[str]]]:
             yield locations[0], row
             locations.clear()
     except csv.Error as error:
-        raise LockstepError((locations or [str(path)])[0], found=f"no CSV ({error})", fix="quote it") from None
+        raise LockstepError((locations or [str(path)])[0], found=f"not CSV ({error})", fix="quote it") from None
 
 
 def _clips(

@@ -52,7 +52,7 @@ def _utterances(data: Path) -> list[_Utterance]:
     for location, line in filled_lines(data / _AUDIO):
         name, file = _split(line)
         if file.endswith("|"):
-            expected, fix = "the path of an audio file", "run it once, and write the path of what it makes"
+            expected, fix = "the path of an audio file", "run it once, and write the path of its output"
             raise LockstepError(location, found=f"a command {file[:60]!r}", expected=expected, fix=fix)
         recordings.append(_Utterance(name, location, file))
     if not (data / _SEGMENTS).exists():

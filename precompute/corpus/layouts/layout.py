@@ -13,7 +13,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 _SHOWN = 40
-"""Most letters of what makes a text doubtful."""
+"""Most letters to quote of what makes a text doubtful."""
 MOST_SECONDS = 1e6
 """Limit of times in a recording: twelve days."""
 
@@ -25,7 +25,7 @@ class Layout:
     name: str
     """Value of `--layout`."""
     expected: str
-    """Description of the corpus' contents, for the message that it has no clips."""
+    """Description of the expected contents, for the message that a corpus has no clips."""
     matches: Callable[[Path], bool]
     """Whether a folder, or a file that lists clips, has this layout; raises a `LockstepError` if ambiguous."""
     read: Callable[[Path], Iterator[Clip]]
@@ -58,7 +58,7 @@ def checked_clip(
     if speaker:
         check_name(speaker, what="speaker", location=location)
     if "\0" in source or not encodable(source + text):
-        raise LockstepError(location, found="characters that are no text", expected="plain UTF-8")
+        raise LockstepError(location, found="characters that are not text", expected="plain UTF-8")
     text, doubt = read_marks(text), ""
     if found := text_doubt(text):
         doubt = f"{found[0]}: {found[1][:_SHOWN]!r} in {Path(location).name}"
@@ -75,7 +75,7 @@ def checked_segment(start: float, duration: float, location: str) -> Segment:
     Raises a `LockstepError` if its times are impossible.
     """
     if not (0 <= start < MOST_SECONDS and (0 < duration < MOST_SECONDS or duration == inf)):  # true for NaN, too
-        problem = f"a segment of {duration:g} s from {start:g} s on"
+        problem = f"a segment of {duration:g} s starting at {start:g} s"
         raise LockstepError(location, found=problem, expected="a start from 0 and a duration above 0")
     return Segment(start, duration)
 

@@ -36,7 +36,7 @@ def _read(data: Path) -> Iterator[Clip]:
     for location, line in filled_lines(path):
         columns = [column.strip() for column in line.split("|")]
         if len(line.rstrip("| \t").split("|")) > width:
-            problem, fix = f"{len(columns)} columns", "take the | out of the text"
+            problem, fix = f"{len(columns)} columns", "remove the | from the text"
             raise LockstepError(location, found=problem, expected=f"{width} as in most lines", fix=fix)
         if not 2 <= len(columns) <= 5:
             problem = "one column" if len(columns) == 1 else f"{len(columns)} columns"

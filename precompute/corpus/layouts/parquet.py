@@ -50,10 +50,10 @@ of audio files without embedded bytes, `file` the names that become ids of clips
 def parquet(named: Mapping[str, str]) -> Layout:
     """Return the layout of a file, a folder of files, or a folder with files in `data/`.
 
-    Of several splits only those of training are read. named: columns that the user names, see `find_columns`.
+    Of several splits only the training split is read. named: columns that the user names, see `find_columns`.
     """
     return Layout(
-        "parquet", f"files *{SUFFIX} with rows, there or in data/", _matches, partial(_read, named), _left_out
+        "parquet", f"files *{SUFFIX} with rows, in it or in its data/", _matches, partial(_read, named), _left_out
     )
 
 
@@ -111,7 +111,7 @@ def _left_out(data: Path) -> list[str]:
     """Return a line for each split that is not read."""
     counts = Counter(map(_split, _read_and_skipped(data)[1]))
     return [
-        f"{data}: split {split!r} is not read ({count} file{'s'[: count != 1]}); --data takes a file of it as well"
+        f"{data}: split {split!r} is not read ({count} file{'s'[: count != 1]}); --data also takes a single file"
         for split, count in sorted(counts.items())
     ]
 
@@ -200,7 +200,7 @@ def _texts(location: str, schema: pa.Schema, own: Mapping[str, str]) -> tuple[st
         if len(names) > 1:
             problem = f"{len(names)} columns of text: {', '.join(names)}"
             fix = " or ".join(f"--columns {kind}={name}" for name in names)
-            raise LockstepError(location, found=problem, fix=f"say which: {fix}")
+            raise LockstepError(location, found=problem, fix=f"choose one: {fix}")
     if not any(candidates.values()):
         expected = f"a column of text, such as {', '.join(_USUAL['text'][:4])}"
         problem = f"columns {', '.join(schema.names)[:120]}"

@@ -24,7 +24,7 @@ def _is_web_dataset(data: Path) -> bool:
 
 
 def _read_web_dataset(data: Path) -> Iterator[Clip]:
-    """Yield the clips in the order of the tar files' names and of their members.
+    """Yield the clips in the order of the tar files' names, then of their members.
 
     These are `KEY.wav` (flac, ogg, mp3) and `KEY.json`, `KEY.txt` or `KEY.normalized.txt`, as Emilia has them. The JSON
     object has `text` and optionally `id`, `speaker` and `language`, by their usual names. Audio without text is a clip

@@ -40,7 +40,7 @@ def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: 
     normalised.
     """
     matches, read = partial(_has_pair, suffixes), partial(_read, suffixes, by_speaker=by_speaker)
-    left_out = partial(_passed_over, suffixes)
+    left_out = partial(_skipped, suffixes)
     return Layout(name, expected, matches, read, left_out, speaker_folders=not by_speaker)
 
 
@@ -65,12 +65,12 @@ def _read(suffixes: tuple[str, ...], data: Path, *, by_speaker: bool) -> Iterato
     )  # fmt: skip
 
 
-def _passed_over(suffixes: tuple[str, ...], data: Path) -> list[str]:
-    """Return a line about the segments of texts with times that are passed over, with the first."""
+def _skipped(suffixes: tuple[str, ...], data: Path) -> list[str]:
+    """Return a line about the skipped segments of texts with times, with the first."""
     paths = _texts(files_below(data), suffixes).values() if _SUBTITLES in suffixes else ()
-    passed = [text for path in paths for text in _texts_in(data / path)[1]]
-    problem = "passed over, without speech or of 0 s, such as"
-    return [f"{data}: {counted_noun(len(passed), 'segment')} {problem} {passed[0][:60]!r}"] if passed else []
+    skipped = [text for path in paths for text in _texts_in(data / path)[1]]
+    problem = "skipped, without speech or of 0 s, such as"
+    return [f"{data}: {counted_noun(len(skipped), 'segment')} {problem} {skipped[0][:60]!r}"] if skipped else []
 
 
 def _speaker(data: Path, name: str) -> str:
@@ -144,10 +144,10 @@ _TimedText = tuple[str, float, float, str]
 
 
 def _texts_in(path: Path) -> tuple[list[tuple[str, str, Segment | None]], list[str]]:
-    """Return (location, text, segment) of each segment with times, and the texts of those that are passed over.
+    """Return (location, text, segment) of each segment with times, and the texts of the skipped ones.
 
     A file without times is one text, its lines joined by spaces. Segments without speech, or of no length as Whisper
-    makes them, are passed over. Raises a `LockstepError` for a subtitle file without times, or a line without times
+    makes them, are skipped. Raises a `LockstepError` for a subtitle file without times, or a line without times
     among labels.
     """
     lines = list(filled_lines(path))
@@ -189,7 +189,7 @@ def _span(location: str, line: str) -> _TimedText:
 
 
 def _clock_times(lines: list[tuple[str, str]]) -> list[_TimedText]:
-    """Read clock times and sentences by turns: a segment lasts until a later one begins, the last to the end."""
+    """Read alternating clock times and sentences: a segment lasts until a later one begins, the last to the end."""
     segments = list[_TimedText]()
     for location, line in lines:
         clock = _CLOCK.fullmatch(line.strip())
@@ -212,7 +212,7 @@ def _subtitles(path: Path, lines: list[tuple[str, str]]) -> list[_TimedText]:
         elif segments and not (line.strip().isdecimal() and _TIMES.match(following)):
             segments[-1] = _continued(segments[-1], _MARKUP.sub("", line))
     if not segments:
-        raise LockstepError(str(path), found="no times", expected="lines as 00:00:01,500 --> 00:00:04,000")
+        raise LockstepError(str(path), found="no times", expected="lines such as 00:00:01,500 --> 00:00:04,000")
     return segments
 
 

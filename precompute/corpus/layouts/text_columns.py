@@ -74,7 +74,7 @@ def layout_of(data: Path) -> str:
       come more than once.
 
     Raises a `LockstepError` for three columns that could be either, with the first such line and both readings, and for
-    columns that do not hold what LJSpeech has there.
+    columns that do not hold what LJSpeech's do.
     """
     if (path := find_table(data)) is None:
         return ""
@@ -100,7 +100,7 @@ def layout_of(data: Path) -> str:
     raise LockstepError(
         location, found=f"three columns that can be read in two ways: {'|'.join(values)[:120]!r}",
         expected=f"text {values[1][:40]!r} and the same in words (ljspeech), or speaker {values[1][:40]!r} (piper)",
-        fix="say which: --layout ljspeech or --layout piper, or --columns file=0,speaker=1,text=2",
+        fix="choose one: --layout ljspeech or --layout piper, or --columns file=0,speaker=1,text=2",
     )  # fmt: skip
 
 
@@ -203,5 +203,5 @@ def _check_kinds(path: Path, lines: Sequence[_Line], first: str) -> None:
         f"{path}:1",
         found=f"a {ordinal} column such as {values[0][:40]!r}, {len({*values})} values in {len(values)} lines",
         expected=f"{expected} (ljspeech); the columns look like {'|'.join(kinds)}",
-        fix=f"say which: {' or '.join(f'--columns {text}' for text in dict.fromkeys(options))}, or --layout ljspeech",
+        fix=f"choose one: {' or '.join(f'--columns {text}' for text in dict.fromkeys(options))}, or --layout ljspeech",
     )

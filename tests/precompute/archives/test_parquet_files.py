@@ -30,7 +30,7 @@ def test_a_row_group_is_unpacked_once(tmp_path):
     data = write_rows(tmp_path / "x.parquet", [VALUES[0], None, VALUES[2]], row_group_size=2)
     assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[0]
     spoil(data)
-    with pytest.raises(AudioProblem, match="the row holds none"):
+    with pytest.raises(AudioProblem, match="the row holds no audio"):
         unpacked_row(data, "1", tmp_path)
     with pytest.raises(AudioProblem, match="unreadable audio"):
         unpacked_row(data, "2", tmp_path)

@@ -35,7 +35,7 @@ def test_members_are_read_byte_for_byte(tmp_path, kind):
 
 @pytest.mark.parametrize(("member", "message"), [
     (special("a.wav", tarfile.SYMTYPE), r"a\.tar:'a\.wav': a link, expected regular files"),
-    (special("a.wav", tarfile.FIFOTYPE), "no regular file"),
+    (special("a.wav", tarfile.FIFOTYPE), "not a regular file"),
     (("../a.wav", b"x"), "a name that leads out of the archive"),
     (("/a.wav", b"x"), "a name that leads out of the archive"),
 ])  # fmt: skip

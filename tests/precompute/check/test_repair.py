@@ -129,7 +129,7 @@ def test_repair_as_a_command(workspace):
     verify = partial(command, "verify", "--workers", 0)
     done = verify("--cache", cache, "--repair")
     assert done.exit_code == 2
-    assert "error: --repair: no corpus to work from, expected --repair --against DATA" in done.stderr
+    assert "error: --repair: needs the corpus, expected --repair --against DATA" in done.stderr
     finding = verify("--cache", cache).stdout.splitlines()[0]
     fix = finding.partition("; run xtts-precompute verify ")[2].replace("<its corpus>", str(workspace / "corpus"))
     done = verify(*shlex.split(fix), "--deep")

@@ -110,7 +110,7 @@ def test_an_edited_spec_another_format_and_no_cache_are_refused(cache, tmp_path)
 def test_small_files_are_checked(cache, path_of):
     name = path_of(cache).name
     flip(cache / name, (cache / name).stat().st_size // 2)
-    assert f"{name}: other content than when it was written" in findings(cache)
+    assert f"{name}: content differs from what was written" in findings(cache)
     (cache / name).unlink()
     assert f"{name}: missing" in findings(cache)
     with pytest.raises(LockstepError, match=f"{name}: missing"):
@@ -123,8 +123,8 @@ def test_small_files_are_checked(cache, path_of):
     (lambda r: {"mel_length": 0}, "mel_length 0, expected 1 to {tall}"),
     (lambda r: {"token_length": 10_000}, "token_length 10000, expected 1 to {long}"),
     (lambda r: {"tokens": r.tokens + 1000}, "token ids from "),
-    (lambda r: {"tokens": r.tokens + (r.tokens == 0)}, "tokens padded with other ids, expected 0"),
-    (lambda r: {"mel": r.mel * 0}, "mel padded with other values, expected -11.5"),
+    (lambda r: {"tokens": r.tokens + (r.tokens == 0)}, "tokens padded with nonzero ids, expected 0"),
+    (lambda r: {"mel": r.mel * 0}, "mel padded with wrong values, expected -11.5"),
     (lambda r: {"speaker": 3}, "speaker 3, expected 0 to 0"),
     (lambda r: {"clip_id": "someone"}, "(id, tokens, frames) ('someone', "),
 ])  # fmt: skip
@@ -149,5 +149,5 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache):
     (cache / "cache.json").write_bytes(spec)
     name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].clip.id})"
     report = findings(cache)
-    assert report.startswith(f"{name}: other content than in the index (record_sha256 differs)")
+    assert report.startswith(f"{name}: content differs from the index (record_sha256)")
     assert "\n" not in report

@@ -97,7 +97,7 @@ def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
 
 def test_a_file_name_in_another_case_is_reported(tmp_path):
     data = write_files(tmp_path / "corpus", {"wavs/Clip.WAV": sound(1.0), "metadata.csv": "clip|words\n"})
-    with pytest.raises(LockstepError, match=r"wavs/clip\.wav is not there, but Clip\.WAV is \(case differs\)"):
+    with pytest.raises(LockstepError, match=r"wavs/clip\.wav is missing; found instead: Clip\.WAV \(case differs\)"):
         build(data, tmp_path / "cache")
 
 
@@ -200,7 +200,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
     ({"offset": 10**400, "duration": 1}, r"m\.jsonl:2: offset is 1000"),
     ({"id": "../b"}, r"m\.jsonl:2: clip id '\.\./b' reads as a path"),
     ({"speaker": {"name": "ann"}}, r"m\.jsonl:2: speaker is \{'name': 'ann'\}, expected a string"),
-    ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are no text"),
+    ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are not text"),
 ])  # fmt: skip
 def test_invalid_manifest_lines_are_rejected(tmp_path, entry, message):
     line = entry if isinstance(entry, str) else json.dumps({"audio_filepath": "b.wav", "text": "x", **entry})

@@ -87,8 +87,8 @@ def test_only_the_training_splits_are_read_and_others_reported(tmp_path):
     corpus = read_corpus(tmp_path)
     assert [clip.id[:11] for clip in corpus.clips] == ["train.clean", "train.clean", "train.other"]
     assert [note.partition(": ")[2] for note in corpus.notes] == [
-        "split 'test' is not read (2 files); --data takes a file of it as well",
-        "split 'validation' is not read (1 file); --data takes a file of it as well",
+        "split 'test' is not read (2 files); --data also takes a single file",
+        "split 'validation' is not read (1 file); --data also takes a single file",
     ]
     assert read_corpus(tmp_path / "data").clips[0].id == corpus.clips[0].id
     (clip,) = read_corpus(tmp_path / "data" / "test-00000-of-00002.parquet").clips
@@ -163,12 +163,12 @@ def test_unusable_parquet_rows_are_rejected_in_the_index(tmp_path):
     data = write_rows(tmp_path / "x.parquet", values, row_group_size=4)
     with pytest.raises(LockstepError, match=r"1 missing audio \(1\)") as caught:
         build(data, tmp_path / "cache")
-    assert "is not there" not in str(caught.value), "a row is no file"
+    assert "is missing;" not in str(caught.value), "a row is no file"
     build(data, tmp_path / "cache", "shapes.max_reject_fraction=0.95")
     rows = rows_of(tmp_path / "cache")
     assert {name: (row.reason, row.detail) for name, row in rows.items()
             if not row.is_kept} == {
-        "1": ("missing audio", "the row holds none"), "2": ("empty audio", "a file of 0 bytes"),
+        "1": ("missing audio", "the row holds no audio"), "2": ("empty audio", "a file of 0 bytes"),
         "3": ("unreadable audio", "Format not recognised."),
     }  # fmt: skip
     assert {name: row.notes for name, row in rows.items() if row.is_kept} == {

@@ -143,7 +143,7 @@ Good morning.
 def test_segments_without_speech_or_length_are_passed_over_and_counted(tmp_path, name, text, texts, count, first):
     corpus = read_corpus_of(write_files(tmp_path, {"talk.wav": b"", name: text}))
     assert [clip.text for clip in clips_of(corpus.clips)] == texts
-    note = f"{tmp_path}: {count} passed over, without speech or of 0 s, such as {first!r}"
+    note = f"{tmp_path}: {count} skipped, without speech or of 0 s, such as {first!r}"
     assert corpus.notes == ((note,) if count else ())
 
 
@@ -155,7 +155,7 @@ def test_only_texts_that_are_read_are_spoken_of(tmp_path):
 
 def test_a_file_of_points_is_refused_with_what_was_passed_over(tmp_path):
     write_files(tmp_path, {"talk.wav": b"", "talk.txt": "1.5\t1.5\tone\n2.0\t2.0\ttwo\n"})
-    message = r"no clips, expected ID.wav with ID.txt beside it; .*: 2 segments passed over, without speech or of 0 s"
+    message = r"no clips, expected ID.wav with ID.txt beside it; .*: 2 segments skipped, without speech or of 0 s"
     with pytest.raises(LockstepError, match=message):
         read_corpus(tmp_path)
 

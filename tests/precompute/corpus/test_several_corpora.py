@@ -81,11 +81,11 @@ def test_an_existing_path_with_an_equals_sign_is_a_path(two, tmp_path):
     (("a", "b"), "--data b|b: clip 1 is in a and in b, expected every id once; give it a name with --data NAME=b"),
     (("x=a", "y=a"), r"--data y=a: the same corpus as x=a"),
     (("x=a", "y=a/wavs"), r"--data y=a/wavs: a corpus inside another one, .*expected corpora side by side"),
-    (("a", "other/a"), "called a as a is, expected other names; give it a name with --data NAME=other/a"),
+    (("a", "other/a"), "called a, as a is, expected different names; give it a name with --data NAME=other/a"),
     (("a", "b b"), "a folder called 'b b', expected letters from a to z"),
     (("../x=a",), r"--data \.\./x=a: name '\.\./x', expected 1 to 64 letters"),
     (("x=nowhere",), "nowhere: no such folder"),
-    (("x=list.yaml",), "expected a corpus, and no list of corpora"),
+    (("x=list.yaml",), "expected a corpus, not a list of corpora"),
     (("x=",), "data ''"),
     ((), "--data: no corpus"),
     (("e=e", "e_f=e_f"), r"clip e_f_g is in e=e and in e_f=e_f.*give one of them another name"),
@@ -110,7 +110,7 @@ def test_a_shared_speaker_is_rejected_without_a_speaker_prefix(write, tmp_path):
 
 @pytest.mark.parametrize(("text", "message"), [
     ("", "no entries, expected a list of corpora"),
-    ("data: a", "no list"),
+    ("data: a", "not a list"),
     ('- {data: "a\\0b"}', "expected a path"),
     ("- a", "entry 1: 'a', expected keys and values"),
     ("- {name: x}", "entry 1: no data, expected the path"),
@@ -138,5 +138,5 @@ def test_an_unreadable_yaml_list_is_rejected(two, tmp_path):
         read("folder.yaml")
     with pytest.raises(LockstepError, match="no such folder"):
         read("none.yaml")
-    with pytest.raises(LockstepError, match="--layout or --columns with a list of corpora; say it in the file"):
+    with pytest.raises(LockstepError, match="--layout or --columns with a list of corpora; set them in the file"):
         read("folder.yaml", layout="ljspeech")

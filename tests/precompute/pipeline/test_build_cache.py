@@ -118,7 +118,7 @@ def test_too_many_rejections_stop_before_a_good_cache_is_touched(workspace, tiny
     (workspace / "corpus" / "wavs" / "tone-0014.wav").write_bytes(b"")
     message = (
         r"5 of 24 clips are rejected: 4 missing audio \(tone-0003, tone-0005, tone-0008, tone-0013\); "
-        r"1 empty audio \(tone-0014\); wavs/tone-0003\.wav is not there, but 20 \.wav in wavs, 1 \.csv in \., "
+        r"1 empty audio \(tone-0014\); wavs/tone-0003\.wav is missing; found instead: 20 \.wav in wavs, 1 \.csv in \., "
         r"expected at most 5"
     )
     with pytest.raises(LockstepError, match=message) as caught:

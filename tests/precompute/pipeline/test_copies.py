@@ -30,8 +30,8 @@ def test_copies_with_another_text_are_rejected(corpus, tmp_path):
     root = corpus(TEXTS, {"c7": "c3"})
     build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.3", progress=listener)
     assert rejected(tmp_path / "cache") == {"c3": "copied audio", "c7": "copied audio"}
-    assert rows_of(tmp_path / "cache")["c7"].detail == "the recording of c3, which has another text"
-    assert "1 clip with the same recording as another one, such as wavs/c7.wav and wavs/c3.wav" in listener.lines
+    assert rows_of(tmp_path / "cache")["c7"].detail == "the recording of c3, which has a different text"
+    assert "1 clip with the same recording as another, such as wavs/c7.wav and wavs/c3.wav" in listener.lines
     assert not build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.3").changed
 
 
@@ -51,7 +51,7 @@ def test_copies_are_rejected_unless_one_recording_stands_for_most_clips(corpus, 
     build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.5", progress=listener)
     assert len(TEXTS) - len(rejected(tmp_path / "cache")) == kept
     assert (
-        f"{copies} clips with the same recording as another one, such as wavs/c1.wav and wavs/c0.wav" in listener.lines
+        f"{copies} clips with the same recording as another, such as wavs/c1.wav and wavs/c0.wav" in listener.lines
     )
 
 

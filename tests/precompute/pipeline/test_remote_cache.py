@@ -87,7 +87,7 @@ def test_a_killed_build_is_finished_on_this_machine_or_another(
             build(tiny_corpus, url, tiny_config)
     there = ObjectStore(url).list()
     assert set(there) == set(sent)
-    with pytest.raises(LockstepError, match=r"cache.json: no finished cache here, but 2 other objects"):
+    with pytest.raises(LockstepError, match=r"cache.json: no finished cache, although it holds 2 objects"):
         CacheCopy(url).open()
     machine(name)
     report = build(tiny_corpus, url, tiny_config)

@@ -195,8 +195,8 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch):
     )
     before = tree(tmp_path)
     for audio, out, message in (
-        (talk, "other", "other: there already, without a readable transcribe.json, expected a new folder; choose"),
-        (talk, "notes.txt", "notes.txt: there already, without a readable transcribe.json"),
+        (talk, "other", "other: exists already, without a readable transcribe.json, expected a new folder; choose"),
+        (talk, "notes.txt", "notes.txt: exists already, without a readable transcribe.json"),
         ("nowhere", "out", "nowhere: cannot be read (No such file or directory), expected sound: .wav, .flac, "),
         ("notes.txt", "out", "notes.txt: unreadable audio: "),
         ("bad", "out", "bad/x.wav: unreadable audio: "),

@@ -32,5 +32,5 @@ def test_a_file_and_its_bytes_are_the_same_sound(m4a):
 
 @pytest.mark.parametrize("sound", [b"", b"no sound"])
 def test_what_is_no_sound_is_refused(sound):
-    with pytest.raises(AudioProblem, match="unreadable audio: no sound that FFmpeg decodes"):
+    with pytest.raises(AudioProblem, match="unreadable audio: no sound that FFmpeg can decode"):
         decode_by_ffmpeg(sound, "a.m4a")

@@ -74,7 +74,7 @@ def test_a_download_is_complete_and_correct_or_leaves_no_file(store, tmp_path):
 @pytest.mark.long
 def test_a_missing_bucket_is_reported(object_server):
     store = ObjectStore(path_or_url("s3://no-such-bucket-here/cache"))
-    with pytest.raises(LockstepError, match=r"^s3://no-such-bucket-here/cache: no such bucket; look at its name"):
+    with pytest.raises(LockstepError, match=r"^s3://no-such-bucket-here/cache: no such bucket; check its name"):
         store.list()
     with pytest.raises(LockstepError, match="no such bucket"):
         store.upload(b"", "cache.json")
@@ -99,7 +99,7 @@ def test_a_brief_failure_is_retried(store, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("message", "found", "fix", "attempts"), [
-    ("AWS Error NO_SUCH_BUCKET during PutObject", "no such bucket", "look at its name", 1),
+    ("AWS Error NO_SUCH_BUCKET during PutObject", "no such bucket", "check its name", 1),
     ("AWS Error ACCESS_DENIED during HeadObject", "access denied: no credentials", "AWS_ACCESS_KEY_ID", 1),
     ("AWS Error NETWORK_CONNECTION: curlCode: 7", "the store does not answer", "AWS_ENDPOINT_URL", 3),
 ])  # fmt: skip

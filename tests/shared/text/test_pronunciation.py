@@ -37,7 +37,7 @@ def test_whole_words_are_replaced_lower_case_ones_in_any_case(lexicon, written, 
     *[(line, r"expected a word that begins and ends with a letter; give each word a line; numbers")
       for line in ("New York\tb", "Dr.\tb", "mp3\tb")],
     ("a\t[[x]]", r"phonemes, \[\[x\]\], expected a respelling for the tokenizer characters.*tokenizer=phonemes"),
-    ("ok\tno", r"another reading of 'ok', expected one for a word"),
+    ("ok\tno", r"a second reading of 'ok', expected one for each word"),
 ])  # fmt: skip
 def test_a_malformed_line_is_refused_with_its_location(lexicon, line, message):
     with pytest.raises(LockstepError, match=rf"lexicon.tsv:3: .*{message}"):

@@ -85,7 +85,7 @@ def test_a_configuration_that_cannot_be_read_is_refused(folder, text, message):
     ("file", "text", "message"),
     [
         ("voice.json", "{", "voice.json: cannot be read"),
-        ("voice.json", "[]", "no JSON object"),
+        ("voice.json", "[]", "not a JSON object"),
         ("voice.json", '{"format_version": 1}', "format version 1, expected 2"),
         ("voice.json", '{"format_version": 2}', "no `voice` entry"),
         ("voice.json", '{"format_version": 2, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
