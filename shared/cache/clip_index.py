@@ -214,9 +214,7 @@ def readable_index(path: Path) -> Iterator["pq.ParquetFile"]:
     try:
         with pq.ParquetFile(path) as file:
             if not file.schema_arrow.equals(index_schema()):
-                raise LockstepError(
-                    str(path), found="columns differ from what this version writes", fix=fix, exit_code=1
-                )
+                raise LockstepError(str(path), found="columns differ from this version's", fix=fix, exit_code=1)
             yield file
     except (OSError, ValueError, pa.ArrowException) as error:
         raise LockstepError(str(path), found=f"cannot be read ({error})", fix=fix, exit_code=1) from None
