@@ -6,8 +6,8 @@
 
 Each variant is first timed, in turns with the others, in two short runs; minutes over the time of a step are its steps,
 so that the schedule of the learning rate ends with the minutes. Then every seed of every variant trains and is
-evaluated as by `xtts-synth evaluate`. Nothing else should run meanwhile. What is in --work is taken from there: an
-interrupted benchmark goes on, and a variant can be added later. A setting `init-from=DIR` is the command's --init-from.
+evaluated as by `xtts-synth evaluate`. Nothing else should run meanwhile. Results in --work are reused: an
+interrupted benchmark continues, and variants can be added. A setting `init-from=DIR` is the command's --init-from.
 With --steps nothing is timed. With --asr the sentences are judged, too. The table has the mean over the seeds and, with
 several, the standard deviation after ±; runs that --out has already stay in it.
 """

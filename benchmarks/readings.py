@@ -5,7 +5,7 @@
     python benchmarks/readings.py tests/shared/text/everyday_texts.tsv [--ljspeech metadata.csv]
 
 A line of a table holds a language, a text, the readings of which one must occur, and what must not occur. LJSpeech's
-third column is a reading that nobody here wrote: the share of the texts that it changes in which ours agrees.
+third column is a reading that we did not write: the share of the texts that it changes in which ours agrees.
 """
 
 import argparse

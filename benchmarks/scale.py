@@ -4,7 +4,7 @@
 
 `plan` and `match` with an earlier index are these steps alone, of clips with lengths, texts and paths like LJSpeech's.
 `build` and `rerun` are whole builds with --index-only, of a list that names one recording for every clip: workers read
-headers alone, and the command has the same rows and shards as of a build with mels. Each row of the table is a process
+headers alone, and the command has the same rows and shards as a build with mels. Each row of the table is a process
 of its own; its time is processor time, its memory the most that it had, the table of the clips included; workers are
 not in it.
 """

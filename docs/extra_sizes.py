@@ -16,7 +16,7 @@ def needs(found: Distribution, extras: Iterable[str]) -> list[Requirement]:
 
 
 def closure(extras: Iterable[str]) -> dict[str, Distribution]:
-    """Everything that Lockstep with these extras installs, by name; `PackageNotFoundError` for what is not there."""
+    """Everything that Lockstep with these extras installs, by name; `PackageNotFoundError` for a missing one."""
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, frozenset[str]]] = set()
     pending = needs(distribution(PROJECT), extras)

@@ -57,7 +57,7 @@ def _main(line, screens, folder, environment):
 class Forked:
     """A started program, with what the tests use of `subprocess.Popen`; it ends with the tests.
 
-    line: a Python program and its arguments; `sys.executable` before it is left out. screen: the file for all it says.
+    line: a Python program and its arguments; `sys.executable` before it is omitted. screen: the file for its output.
     """
 
     def __init__(self, line, screen, err=None, *, cwd=".", env=None, daemon=True):
@@ -81,7 +81,7 @@ class Forked:
         self._process.kill()
 
     def communicate(self):
-        """Wait for its end: ("", what it said)."""
+        """Wait for its end: ("", its output)."""
         self._process.join()
         return "", self._screen.read_text() if self._screen.exists() else ""
 

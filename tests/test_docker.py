@@ -1,4 +1,4 @@
-"""The Dockerfiles, read as text: no Docker builds them here."""
+"""The Dockerfiles, read as text: the tests build none."""
 
 import re
 

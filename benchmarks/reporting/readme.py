@@ -24,7 +24,7 @@ def stored_figures(results: Path) -> dict[str, Any]:
 
 
 def with_parts(document: str, figures: Figures) -> str:
-    """The document with every marked part regenerated, if its figures are there."""
+    """The document with every marked part regenerated, if its figures exist."""
     for name, write in PARTS.items():
         before, begin, rest = document.partition(f"<!-- {name}: begin -->\n")
         _, end, after = rest.partition(f"<!-- {name}: end -->")

@@ -37,7 +37,7 @@ PROGRAM = "from xtts.precompute.cli import main; main()"
 
 
 class Listener(Progress):
-    """Remembers what was said, how many clips each stage had, and the processes; calls a function with each stage."""
+    """Records the lines, the number of clips of each stage, and the processes; calls a function with each stage."""
 
     def __init__(self, at_start: Callable[[str], object] = lambda stage: None) -> None:
         self.lines, self.stages, self.processes = list[str](), dict[str, int](), set[int]()
@@ -108,7 +108,7 @@ def build(data: object, cache: object, *settings: Config | str, **options: objec
 
 
 def update(workspace: Path, config: Config, cache: str = "cache", **options: object) -> tuple[BuildReport, Listener]:
-    """A build of `corpus` into a cache beside it, and what it said."""
+    """A build of `corpus` into a cache beside it, and its output."""
     said = Listener()
     return build(workspace / "corpus", workspace / cache, config, progress=said, **options), said
 

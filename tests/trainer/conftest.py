@@ -291,7 +291,7 @@ def moved_run(tmp_path_factory, finished_run, worker_id):
 
 
 def exported(kind, *options):
-    """A session fixture: the folder `small-voice` that the command exports of `moved_run`, and beside it what it said.
+    """A session fixture: the folder `small-voice` that the command exports of `moved_run`, and its output.
 
     Tests do not change it.
     """

@@ -40,7 +40,7 @@ def tf_config(ports, index):
 
 
 def _main(plan, left, config, logical_cpus, steps_on):
-    """One run; it leaves in the folder `left` its last state, its figures, and what it said."""
+    """One run; it leaves in the folder `left` its last state, its figures, and its output."""
     os.environ.pop("TF_CONFIG", None)
     if config:
         os.environ["TF_CONFIG"] = config
@@ -117,7 +117,7 @@ class Program:
 
     @property
     def screen(self):
-        """What it said so far."""
+        """Its output so far."""
         path = self._left / SCREEN
         return path.read_text() if path.exists() else ""
 
@@ -158,7 +158,7 @@ def start_workers(plans, left):
 
 
 def assert_same_run(found, expected, read_steps):
-    """The steps and validations that both runs have are the same; the found one may go on."""
+    """The steps and validations that both runs have are the same; the first may have more."""
     for split, most in (("train", STEPS), ("validation", STEPS - 1)):
         theirs = [line for line in read_steps(expected, split) if line["step"] <= most]
         ours = [line for line in read_steps(found, split) if line["step"] <= most]

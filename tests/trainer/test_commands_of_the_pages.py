@@ -14,7 +14,7 @@ ELSEWHERE = (
     "sample-corpus", "--speaker-wav", "serve", "--second-reading", "vocoder", "crops", "runs/NAME", "transcribe",
     "RUN --format piper",
 )  # fmt: skip
-"""Of corpora, machines and models that are not here, and what runs on; `xtts-train` and make
+"""Of corpora, machines and models that are missing, and what runs on; `xtts-train` and make
 are in other tests."""
 LINES = [line for line in commands() if line.startswith(("xtts-precompute", "xtts-synth"))]
 LINES = [line for line in LINES if not any(word in line for word in ELSEWHERE)]

@@ -1,4 +1,4 @@
-"""What a user can get wrong is said in one line, before TensorFlow is imported; how a run ends."""
+"""A user's mistakes are reported in one line, before TensorFlow is imported; how a run ends."""
 
 import json
 import os

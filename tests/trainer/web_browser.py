@@ -58,7 +58,7 @@ class Browser:
         self.call("actions", {"actions": [{"type": "key", "id": "keys", "actions": down + up}]})
 
     def complaints(self):
-        """What the console has said."""
+        """The console's output."""
         return [entry["message"] for entry in self.call("se/log", {"type": "browser"})]
 
     def chrome(self, command, **parameters):

@@ -104,7 +104,7 @@ def nemo_tarred(tones: Path, out: Path, clips: Listed) -> None:
 
 
 def parquet(tones: Path, out: Path, clips: Listed) -> None:
-    """Two shards of a training split and one of another, in row groups of two."""
+    """Two shards of a training split and one of a test split, in row groups of two."""
     rows = [
         {"audio": {"bytes": (tones / "wavs" / f"{clip}.wav").read_bytes(), "path": f"{clip}.wav"},
          "sentence": text.upper(), "normalized_text": text, "speaker_id": who}

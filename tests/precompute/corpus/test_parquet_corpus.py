@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face: which files, columns and rows are read; what is said of the others, and of broken ones."""
+"""Data sets of Hugging Face: which files, columns and rows are read; reports about the rest and about broken ones."""
 
 import os
 import random

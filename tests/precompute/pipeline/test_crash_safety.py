@@ -52,7 +52,7 @@ def long_corpus(tone_corpus, tmp_path_factory) -> Path:
 
 
 def whole(data: object, folder: Path) -> dict[str, bytes]:
-    """The cache of a build that nobody disturbed."""
+    """The cache of an undisturbed build."""
     build(data, folder / "whole", CONFIG)
     return tree(folder / "whole")
 
@@ -92,7 +92,7 @@ def power_cut(step: int) -> Iterator[None]:
 
 @pytest.mark.parametrize("again", [False, True])
 def test_every_step_may_be_the_last(corpora, tmp_path, again):
-    """Of a first build, or of one for other settings: then the old cache is there or the new one, whole."""
+    """Of a first build, or of one for other settings: then the old cache or the new one is complete."""
     new, written = whole(corpora, tmp_path), list[int]()
     build(corpora, tmp_path / "old", OTHER)
     old, died = tree(tmp_path / "old"), True

@@ -66,7 +66,7 @@ def test_a_remote_build_is_the_local_one_and_sends_nothing_twice(url, machine, t
 
 
 class Killed(BaseException):
-    """What ends a build as kill -9 does: nothing of it goes on."""
+    """What ends a build as kill -9 does: none of it continues."""
 
 
 @pytest.mark.parametrize("name", ["first", "second"])

@@ -158,7 +158,7 @@ def test_missing_recordings_are_reported(swapped, tmp_path):
 
 def test_the_page_reports_rejections_notes_and_speakers(hostile_page):
     shown = ("empty audio 1 <i>4 (a file of 0 bytes)", "missing audio 1 clip-5", "resampled from 16000 Hz 1",
-             "<b>a 6 ", "<b>b 6 ", "Characters to look at")  # fmt: skip
+             "<b>a 6 ", "<b>b 6 ", "Characters to check")  # fmt: skip
     text = " ".join(hostile_page.text.split())
     assert [words for words in shown if words not in text] == []
 

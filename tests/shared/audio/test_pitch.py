@@ -1,4 +1,4 @@
-"""Pitch and roughness of voices made here, and of a recorded one after the vocoder."""
+"""Pitch and roughness of synthetic voices, and of a recorded one after the vocoder."""
 
 from pathlib import Path
 

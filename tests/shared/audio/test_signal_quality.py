@@ -113,7 +113,7 @@ def test_a_clip_that_cannot_be_measured_gives_none():
 
 
 def test_measured_values_are_exact_in_float32():
-    """The index holds float32: a rerun must not find other figures than the first build."""
+    """The index holds float32: a rerun must find the first build's figures."""
     quality = measure_signal(noise(speech(), -47.3), RATE)
     for value in (quality.loudness_db, quality.noise_floor_db, quality.clipped_share, quality.trailing_silence):
         assert isinstance(value, float)

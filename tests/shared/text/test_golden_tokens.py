@@ -30,7 +30,7 @@ def learned(kind: str, code: str) -> Tokenizer:
 
 
 def tokens() -> dict[str, list[dict[str, str]]]:
-    """Sentence by sentence: the symbols of every kind (pieces of `bpe` set apart by |), and what was left out."""
+    """Sentence by sentence: the symbols of every kind (pieces of `bpe` set apart by |), and what has no token."""
     made = {(code, kind): learned(kind, code) for code in SENTENCES for kind in KINDS}
     golden: dict[str, list[dict[str, str]]] = {code: [] for code in SENTENCES}
     for code in SENTENCES:

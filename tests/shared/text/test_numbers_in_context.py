@@ -1,4 +1,4 @@
-"""What speakers of English and German say of numbers in context: cases of the classes that normalisers' tests have."""
+"""How speakers of English and German read numbers in context: cases of the classes that normalisers' tests have."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Everyday texts as they are heard: by words, and by phonemes where letters, abbreviations or signs are spoken."""
+"""Everyday texts as they are spoken: by words, and by phonemes where letters, abbreviations or signs are spoken."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def phonemes(pairs):
 
 
 def holds(words, sounds, wanted):
-    """Whether what is heard holds one of the alternatives: words, or phonemes between / and /."""
+    """Whether what is spoken holds one of the alternatives: words, or phonemes between / and /."""
     plain = " ".join(re.findall(r"[^\W_]+(?:'[^\W_]+)?", words.lower()))
     for one in wanted.split("|"):
         if one.startswith("/"):

@@ -1,4 +1,4 @@
-"""Several corpora in a bucket: how often each is drawn, in which order, and from where reading goes on."""
+"""Several corpora in a bucket: how often each is drawn, in which order, and from where reading continues."""
 
 from collections import Counter
 

@@ -61,7 +61,7 @@ def session(path):
 
 
 def full_session(folder):
-    """With the inputs that may be left out."""
+    """With the optional inputs."""
     graph = with_optional_inputs((folder / "model.onnx").read_bytes())
     return onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
 

@@ -92,7 +92,7 @@ def session(folder):
 
 
 def spoken_ids(ids, phonemes):
-    """Ids as Piper makes them: of code points, with a pad after each; phonemes without ids are left out."""
+    """Ids as Piper makes them: of code points, with a pad after each; phonemes without ids are dropped."""
     inner = [i for c in unicodedata.normalize("NFD", phonemes) if c in ids for i in (ids[c], ids["_"])]
     return [ids["^"], ids["_"], *inner, ids["$"]]
 

@@ -1,4 +1,4 @@
-"""A third kind of model needs one file like the first lines here, and its place in `KINDS`: durations alone."""
+"""A third kind of model needs one file like the first lines of this one, and its place in `KINDS`: durations alone."""
 
 from dataclasses import replace
 

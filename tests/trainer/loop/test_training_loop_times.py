@@ -26,7 +26,7 @@ STEPS, SLOW, QUICK = 10, 0.1, 0.02
 
 
 def after(call, batch):
-    """The batch, once `call` has returned; it is called when all of the batch is there."""
+    """The batch, once `call` has returned; it is called when the whole batch has arrived."""
     with tf.control_dependencies(batch):
         called = tf.numpy_function(call, [], [])
     with tf.control_dependencies([called]):

@@ -106,7 +106,7 @@ def test_noise_on_the_mel_does_not_reach_the_mel_that_speech_is_brought_to(vocod
 
 
 def dulled(waveform):
-    """Crops as of recordings at 16 kHz."""
+    """Crops like those of recordings at 16 kHz."""
     samples = waveform.numpy().T / 32_768
     dull = soxr.resample(soxr.resample(samples, RATE, 16_000), 16_000, RATE)[: len(samples)].T
     return tf.cast(np.round(dull * 32_768), tf.int16)

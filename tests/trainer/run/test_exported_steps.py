@@ -26,7 +26,7 @@ def exported(run_train, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported") / "run"
     code, screen, err = run_train(folder, more=["--export-steps"])
     assert code == 0, err
-    assert f"train there with: xtts-train --resume {folder}" in "".join(screen.split("\n"))
+    assert f"and train with: xtts-train --resume {folder}" in "".join(screen.split("\n"))
     return folder
 
 

@@ -78,7 +78,7 @@ def test_a_model_that_reads_phonemes_is_no_start_for_characters(tiny_cache, tmp_
 
 @pytest.fixture
 def start(tiny_cache):
-    """`start(hours=..., tokenizer=..., config=...)`: (the default start of a run, what was said)."""
+    """`start(hours=..., tokenizer=..., config=...)`: (the default start of a run, the lines printed)."""
 
     def choose(*assignments, hours=1.0, tokenizer="phonemes", config="tiny"):
         spec, said = load_spec(tiny_cache), list[str]()

@@ -45,7 +45,7 @@ def pieces(name, count, done, wait=None):
 
 
 class Gate:
-    """A step that has begun, and goes on when it is let through."""
+    """A step that has begun, and continues when released."""
 
     def __init__(self):
         self._begun, self._open = threading.Event(), threading.Event()

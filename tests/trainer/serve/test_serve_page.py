@@ -1,4 +1,4 @@
-"""The page in a real browser: sentences are typed, heard to the bit, drawn, stopped, kept and compared, by keyboard."""
+"""The page in a real browser: sentences are typed, heard exactly, drawn, stopped, kept and compared, by keyboard."""
 
 import time
 
@@ -58,7 +58,7 @@ def write(page, words):
 
 
 def speak(page, words):
-    """Ask for it, and wait until something is heard."""
+    """Ask for it, and wait for the first sound."""
     write(page, words)
     page.press(CONTROL, ENTER)
     page.wait_for(HEARD)

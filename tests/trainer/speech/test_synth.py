@@ -1,4 +1,4 @@
-"""`xtts-synth` speaks; what a user can get wrong is said in one line, before TensorFlow is imported."""
+"""`xtts-synth` speaks; a user's mistakes are reported in one line, before TensorFlow is imported."""
 
 import json
 import os

@@ -16,7 +16,7 @@ HOP_SECONDS = HIFIGAN.hop_samples / HIFIGAN.sample_rate
 
 
 def timed(text, heard, alone):
-    """The words of a line whose symbols each last a second; alone: what is heard of a word that is spoken alone."""
+    """The words of a line whose symbols each last a second; alone: the sound of a word that is spoken alone."""
     tokens = [Token(symbol, number, number + 1) for number, symbol in enumerate(heard)]
     (line,) = time_words([[(word, word) for word in text.split()]], tokens, lambda word: alone.get(word, word.lower()))
     return [(word.word, word.start, word.end) for word in line]

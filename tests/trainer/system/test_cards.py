@@ -1,4 +1,4 @@
-"""What a card cannot do is said, and not asked of it: facts of cards, since there is none here."""
+"""What a card cannot do is reported, and not attempted: by facts of cards, without a card."""
 
 import pytest
 import tensorflow as tf

@@ -1,4 +1,4 @@
-// The page of `xtts-synth serve`: asks for speech, plays it while it comes, draws its mel, and keeps the takes.
+// The page of `xtts-synth serve`: requests speech, plays it as it arrives, draws its mel, and keeps the takes.
 "use strict";
 
 const byId = (name) => document.getElementById(name);
@@ -13,7 +13,7 @@ const GREETINGS = {
   cmn: "你好。", de: "Guten Tag, ich bin NAME.", en: "Hello, I am NAME.", es: "Hola, soy NAME.", fa: "سلام.",
   fr: "Bonjour, je suis NAME.", hi: "नमस्ते।", ru: "Здравствуйте.",
 };
-let greeting = ""; // the text as long as nobody has written one
+let greeting = ""; // the text until the user writes one
 const REFERENCE_RATE = 44100, REFERENCE_SECONDS = 30;
 let offer = null;
 let running = null; // the AbortController of the answer that is coming
@@ -33,13 +33,13 @@ async function ask(path, options = {}) {
   const answer = await fetch(path, { ...options, headers });
   if (answer.status === 401) byId("token-field").hidden = false;
   if (!answer.ok) {
-    const told = await answer.json().catch(() => null);
-    throw new Error(told?.error?.message ?? `status ${answer.status}`);
+    const body = await answer.json().catch(() => null);
+    throw new Error(body?.error?.message ?? `status ${answer.status}`);
   }
   return answer;
 }
 
-// What there is to choose from
+// The choices
 
 function fill(select, options) {
   select.replaceChildren(...options);
@@ -69,7 +69,7 @@ async function loadOffer() {
   byId("model").textContent = offer.model;
   byId("imitation").hidden = !offer.takes_recordings;
   if (offer.takes_recordings) voice.parentElement.hidden = false;
-  recordButton.hidden = !navigator.mediaDevices; // it is there on this machine and behind TLS
+  recordButton.hidden = !navigator.mediaDevices; // available on this machine and behind TLS
   greet();
   say("Ready.");
 }
@@ -94,7 +94,7 @@ function checkText() {
   speakButton.disabled = more > 0 || !text.value.trim();
 }
 
-// A take: what was asked for, and the sound and the mel that have come of it
+// A take: a request, and the sound and the mel received for it so far
 
 class Take {
   constructor(rate) {
@@ -225,7 +225,7 @@ async function speak() {
     say(`First sound after ${first} s…`);
     take.id = answer.headers.get("X-Request-Id");
     await receive(answer, take);
-    if (!take.samples) throw new Error("no sound came");
+    if (!take.samples) throw new Error("no sound arrived");
     const bytes = Uint8Array.from(answer.headers.get("X-Warning") ?? "", (c) => c.charCodeAt(0));
     const warning = new TextDecoder().decode(bytes);
     take.said = `${take.seconds.toFixed(1)} s of speech in ${since()} s, first sound after ${first} s. ${warning}`.trim();
@@ -279,7 +279,7 @@ function keep(take) {
   growMel(take);
 }
 
-// A download: a wav is here, another format is spoken again, which is the same speech
+// A download: the wav is stored; another format is requested again, with the same speech
 async function save(event, take) {
   if (format.value === "wav") return;
   event.preventDefault();
@@ -318,7 +318,7 @@ async function growMel(take) {
     const seconds = (frames * offer.hop_samples) / take.rate; // it is made before its sound
     take.mel = { values: new Float32Array(await answer.arrayBuffer()), frames, channels, seconds, samples, whole };
   } catch {
-    return; // too long ago: the sound is there
+    return; // too long ago: the sound remains
   } finally {
     take.asking = false;
   }
@@ -393,9 +393,9 @@ async function imitate(recording, name) {
     await ask(`v1/audio/voices/${encodeURIComponent(id)}`, options);
     await loadOffer();
     voice.value = id;
-    say(`The next take is spoken with the voice of ${id}.`);
+    say(`The next take uses the voice of ${id}.`);
   } catch (error) {
-    say(error.name === "EncodingError" ? "The browser reads no sound from this file." : error.message, true);
+    say(error.name === "EncodingError" ? "The browser cannot read sound from this file." : error.message, true);
   }
 }
 
