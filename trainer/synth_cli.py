@@ -82,7 +82,7 @@ def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `s
 
 
 def _taken(given: dict[str, Any]) -> SynthesisOptions:
-    """The options of synthesis, taken out of those of a command; `LockstepError` for a value that cannot be used."""
+    """The synthesis options, removed from a command's options; `LockstepError` for a value that cannot be used."""
     return SynthesisOptions(**{name: given.pop(name) for name in SynthesisOptions.model_fields if name in given})
 
 

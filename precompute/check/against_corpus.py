@@ -65,7 +65,7 @@ def repair_cache(
             raise refusal(request.corpora.name, found=problem, expected="the corpus that the cache was built from")
     elif changed := check_corpus(cache, request):
         count = counted_noun(len(changed), "clip")
-        problem = f"{count} changed since the cache was built, first {changed[0].where}"
+        problem = f"{count} changed since the cache was built, such as {changed[0].where}"
         raise refusal(request.corpora.name, found=problem)
     if run_build(request, pool, progress).spec.index_sha256 != spec.index_sha256:
         progress.say(f"{spec.index_file}: the corpus has changed since; the cache now matches the corpus")
@@ -154,7 +154,7 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
     try:
         audio = read_audio(recipe.audio(row.clip), row.clip)
         if row.audio_sha256 not in ("", audio.sha256):
-            yield _finding(row.clip, *_CHANGED)  # as `check_corpus` may have said, if size or time differ
+            yield _finding(row.clip, *_CHANGED)  # as `check_corpus` may have reported, if size or time differ
             return
         samples = recipe.samples(audio, resampling_rate(row.clip, recipe.config))
         mel = extract_mel(samples, row.mel_length, recipe)

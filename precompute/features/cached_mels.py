@@ -16,7 +16,7 @@ from xtts.shared.errors import LockstepError, repair_command
 
 
 class StoredMel(NamedTuple):
-    """A mel of the previous cache, at the position of its record in the file of its shard."""
+    """A mel of the previous cache: the file of its shard, and the position of its record in it."""
 
     path: Path
     position: int

@@ -65,7 +65,7 @@ def digest_columns(seed: int, ids: Iterable[str]) -> tuple[np.ndarray, np.ndarra
 
 
 def text_digests(seed: int, texts: Iterable[str]) -> np.ndarray:
-    """The upper half of the first 8 bytes of the digests of these texts, uint32[N]."""
+    """The upper half of the first 8 bytes of each text's digest, uint32[N]."""
     joined = b"".join(hashlib.sha256(f"{seed}:{text}".encode()).digest()[:8] for text in texts)
     return (np.frombuffer(joined, np.uint64) >> np.uint64(32)).astype(np.uint32)
 

@@ -59,12 +59,12 @@ _ENOUGH_TASKS = 512
 """Tasks that keep all workers busy to the end."""
 
 _Task = tuple[int, bytes, np.ndarray, bytes]
-"""(row of the first clip in the table, the clips as a packed table, offsets of those that the previous cache has, their
-rows in it as a packed table)."""
+"""(first row in the table of all clips, the clips as a packed table, offsets of those in the previous cache, their rows
+in that cache as a packed table)."""
 
 _Result = tuple[int, bytes, np.ndarray, np.ndarray, list[LetterCounts]]
-"""(row of the first clip, the columns of an index without those of the clips as a packed table, rows of the clips that
-the previous cache has in the table of all clips, flags such as `SAME_AUDIO` of each of these, letters)."""
+"""(first row in the table of all clips, the index columns that the scan adds as a packed table, rows in the former of
+the clips in the previous cache, their flags such as `SAME_AUDIO`, letters)."""
 
 
 def scan(recipe: RecordRecipe, same_audio: bool, same_text: bool, task: _Task) -> _Result:

@@ -48,9 +48,9 @@ def cut(
 def _parts(interval: Interval, words: Callable[[Interval], Sequence[Interval]]) -> list[Interval]:
     """Return an interval, or its words if it is too long for a clip; the first and the last reach to its ends."""
     start, end = interval
-    heard = sorted(words(interval)) if end - start > _LONGEST_SPEECH else []
-    inner = [min(max(first, start), end) for first, _ in heard[1:]]
-    outer = [min(max(last, start), end) for _, last in heard[:-1]]
+    spans = sorted(words(interval)) if end - start > _LONGEST_SPEECH else []
+    inner = [min(max(first, start), end) for first, _ in spans[1:]]
+    outer = [min(max(last, start), end) for _, last in spans[:-1]]
     return list(zip([start, *inner], [*outer, end], strict=True))
 
 

@@ -140,8 +140,8 @@ def transcribe_corpus(
                 if recording is None:
                     recording = _cut(path, corpus.new_name(path), samples, rate, recogniser, language)
                     corpus.add_recording(digest, recording)
-                heard = f"language {recording.language}{'' if language else ' (detected)'}"
-                progress.say(f"{path}: {recording.seconds / 60:.1f} min, {heard}")
+                code = f"language {recording.language}{'' if language else ' (detected)'}"
+                progress.say(f"{path}: {recording.seconds / 60:.1f} min, {code}")
                 _transcribe(corpus, recording, samples, rate, recogniser, progress)
     return summary(corpus)
 
@@ -165,8 +165,8 @@ def _cut(
         language = recogniser.language(_at_16_khz(samples, rate, (first, first + _LANGUAGE_SECONDS)))
 
     def words(interval: Interval) -> list[Interval]:
-        heard = recogniser.words(_at_16_khz(samples, rate, interval), language)
-        return [(interval[0] + first, interval[0] + last) for first, last in heard]
+        spans = recogniser.words(_at_16_khz(samples, rate, interval), language)
+        return [(interval[0] + first, interval[0] + last) for first, last in spans]
 
     clips, left_out = cut(speech, seconds, words)
     return SourceRecording(

@@ -70,7 +70,7 @@ class Clip:
 
     @property
     def archive(self) -> tuple[str, str]:
-        """(archive, location in it) of `source`; empty strings for a file of its own, or in a folder of such a name."""
+        """(archive, location in it) of `source`; empty strings for a plain file, even in a folder named like one."""
         match = _IN_ARCHIVE.fullmatch(self.source)
         return (match[1], match[2]) if match else ("", "")
 

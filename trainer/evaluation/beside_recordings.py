@@ -66,6 +66,6 @@ def zimtohrli_opinion(sounds: Sequence[np.ndarray], recordings: Sequence[np.ndar
     ear, opinions = package.Pyohrli(), []
     for pair in zip(sounds, recordings, strict=True):
         length = min(map(len, pair))
-        heard = [soxr.resample(samples[:length], rate, ear.sample_rate) for samples in pair]
-        opinions.append(package.mos_from_zimtohrli(ear.distance(*heard)))
+        resampled = [soxr.resample(samples[:length], rate, ear.sample_rate) for samples in pair]
+        opinions.append(package.mos_from_zimtohrli(ear.distance(*resampled)))
     return float(np.mean(opinions))

@@ -43,7 +43,7 @@ class SentenceFigures:
     log_f0_error: float | None
     """Root mean square difference of ln F0 from its recording, over the pairs of frames that are voiced in both."""
     voicing_error: float
-    """Share of the pairs of frames that are voiced in only one of speech and recording."""
+    """Share of frame pairs that are voiced in only one of speech and recording."""
     shimmer: float | None
     """Roughness of the speech itself, not a difference."""
     pause_error: float

@@ -149,10 +149,10 @@ def transcribe(
         segments, _ = recognise(
             samples, language=language, beam_size=5, temperature=0.0, condition_on_previous_text=False, **forbidden
         )
-        heard = " ".join(segment.text.strip() for segment in segments)
-        if len(_letters(heard)) <= _LOOP * len(_letters(text)):
+        transcript = " ".join(segment.text.strip() for segment in segments)
+        if len(_letters(transcript)) <= _LOOP * len(_letters(text)):
             break
-    return heard
+    return transcript
 
 
 def _modules() -> list[Any]:

@@ -138,7 +138,7 @@ def piper_phonemes(
 
 
 def piper_speakers(source: Source, language: str) -> dict[str, int]:
-    """Rows of the speakers who were recorded in a language, by name; of all if nobody was, or if it is not known."""
+    """Rows of the speakers who were recorded in a language, by name; of all if none was, or if it is not known."""
     rows = {speaker: row for row, speaker in enumerate(source.speakers)}
     spoken = source.voice.speaker_languages
     return {speaker: row for speaker, row in rows.items() if spoken.get(speaker) == language} or rows

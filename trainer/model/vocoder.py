@@ -226,7 +226,7 @@ class Vocoder(Block):
     def _filtered(
         self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor, pulses: tf.Tensor, noise: tf.Tensor
     ) -> tf.Tensor:
-        """Spectrum of samples of pulses and of noise, float32[B, S] each, filtered for a mel and its pitch."""
+        """Filter pulses and noise, samples float32[B, S] each, for a mel and its pitch; return their spectrum."""
         spectra = self.spectra
         pulse_gain, phase, noise_gain = self.gains(mel, log_hertz, voiced)
         filtered = spectra.filter(self._spectrum(pulses), pulse_gain, phase) + self._spectrum(noise) * noise_gain

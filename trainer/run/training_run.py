@@ -119,7 +119,7 @@ class TrainingRun:
         progress = read_meta(self.plan.resume)["progress"]
         best = Best(**progress["best_validation"])
         if progress["schedule"] != schedule_of(self.training):
-            best.since = 0  # patience starts again if more steps are asked for
+            best.since = 0  # patience starts again if more steps are requested
         return best
 
     def _make_samples(self) -> Samples:

@@ -83,7 +83,7 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
     """Parse a body: (request with every default filled in, warnings).
 
     Missing and null fields get the server's default: the language of the voice, or the first voice of the language. So
-    does a voice that the server lacks: clients send OpenAI's names, and many let nobody choose another. Fields of other
+    does a voice that the server lacks: clients send OpenAI's names, and many allow no other. Fields of other
     servers are understood or ignored; a warning is in the log, too.
 
     Raises:

@@ -59,9 +59,9 @@ def synthesis_options(*fields: str, **changes: Any) -> Callable[[_Command], _Com
     def add(command: _Command) -> _Command:
         for field in reversed(fields):
             described = SynthesisOptions.model_fields[field]
-            told = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
-            told |= {"type": as_number, "metavar": "VALUE"} | changes
-            command = click.option(option_name(field), field, **told)(command)
+            attributes = {"default": described.default, "help": f"{described.description}  [{accepted(field)}]"}
+            attributes |= {"type": as_number, "metavar": "VALUE"} | changes
+            command = click.option(option_name(field), field, **attributes)(command)
         return command
 
     return add

@@ -271,7 +271,7 @@ class LongFormSynthesizer:
         return self._split(piece, int(len(piece.ids) * _SHORTER))
 
     def _share_seconds(self, pieces: list[Text]) -> list[int]:
-        """Frames of each piece of a text that shall last for `seconds`; empty if it has no such limit.
+        """Frames of each piece of a text with a given length in `seconds`; empty without one.
 
         Splits pieces that would be longer than the largest shape.
         """
@@ -309,7 +309,7 @@ def _check_seconds(
     if not shortest <= round(seconds * per_second) - pauses <= longest:
         lowest, itself, most = ((frames + pauses) / per_second for frames in (shortest, sum(own), longest))
         raise LockstepError(
-            location, found=f"{seconds:g} s asked for", expected=f"{lowest + 0.005:.2f} to {most - 0.005:.2f} s",
+            location, found=f"a length of {seconds:g} s", expected=f"{lowest + 0.005:.2f} to {most - 0.005:.2f} s",
             fix=f"ask for a time near its own, {itself:.2f} s, or change the text",
         )  # fmt: skip
 

@@ -33,7 +33,7 @@ _TAG = rf"<(?P<close>/?)(?P<name>[A-Za-z][\w:.-]*)(?P<attributes>{_ATTRIBUTES})(
 _MARK = re.compile(
     r"\[pause:(?P<pause>[^\]]*)\]|(?P<comment><!--.*?-->|<\?.*?\?>|<!doctype[^>]*>"
     r"|<(?P<unseen>head|script|style)\b.*?</(?P=unseen)\s*>)"
-    rf"|<(?P<element>phoneme|sub)(?P<told>{_ATTRIBUTES})>(?P<content>.*?)</(?P=element)\s*>"
+    rf"|<(?P<element>phoneme|sub)(?P<options>{_ATTRIBUTES})>(?P<content>.*?)</(?P=element)\s*>"
     rf"|{_TAG}|(?P<broken></?(?:speak|break|phoneme|sub)\b.{{,20}})",
     re.DOTALL | re.IGNORECASE,
 )
@@ -79,7 +79,7 @@ def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Pas
             raise LockstepError(location, found=f"a tag that does not end: {mark['broken']}", expected="<NAME ...>")
         if mark["element"]:
             written = " ".join(_plain(re.sub(_TAG, "", mark["content"])).split())
-            if not (spoken := _alias(mark["element"].lower(), _attributes(mark["told"]), phonemes=phonemes)):
+            if not (spoken := _alias(mark["element"].lower(), _attributes(mark["options"]), phonemes=phonemes)):
                 unknown[mark["element"].lower()] = None
             _add(passages, written or spoken, spoken or written)
             continue
@@ -109,12 +109,12 @@ def _add(passages: list[Passage], written: str, spoken: str) -> None:
         passages.append(passage := Passage())
     if written == spoken:
         words = [(word, word) for word in _WORD.findall(written)]
-    for i, (shown, said) in enumerate(words):
+    for i, (word, reading) in enumerate(words):
         touches = passage.words and not (i or passage.words[-1][0][-1].isspace())
-        if touches or (passage.words and shown.isspace()):
-            passage.words[-1] = (passage.words[-1][0] + shown, passage.words[-1][1] + said)
-        elif not shown.isspace():
-            passage.words.append((shown, said))
+        if touches or (passage.words and word.isspace()):
+            passage.words[-1] = (passage.words[-1][0] + word, passage.words[-1][1] + reading)
+        elif not word.isspace():
+            passage.words.append((word, reading))
 
 
 def _attributes(text: str) -> dict[str, str]:

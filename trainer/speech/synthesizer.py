@@ -27,7 +27,7 @@ class Synthesizer:
     """Loudness in LUFS by speaker, language, nfe and solver, as far as measured; copies of one voice share it."""
 
     def prepare_all(self, options: Sequence[SynthesisOptions]) -> None:
-        """Compile or load every shape for the evaluations of each of these options; a graph of any size has none."""
+        """Compile or load every shape for each of these options; a graph of any size has nothing to prepare."""
 
     def encode_reference(self, *mels: np.ndarray) -> None:
         """Set the voice to the mean of recordings, log-mel float32[T, M], of a source that takes them."""

@@ -76,7 +76,7 @@ class Source(StoredModel):
         return speakers.index(name)
 
     def language(self, code: str | None, speaker: str | None = None) -> str:
-        """Check the code of a language of the model; without a code that of the speaker, or else of the first one."""
+        """Check a language code against the model's; without a code return the speaker's, or else the first."""
         languages = self.languages
         code = chosen_language(code, languages)
         if code is None:

@@ -1,4 +1,4 @@
-"""Times of the words of a text, from the durations of its tokens, and files with them."""
+"""Word times of a text, from the durations of its tokens, and files with them."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -52,11 +52,11 @@ def time_words(lines: Sequence[Words], tokens: Sequence[Token], spell: Callable[
         (letters, i) for i, (_, spoken) in enumerate(written) for letters in spell(spoken).translate(_NO_MARKS).split()
     ]
     timed_letters = _letters(tokens)
-    heard = "".join(letter for letter, _, _ in timed_letters).split()
+    sounds = "".join(letter for letter, _, _ in timed_letters).split()
     spans = dict[int, list[tuple[float, float]]]()
     if spelled:
         times = [(start, end) for letter, start, end in timed_letters if letter != " "]
-        for i, time in zip(_owners(spelled, heard), times, strict=True):
+        for i, time in zip(_owners(spelled, sounds), times, strict=True):
             spans.setdefault(i, []).append(time)
     words, end = dict[int, Word](), 0.0
     for i in dict.fromkeys(i for _, i in spelled):

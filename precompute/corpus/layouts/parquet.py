@@ -185,7 +185,7 @@ def _audio(location: str, schema: pa.Schema, named: str) -> tuple[str, str]:
         if path and _is_of_kind(schema.field(path).type, "text"):
             return "", path
         fix = "name it, as in --columns file=audio"
-        expected = "one of struct{bytes, path}, of bytes, or audio of paths"
+        expected = "a column of bytes or struct{bytes, path}, or one called audio with paths"
         raise LockstepError(location, found=str(error), expected=expected, fix=fix) from None
     path, kinds = f"{leaf.removesuffix('.bytes')}.path", schema.empty_table().flatten().schema
     return leaf, path if path in kinds.names and _is_of_kind(kinds.field(path).type, "text") else ""

@@ -71,7 +71,7 @@ def test_hugging_face_audio_folders_are_read(tmp_path, name, data):
     ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
     ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
     ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
-    ({"a.webm": "", "a.txt": "x"}, "convert .webm to .wav or .flac, such as by ffmpeg"),
+    ({"a.webm": "", "a.txt": "x"}, "convert .webm to .wav or .flac, e.g. with ffmpeg"),
     ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
 ])  # fmt: skip
 def test_an_unread_corpus_is_rejected_with_the_option_that_fits(tmp_path, files, fix):
@@ -123,7 +123,7 @@ def test_names_in_either_unicode_form_are_equal(tmp_path, layout):
 def test_a_list_with_another_suffix_is_rejected_with_its_columns(tmp_path, line, columns):
     write_files(tmp_path, {"slicer_opt.list": line})
     with pytest.raises(
-        LockstepError, match=rf"slicer_opt\.list:1: .*; say which, as in --columns {columns} for file\|"
+        LockstepError, match=rf"slicer_opt\.list:1: .*; name them, as in --columns {columns} for file\|"
     ):
         read_corpus(tmp_path / "slicer_opt.list")
     assert read_corpus(tmp_path / "slicer_opt.list", columns=columns).clips[0].text == "Hello."
@@ -150,9 +150,7 @@ def test_audio_in_another_format_than_listed_is_read(tmp_path):
 
 def test_audio_that_libsndfile_cannot_read_is_to_be_converted(tmp_path):
     write_files(tmp_path, {"metadata.csv": "a|hello there\n", "wavs/a.m4a": b"no sound"})
-    with pytest.raises(
-        LockstepError, match=r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, such as by ffmpeg"
-    ):
+    with pytest.raises(LockstepError, match=r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, e.g. with ffmpeg"):
         build(tmp_path, tmp_path / "cache")
 
 

@@ -66,7 +66,7 @@ def test_columns_are_read_by_name_or_position(tmp_path):
 
 
 @pytest.mark.parametrize(("columns", "options", "message"), [
-    ({"text": ["x"], "sentence": ["y"]}, None, "2 columns of text: text, sentence; say which: --columns"),
+    ({"text": ["x"], "sentence": ["y"]}, None, "2 columns of text: text, sentence; choose one: --columns"),
     ({"words": ["x"]}, None, "columns audio, words, expected a column of text, such as text"),
     ({"text": ["x"]}, "text=said", r"no column 'said', expected one of \['audio', 'text'\]"),
     ({"text": [[1]]}, "text=text", "column 'text' of list<.*>, expected text"),

@@ -87,7 +87,7 @@ def test_a_cache_of_another_machine_is_not_continued(workspace, tiny_config, oth
         renew(workspace, tiny_config)
     assert "computes mels whose last digits differ from the cache's: mel check " in str(caught.value)
     assert caught.value.expected == mel_check[:12]
-    assert "or all of it here: --fresh" in caught.value.fix
+    assert "or rebuild all of it: --fresh" in caught.value.fix
     assert tree(workspace / "cache").items() >= before.items()
     report, _ = renew(workspace, tiny_config, fresh=True)
     assert report.spec.mel_check != mel_check

@@ -68,7 +68,7 @@ def test_a_text_of_several_pieces_lasts_the_given_seconds(long_form):
 def test_a_time_that_cannot_be_met_names_the_possible_range(long_form, seconds):
     own = spoken(long_form, "hello there")
     with pytest.raises(
-        LockstepError, match=rf"^TEXT: {seconds:g} s asked for, expected \d\.\d\d to \d+\.\d\d s"
+        LockstepError, match=rf"^TEXT: a length of {seconds:g} s, expected \d\.\d\d to \d+\.\d\d s"
     ) as message:
         spoken(long_form, "hello there", seconds=seconds)
     least, most = (float(word) for word in str(message.value).partition("expected ")[2].split()[0:3:2])
