@@ -10,7 +10,7 @@ _CODE_OF_NAME = {language.name.lower(): language.code for language in LANGUAGES.
 
 
 def check_name(name: str, *, what: str, location: str) -> None:
-    """Raise a `LockstepError` if `name` is not a plain name; `what` says what it names."""
+    """Raise a `LockstepError` if `name` is not a plain name; what: its kind, for the message."""
     problem = name_problem(name)
     if problem:
         raise LockstepError(location, found=f"{what} {name[:60]!r} {problem}", expected="a plain name")

@@ -152,7 +152,7 @@ class FilesByName:
 def source_of(root: Path, named: str, folders: tuple[str, ...], location: str) -> str:
     """Return the path of the audio file that a list names, relative to `root`; absolute if outside of it.
 
-    The file is looked for in `folders`, as named, then with each of `SUFFIXES` instead of its own. A missing file gets
+    `folders` are searched for the file, as named, then with each of `SUFFIXES` instead of its own. A missing file gets
     a path in the last folder: the index will call it missing.
 
     Raises a `LockstepError` if the name is no path, or leads out of the corpus by `..`.

@@ -20,7 +20,7 @@ def cut_clips(clips: pa.Table, roots: Mapping[str, Path], config: Config) -> pa.
     """Cut the clips into crops of `audio.crop_frames` frames, called ID/0, ID/1, ...
 
     They lie side by side, but for the last, which ends with its clip, and have no text or language, which no vocoder
-    reads. A clip whose audio cannot be read keeps its id: the scan says why. Raises a `LockstepError` if the settings
+    reads. A clip with unreadable audio keeps its id: the scan reports why. Raises a `LockstepError` if the settings
     allow no crops.
     """
     profile, filters = mel_profile(config.audio.profile), config.data.filters

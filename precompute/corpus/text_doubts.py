@@ -17,7 +17,7 @@ _ARPABET = frozenset(
     "AA AE AH AO AW AY B CH D DH EH ER EY F G HH IH IY JH K L M N NG OW OY P R S SH T TH UH UW V W Y Z ZH SIL".split()
 )
 _TABLES = ("gbk", "shift_jis", "cp850", "koi8-r", "cp1253", "cp1254", "mac_roman", "iso8859-2")
-"""Tables in which UTF-8 is misread, besides those that ftfy knows, and cp866, which shows by box drawing."""
+"""Tables in which UTF-8 is misread, besides those that ftfy knows, and cp866, which box drawing reveals."""
 _MISREAD_SHARE, _FEWEST_BYTES = 0.92, 10
 """Share and count of a word's bytes that are UTF-8 from which it counts as misread: none of the 20,000 most frequent
 words of 42 languages does."""

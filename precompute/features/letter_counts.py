@@ -146,7 +146,7 @@ def letter_lines(languages: Iterable[LetterCounts]) -> list[str]:
 
 
 def check_encoding(counts: LetterCounts, max_share: float) -> None:
-    """Raise a `LockstepError` if many letters are not those of the language, as after decoding by a wrong table.
+    """Raise a `LockstepError` if many letters are not those of the language, as after decoding with a wrong table.
 
     counts: of all clips in one language. max_share: `text.max_unknown_share`, if it is larger than `_FOREIGN_SHARE`.
     """

@@ -1,4 +1,4 @@
-"""Lines that say what a build will do, and why."""
+"""Lines about what a build will do, and why."""
 
 from collections.abc import Collection
 

@@ -68,7 +68,7 @@ class Grammar:
     pause_seconds: float
 
     def expected_seconds(self, text: str) -> float:
-        """Estimate how many seconds the voice takes to say a normalised text."""
+        """Estimate how many seconds the voice takes to speak a normalised text."""
         pauses = len(_PAUSES.findall(text))
         return self.first_seconds + self.letter_seconds * len(text) + self.pause_seconds * pauses
 

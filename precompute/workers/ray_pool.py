@@ -92,7 +92,7 @@ class RayPool(WorkerPool):
 
     def _failed(self, problem: str) -> LockstepError:
         location = f"the Ray cluster{' at ' * bool(self._address)}{self._address}"
-        return LockstepError(location, found=problem, fix=f"look at its log, then {CONTINUE}", exit_code=1)
+        return LockstepError(location, found=problem, fix=f"see its log, then {CONTINUE}", exit_code=1)
 
     def _cpus_now(self) -> int:
         """Return the count of CPUs in the cluster, which may grow and shrink."""

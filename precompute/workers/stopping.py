@@ -1,4 +1,4 @@
-"""Stopping a build by signals, and what its errors say about continuing."""
+"""Stopping a build by signals, and the advice of its errors on continuing."""
 
 import signal
 from collections.abc import Iterator

@@ -160,7 +160,7 @@ def _without_points(match: re.Match[str], language: str) -> str:
 
 @lru_cache(4096)
 def _german_initialism(word: str) -> str:
-    """Return a word in capitals, with points if espeak-ng spells it among small letters; alone, it is loud to it."""
+    """Return a word in capitals, with points if espeak-ng spells it among small letters; alone, it counts as loud."""
     if word in _GERMAN_WORDS:
         return word.capitalize()
     pointed = ".".join(word)

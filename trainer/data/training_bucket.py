@@ -99,7 +99,7 @@ class TrainingBucket:
             with (self.cache / largest.file).open("rb", buffering=0) as file:
                 return min(_seconds_to_read(file.fileno(), offset) for offset in offsets)
         except OSError:
-            return 0.0  # the pipeline will say what is wrong with the file
+            return 0.0  # the pipeline will report what is wrong with the file
 
     @property
     def reads_in_turn(self) -> float:

@@ -1,4 +1,4 @@
-"""`xtts-doctor`: one page that says whether a cache will train at full speed here, and what to change."""
+"""`xtts-doctor`: one page that says whether a cache will train at full speed on this machine, and what to change."""
 
 import json
 import os

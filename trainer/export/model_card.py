@@ -209,7 +209,7 @@ def _corpus(source: Source) -> Facts | None:
 
 
 def list_recordings(facts: Facts) -> str:
-    """Make a table of the sources of model and vocoder, and say how many of their hours are synthetic."""
+    """Make a table of the sources of model and vocoder, and count their synthetic hours."""
     rows = ["| | recordings | hours | spoken by | licence | note | through |", "|---|---|---:|---|---|---|---|"]
     totals = []
     for part, sources in (("model", facts["sources"]), ("vocoder", facts["vocoder_sources"])):

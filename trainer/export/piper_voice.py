@@ -86,7 +86,7 @@ def save_piper(
 
 
 def _language(source: Source, chosen: str | None) -> str:
-    """Return the one language of the voice; `LockstepError` where Piper's phonemes do not suffice for it."""
+    """Return the one language of the voice; `LockstepError` if Piper's phonemes cannot write it."""
     if (kind := source.voice.tokenizer.kind) != "phonemes":
         raise LockstepError(_LOCATION, found=f"a voice that reads {kind}", expected="one of text.tokenizer=phonemes")
     if chosen is None and len(source.languages) > 1:

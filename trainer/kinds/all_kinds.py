@@ -1,4 +1,4 @@
-"""All kinds of model by name. A new one gets a file in this folder, and its place here."""
+"""All kinds of model by name. A new one needs a file in this folder, and an entry in this module."""
 
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError

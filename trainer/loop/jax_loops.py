@@ -99,7 +99,7 @@ class JaxTrainingLoop(TrainingLoop):
         return int(index), int(offset), unread, int(frames), int(after), consumed_after.tolist()
 
     def last_whole_step(self) -> int | None:
-        """The last step whose update is complete; None if the device does not say."""
+        """The last step whose update is complete; None if the device does not tell."""
         try:
             self._runtime.pull()
         except Exception:  # of the runtime: the device is lost, or the state was in the step that failed

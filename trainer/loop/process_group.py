@@ -79,7 +79,7 @@ class ProcessGroup:
         def add() -> tf.Tensor:
             return self.run(lambda index: self.sum([tf.constant(vector * (index == 0), tf.float32)])[0])[0]
 
-        with explained("all workers", "look at their output"):
+        with explained("all workers", "see their output"):
             return np.asarray(tf.function(add, autograph=False)())
 
     def rank_0_says(self, flag: bool) -> bool:

@@ -92,7 +92,7 @@ def wait_for_workers(cluster: Cluster, *, seconds: float = LONGEST_SECONDS) -> N
                 named = ", ".join(f"worker {index} ({address})" for index, address in missing.items())
                 raise LockstepError(
                     cluster.name, found=f"waited {seconds:.0f} s without {named}", expected="all workers to be started",
-                    fix=f"look at their output; check {VARIABLE}, and that no firewall closes these ports",
+                    fix=f"see their output; check {VARIABLE}, and that no firewall closes these ports",
                     exit_code=1,
                 )  # fmt: skip
             time.sleep(_PAUSE_SECONDS if missing else 0.0)

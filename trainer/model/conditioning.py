@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 class Vocabularies(NamedTuple):
-    """How many different values a model knows of each: the rows of its embedding tables."""
+    """Number of values of each that a model knows: the rows of its embedding tables."""
 
     tokens: int
     speakers: int = 1

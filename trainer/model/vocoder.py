@@ -253,7 +253,7 @@ def recorded_band(recorded: tf.Tensor, profile: MelProfile) -> tf.Tensor:
     """Highest frequency of recordings in Hz, float32[B]; infinite where they have the whole band, as most do.
 
     A recording from a lower rate or a lossy file, one cleaned of noise, or one played slower ends below half the sample
-    rate. At least the mel's own highest frequency: below it the mel says what there is. recorded: float32[B, S].
+    rate. Never below the mel's own highest frequency, up to which the mel decides. recorded: float32[B, S].
     """
     power = tf.reduce_mean(_square(tf.signal.stft(recorded, _BAND_WINDOW, _BAND_HOP)), axis=1)
     half = profile.sample_rate / 2
@@ -268,7 +268,7 @@ def recorded_band(recorded: tf.Tensor, profile: MelProfile) -> tf.Tensor:
 def band_limited(spoken: tf.Tensor, recorded: tf.Tensor, profile: MelProfile) -> tf.Tensor:
     """Remove from speech what lies above the band of its recordings, float32[B, S] each.
 
-    The losses then say nothing about it, so that dull recordings teach no dullness (as in MSR-NV, 2109.13714).
+    The losses then ignore it, so that dull recordings teach no dullness (as in MSR-NV, 2109.13714).
     """
     length = spoken.shape[1]
     hertz = np.linspace(0.0, profile.sample_rate / 2, length // 2 + 1, dtype=np.float32)

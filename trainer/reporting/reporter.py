@@ -34,7 +34,7 @@ _KEPT = 10
 class Panel(Live):
     """Shows the newest step; lines printed through the same console stay above it.
 
-    buckets: size of the closed set of shapes, 0 if it is open; device_state: says how busy the device is.
+    buckets: size of the closed set of shapes, 0 if it is open; device_state: describes how busy the device is.
     """
 
     def __init__(self, console: Console, metrics: Metrics, *, buckets: int, device_state: Callable[[], str]) -> None:

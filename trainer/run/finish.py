@@ -16,7 +16,7 @@ from xtts.trainer.stored.stored_model import open_model
 
 
 def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object] = click.echo) -> None:
-    """Write the folder `request.out` atomically, and say what is in it.
+    """Write the folder `request.out` atomically, and report its contents.
 
     Raises:
         LockstepError: It exists or cannot be written, or the model cannot be exported in these formats.

@@ -108,7 +108,7 @@ class Validate:
         return {"loss": total, **losses}
 
     def _watch(self, run: TrainingRun, losses: dict[str, float]) -> None:
-        """Say which held-out losses rise while those of training fall."""
+        """Report held-out losses that rise while those of training fall."""
         rows, self._trained = self._trained, []
         if rows:  # none if a resumed run makes up for a validation
             columns = [run.metrics.step.index(name) for name in run.metrics.held_out]

@@ -90,8 +90,8 @@ def make_plan(
 ) -> RunPlan:  # fmt: skip
     """Resolve and check everything that does not need TensorFlow.
 
-    init_from: the model to start from, `NOTHING`, or None for the default of the kind of model; say: gets lines about
-    what was decided.
+    init_from: the model to start from, `NOTHING`, or None for the default of the kind of model; say: receives lines
+    about the decisions.
     """
     checkpoint, source = find_run(out, resume)
     setup = prepare(config, assignments, flags, cache=cache, run=source)

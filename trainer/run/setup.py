@@ -65,7 +65,7 @@ class Setup:
         return replace(self, config=config)
 
     def default_start(self, say: Callable[[str], object] = click.echo) -> Path | None:
-        """Return our model, if the corpus is small and its weights fit; say which start was chosen and why."""
+        """Return our model, if the corpus is small and its weights fit; report which start was chosen and why."""
         ours, hours = self.kind.default_start(self.config), self.spec.statistics.seconds / 3600
         if ours is None:
             return None
@@ -82,7 +82,7 @@ class Setup:
         return ours
 
     def fetch(self, say: Callable[[str], object] = click.echo) -> None:
-        """Copy a remote cache completely, and check the files as `data.verify` says."""
+        """Copy a remote cache completely, and check the files as `data.verify` requires."""
         if self.copy:
             say(f"{self.copy.url}: copying the shards that are not yet in {self.copy.folder}")
             self.copy.fetch(self.spec.shards(*SPLITS))

@@ -306,7 +306,7 @@ class TrainingRun:
         self._saved_step = self.step
 
     def finish(self) -> None:
-        """Save the last step; say why, if it is not the last of the run."""
+        """Save the last step; report the reason if it is not the run's last."""
         self.save()
         self.group.rank_0_says(False)  # the others wait for the last checkpoint
         if self.stop_reason:

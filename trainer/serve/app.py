@@ -228,7 +228,7 @@ def serve(settings: ServerSettings) -> None:
     )  # fmt: skip
 
     class Listening(uvicorn.Server):
-        """Server that says where it listens, and closes the queue as soon as it is to stop."""
+        """Server that prints its address, and closes the queue as soon as it must stop."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)

@@ -60,7 +60,7 @@ class ServedVoice:
     """
 
     def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
-        """Load and compile the voice; `warn` gets what may be wrong with it, `tell` a line before long work."""
+        """Load and compile the voice; `warn` receives its possible faults, `tell` a line before long work."""
         self._settings = settings
         check_vocoder(settings.vocoder)
         self.source = open_source(settings.checkpoint)

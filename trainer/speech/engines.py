@@ -14,7 +14,7 @@ def make_synthesizer(
 ) -> Synthesizer:
     """Make a synthesizer, by default of ONNX; TensorFlow speaks without a graph, to imitate a recording, or on request.
 
-    tell: gets a line before work that takes long.
+    tell: receives a line before long work.
 
     Raises:
         LockstepError: The source cannot speak with this engine.

@@ -95,8 +95,8 @@ def choose_voice(
 ) -> tuple[Source, Callable[[], LongFormSynthesizer]]:  # fmt: skip
     """Check a choice of voice before its model is loaded: (its source, function that loads vocoder and model).
 
-    Arguments and errors are those of `load_voice`; warn: gets doubts about the vocoder, tell: a line before work that
-    takes long.
+    Arguments and errors are those of `load_voice`; warn: receives doubts about the vocoder, tell: a line before long
+    work.
     """
     check_vocoder(vocoder)
     source = open_source(checkpoint)

@@ -102,7 +102,7 @@ class TensorFlowSynthesizer(Synthesizer):
     def __init__(
         self, source: Source, options: SynthesisOptions, *, tell: Callable[[str], None] = lambda line: None
     ) -> None:
-        """Load the model; tell: gets a line before each compilation."""
+        """Load the model; tell: receives a line before each compilation."""
         self.source, self.voice, self.options = source, source.voice, options
         self._tell, self._last_seconds, self.levels = tell, 0.0, {}
         self.model = load_model(source)

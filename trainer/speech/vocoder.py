@@ -45,7 +45,7 @@ def make_vocoder(
 ) -> MelToSamples:
     """Load the vocoder named by `--vocoder`; None is that of `find_vocoder`, or Griffin-Lim if there is none.
 
-    warn: gets a line about a vocoder that may not fit; clip: limit samples to -1 to 1, which loud mels pass.
+    warn: receives a line about a vocoder that may not fit; clip: limit samples to -1 to 1, which loud mels exceed.
 
     Raises:
         LockstepError: There is no such vocoder, or its model does not fit the profile.

@@ -63,7 +63,7 @@ def kernel_warning(card: Card, built: Collection[str]) -> str:
     if any(version[0] == card.capability[0] and version <= card.capability for _, version in versions):
         return ""
     if any(kind == "compute" and version <= card.capability for kind, version in versions):
-        return f"{card}: it is newer than TensorFlow's kernels, so the first start translates them, which takes long"
+        return f"{card}: it is newer than TensorFlow's kernels, so the first start translates them, which takes a while"
     return (
         f"{card}: this TensorFlow has no kernels for it, only for {', '.join(built)}; {_BY_JAX}, or train on the CPU "
         "with CUDA_VISIBLE_DEVICES=-1"
@@ -71,7 +71,7 @@ def kernel_warning(card: Card, built: Collection[str]) -> str:
 
 
 def suited_to(card: Card | None, config: Config, say: Callable[[str], None]) -> Config:
-    """Return a configuration that a card can train with: float32 if it lacks bfloat16. `say` gets notes about it."""
+    """Return a configuration that a card can train with: float32 if it lacks bfloat16. say: receives notes."""
     if card is None:
         return config
     warning = kernel_warning(card, tf.sysconfig.get_build_info().get("cuda_compute_capabilities", ()))

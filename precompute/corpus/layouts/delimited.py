@@ -17,7 +17,7 @@ from xtts.shared.errors import LockstepError
 COLUMNS = ("id", "file", "text", "normalised", "speaker", "language")
 """Kinds of columns that `--columns` may name."""
 _FOLDERS = ("", "wav", "clips", "audio", "wavs")
-"""Folders beside the list in which audio is looked for; a missing file gets a path in the last."""
+"""Folders beside the list that are searched for audio; a missing file gets a path in the last."""
 _EXAMPLE = "--columns file=0,speaker=1,text=2"
 PIPER_COLUMNS = {2: ("file", "text"), 3: ("file", "speaker", "text"), 4: ("file", "speaker", "language", "text")}
 """Kinds of the columns of a line without a header, by their count."""

@@ -23,7 +23,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 _FOLDERS = ("wavs", "", "wav", "clips", "audio")
-"""Folders beside the list in which audio is looked for; the first that holds a listed file is used."""
+"""Folders beside the list that are searched for audio; the first that holds a listed file is used."""
 
 
 def _read(data: Path) -> Iterator[Clip]:

@@ -15,7 +15,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 _TOLERANCE_SECONDS = 1e-3
-"""A cut whose bounds differ from its recording's by at most this is all of it: Lhotse rounds durations."""
+"""A cut whose bounds differ from its recording's by at most this is the whole recording: Lhotse rounds durations."""
 _SAVE = "write each cut to a file of its own: CutSet.save_audios"
 
 
