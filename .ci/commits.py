@@ -3,7 +3,7 @@
     python .ci/commits.py    # a line for each commit to reword; exit status 1 if there is one
 
 Not landed is what origin/main lacks; without an origin, what came after the commit in .ci/long-passed. Merges are
-passed over, and commits older than this program. History that a shallow clone lacks is not asked for.
+skipped, and commits older than this program. History that a shallow clone lacks is not checked.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ LONGEST = 72
 
 
 def git(root: Path, *words: str) -> str:
-    """What git says; nothing if it fails."""
+    """Output of git; empty if it fails."""
     return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False).stdout
 
 

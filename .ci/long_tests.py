@@ -50,7 +50,7 @@ def tested_by(changed: str) -> str:
 
 
 def long_tests(changes: Iterable[str]) -> dict[str, str]:
-    """Each file of long tests to run, and a changed path that asks for it."""
+    """Each file of long tests to run, and a changed path that requires it."""
     reasons, folders = dict[str, str](), {path: tested_by(path) for path in changes}
     for test in sorted(TESTS.rglob("test_*.py")):
         if "mark.long" in test.read_text(encoding="utf-8"):

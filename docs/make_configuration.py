@@ -24,7 +24,7 @@ is an error that names the key and the nearest known one. The resolved configura
 Later settings win over earlier ones:
 
 1. the defaults below;
-2. `--config NAME`, a file or a name in `configs/`; `model.size` brings the other `model` keys of that size;
+2. `--config NAME`, a file or a name in `configs/`; `model.size` sets the other `model` keys of that size;
 3. every further `--config FILE`, an overlay such as `gpu/rtx4090`;
 4. the short options: `--batch-size` (`training.batch_size`), `--max-text-length` and `--max-mel-frames` (`shapes`),
    `--model-size` (`model.size`), `--pad-to-fixed-length` or `--enable-static-shapes` (`shapes.pad_to_fixed_length`);
@@ -33,7 +33,7 @@ Later settings win over earlier ones:
 With make: `make train CONFIG=normal GPU=rtx4090 TRAIN_ARGS='--set training.seed=7'`.
 
 The sections {FEATURES} decide the bytes of a cache: changing one of their
-keys means building the cache again, which does only the work that the change asks for. `data.filters` decides which
+keys means rebuilding the cache, which does only the work that the change requires. `data.filters` decides which
 clips are in it; it is not part of the training settings.
 """
 

@@ -1,6 +1,6 @@
 """Train a model of your own on a cache: python examples/own_model.py CACHE [STEPS].
 
-The model here guesses a clip's mean spectrum from its tokens. Order, input pipeline, locked signatures and the loop in
+The model guesses a clip's mean spectrum from its tokens. Order, input pipeline, locked signatures and the loop in
 the graph are Lockstep's; model, loss and update are yours, in a class with the members of
 `StepFunctions` that the loop uses.
 """
@@ -51,7 +51,7 @@ class MeanSpectrumStepFunctions:
 
     @tf.function
     def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
-        """Update by what `gradients` gave: float32[len(METRICS.step)]; frames: of the batch, without padding."""
+        """Update by the result of `gradients`: float32[len(METRICS.step)]; frames: of the batch, without padding."""
         loss, *gradients = total
         for weight, gradient in zip(self.table.trainable_variables, gradients, strict=True):
             weight.assign_sub(rate * gradient)  # the loop sets the rate: warm-up, constant, decay
@@ -79,7 +79,7 @@ def train(cache: Path, steps: int) -> list[float]:
 
 
 def main() -> None:
-    """Train, and print what came of it."""
+    """Train, and print the result."""
     cache, steps = Path(sys.argv[1]), int((*sys.argv[2:], 200)[0])
     losses = train(cache, steps)
     print(f"{steps} steps: loss {losses[0]:.3f} -> {sum(losses[-10:]) / len(losses[-10:]):.3f}")

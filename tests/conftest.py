@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a small corpus of tones, the cache made of it, and the real clips where they are."""
+"""Fixtures for all tests: a small corpus of tones, the cache made of it, and recordings of people."""
 
 import atexit
 import csv

@@ -1,4 +1,4 @@
-"""A folder in the place of an object store: what `make test` shows of stores without a server."""
+"""A folder in place of an object store, by which `make test` tests stores without a server."""
 
 from pathlib import Path
 

@@ -13,7 +13,7 @@ from subprocess import PIPE  # noqa: F401 - for who takes this module for `subpr
 
 
 class Following(multiprocessing.context.ForkServerProcess):
-    """A forked process that ends when the one that asked for it is gone, even by `kill -9`."""
+    """A forked process that ends with the one that started it, even by `kill -9`."""
 
     def run(self):
         threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -35,7 +35,7 @@ SERVER.set_forkserver_preload(["xtts.trainer.cli", "xtts.trainer.run.trainer"])
 
 
 def _main(line, screens, folder, environment):
-    """The program, as the process of its own that it is; what it says goes into the files `screens`."""
+    """The program, as the process of its own that it is; its output goes into the files `screens`."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)

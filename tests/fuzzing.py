@@ -1,4 +1,4 @@
-"""Fuzzing: few examples, always the same, in `make test`; many, others every time, in `make test-long`."""
+"""Fuzzing: few examples, always the same, in `make test`; many, new every time, in `make test-long`."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""A report of the tests that use most processor time, which somebody reads to keep `make test` quick.
+"""A report of the tests that use most processor time, read to keep `make test` quick.
 
 Processor time, of the test's process and of those that it started, since the clock would measure what else the machine
 does. It depends on the machine too, and so decides nothing. What a session fixture uses is charged to itself, not to

@@ -1,4 +1,4 @@
-"""Every test file is run: pytest leaves out folders by name, and says nothing."""
+"""Every test file is run: pytest silently skips folders by name."""
 
 from pathlib import Path
 

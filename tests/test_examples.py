@@ -1,4 +1,4 @@
-"""The examples do what they say, on the small corpus and its cache."""
+"""The examples do what they promise, on the small corpus and its cache."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What the tests fork ends with them, however they end."""
+"""Forked programs end with the tests, however these end."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""What `make train` does first: the commands are stand-ins that write down how they were called."""
+"""What `make train` does first: the commands are stand-ins that record how they were called."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The voice of this repository speaks, as a reader of the README would have it."""
+"""The voice of this repository speaks, as a reader of the README would call it."""
 
 import json
 import subprocess

@@ -13,7 +13,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 @pytest.fixture(autouse=True)
 def on_path(monkeypatch):
-    """The programs and their folders can be imported, as where they are run."""
+    """Make the programs and their folders importable, as where they run."""
     monkeypatch.syspath_prepend(BENCHMARKS)
 
 

@@ -1,6 +1,6 @@
-"""Every program that measures builds, training or speech runs to its end and says what it measured.
+"""Every program that measures builds, training or speech runs to its end and reports what it measured.
 
-How fast is for the machine that it is meant for.
+Speeds are for the machines that it is meant for.
 """
 
 import json

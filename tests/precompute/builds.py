@@ -1,4 +1,4 @@
-"""Corpora of a few clips, builds of them in this process (`workers=0`), and what came of it."""
+"""Corpora of a few clips, builds of them in this process (`workers=0`), and their results."""
 
 import io
 import multiprocessing

@@ -1,4 +1,4 @@
-"""`from xtts.precompute import build_cache, verify_cache`: what a Python program gives, and what it gets back."""
+"""`from xtts.precompute import build_cache, verify_cache`: a Python program's arguments and results."""
 
 from xtts.precompute import build_cache, verify_cache
 from xtts.shared.cache.cache_spec import load_spec

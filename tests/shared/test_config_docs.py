@@ -1,4 +1,4 @@
-"""docs/configuration.md is written from shared/config.py and model_config.py, and says all of it."""
+"""docs/configuration.md is written from shared/config.py and model_config.py, and is complete."""
 
 import runpy
 from pathlib import Path

@@ -74,7 +74,7 @@ def assignments_for(cache, more):
 
 @pytest.fixture(scope="session")
 def make_plan(tiny_cache):
-    """`make_plan(folder, "a.b=c", ..., cache=..., resume=...)`: what `xtts-train` would hand to `train`."""
+    """`make_plan(folder, "a.b=c", ..., cache=..., resume=...)`: what `xtts-train` would pass to `train`."""
 
     def make(folder, *assignments, cache=tiny_cache, resume=None, init_from=None):
         return RunPlan(

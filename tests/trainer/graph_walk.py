@@ -1,4 +1,4 @@
-"""What there is in a graph: ops that call Python, and shapes unknown at compile time."""
+"""Contents of a graph: ops that call Python, and shapes unknown at compile time."""
 
 from collections.abc import Iterable, Iterator
 

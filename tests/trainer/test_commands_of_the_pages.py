@@ -1,4 +1,4 @@
-"""The commands that README and docs/ show do what they say, one after another in one folder."""
+"""The commands that README and docs/ show do what they promise, one after another in one folder."""
 
 import shlex
 import shutil

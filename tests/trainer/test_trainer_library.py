@@ -1,4 +1,4 @@
-"""`from xtts.trainer import train`: what a Python program gives, and what it gets back."""
+"""`from xtts.trainer import train`: a Python program's arguments and results."""
 
 import pytest
 

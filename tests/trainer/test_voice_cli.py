@@ -1,4 +1,4 @@
-"""`xtts-voice`: what it builds, and what it hands to training."""
+"""`xtts-voice`: what it builds, and what it passes to training."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Embedded audio of Parquet files: unpacked byte for byte, once; of broken files only a message comes."""
+"""Embedded audio of Parquet files: unpacked byte for byte, once; broken files give only a message."""
 
 from concurrent.futures import ThreadPoolExecutor
 

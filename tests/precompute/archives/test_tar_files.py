@@ -1,4 +1,4 @@
-"""Members of tar files: read in place byte for byte; of broken and hostile files only a message comes."""
+"""Members of tar files: read in place byte for byte; broken and hostile files give only a message."""
 
 import tarfile
 

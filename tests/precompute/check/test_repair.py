@@ -65,7 +65,7 @@ def test_deep_compares_with_a_second_computation(workspace):
 
 
 def forge_index(cache: Path, clip_id: str, audio: Path) -> None:
-    """Make the index say that the stored features are of that audio."""
+    """Record that audio in the index as the source of the stored features."""
     stat, digest = audio.stat(), hashlib.sha256(audio.read_bytes()).hexdigest()
     news = {"audio_sha256": digest, "source_bytes": stat.st_size, "source_mtime_ns": stat.st_mtime_ns}
     rows = read_index(index_path(cache))

@@ -1,4 +1,4 @@
-"""Caches and corpora made by somebody who means ill, or by a fuzzer: one clear message or a index row each."""
+"""Caches and corpora made by an attacker or a fuzzer: one clear message or an index row each."""
 
 import json
 import shutil

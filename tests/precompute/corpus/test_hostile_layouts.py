@@ -1,4 +1,4 @@
-"""Lists, links and texts that are broken, or mean ill, in every layout: one clear message or a row of the index."""
+"""Lists, links and texts that are broken or hostile, in every layout: one clear message or a row of the index."""
 
 import json
 import os

@@ -182,7 +182,7 @@ LISTS = {
     "table": ("metadata.csv", "{}.wav;words\n"),
     "nemo": ("metadata.jsonl", '{{"file_name": "{}.wav", "text": "words"}}\n'),
 }
-"""The file that says the text of a path, and its line."""
+"""The file that holds the text of a path, and its line."""
 
 
 @pytest.mark.parametrize("paths", ["anna/a bert/b", "train/anna/a test/bert/wavs/b"])

@@ -1,4 +1,4 @@
-"""Corpora in tar files: what they hold, and what is refused."""
+"""Corpora in tar files: their contents, and what is refused."""
 
 import json
 import tarfile

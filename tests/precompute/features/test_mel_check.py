@@ -1,4 +1,4 @@
-"""The same bytes on every processor of a kind; where not, the mel check says so before a mel is computed."""
+"""The same bytes on every processor of a kind; otherwise the mel check fails before a mel is computed."""
 
 import os
 import platform

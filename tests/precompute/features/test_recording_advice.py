@@ -1,4 +1,4 @@
-"""What a build says of the recordings, from columns of the index alone."""
+"""A build's advice on the recordings, from columns of the index alone."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""A cache of clips in archives, built again: what is read, and which shards are written."""
+"""A cache of clips in archives, rebuilt: what is read, and which shards are written."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Several corpora in one cache: which shards are written when one comes or goes, and what else the commands say."""
+"""Several corpora in one cache: which shards are written when one comes or goes, and what else the commands print."""
 
 import shutil
 from pathlib import Path

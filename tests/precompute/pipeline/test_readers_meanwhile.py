@@ -1,4 +1,4 @@
-"""Whoever reads a cache while it is built again sees the old one or the new one, whole."""
+"""A reader of a cache that is being rebuilt sees the old one or the new one, whole."""
 
 import pytest
 from builds import tree, update
@@ -15,7 +15,7 @@ from xtts.shared.system.folder_lock import ReadLock, without_readers
 
 @pytest.fixture
 def no_blanks(tiny_config: Config) -> Config:
-    """Other settings, for which every shard, the index and the tokenizer are other files."""
+    """Settings with which every shard, the index and the tokenizer become new files."""
     return tiny_config.model_copy(update={"text": tiny_config.text.model_copy(update={"add_blank": False})})
 
 

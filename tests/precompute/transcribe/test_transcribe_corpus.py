@@ -1,4 +1,4 @@
-"""Recordings without texts to a corpus: what is written, continued, kept and refused; Whisper itself where it is."""
+"""Recordings without texts to a corpus: what is written, continued, kept and refused; Whisper itself if installed."""
 
 import sys
 from difflib import SequenceMatcher
@@ -220,7 +220,7 @@ def test_a_list_that_another_program_has_changed_is_refused(tmp_path):
 
 @pytest.fixture
 def library(monkeypatch):
-    """A stand-in for faster-whisper, whose model says `texts` one after the other and keeps what it was asked."""
+    """A stand-in for faster-whisper, whose model returns `texts` one after the other and records its arguments."""
     library = SimpleNamespace(asked=[], texts=[])
 
     def recognise(samples, **options):

@@ -1,4 +1,4 @@
-"""What the pools of this machine promise, and what a worker does on a machine that it is not made for."""
+"""What the pools of this machine promise, and what a worker does on a machine that does not suit it."""
 
 import errno
 import os

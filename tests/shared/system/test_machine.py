@@ -1,4 +1,4 @@
-"""Memory of a process: what is freed stays in it, and its peak is remembered."""
+"""Memory of a process: what is freed stays in it, and its peak is recorded."""
 
 import subprocess
 import sys

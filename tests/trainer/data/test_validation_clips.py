@@ -1,4 +1,4 @@
-"""The clips that validation reads, and that all of its readers agree on them."""
+"""The clips that validation reads, on which all its readers agree."""
 
 import random
 from itertools import chain

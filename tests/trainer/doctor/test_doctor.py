@@ -1,4 +1,4 @@
-"""The command: on what is healthy and on what is not, with steps that this process compiled."""
+"""The command on healthy and faulty set-ups, with steps that this process compiled."""
 
 import json
 import os

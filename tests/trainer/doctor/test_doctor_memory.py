@@ -1,4 +1,4 @@
-"""What a step needs against what there is: on memory made up for the test, and once on this machine's."""
+"""The memory that a step needs against what is available: made up for the test, and once this machine's."""
 
 from dataclasses import replace
 from types import SimpleNamespace

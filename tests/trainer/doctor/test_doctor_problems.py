@@ -1,4 +1,4 @@
-"""Seeded faults, each found and named by the section that looks for it; none where there is none."""
+"""Seeded faults, each found and named by the section that checks for it; none without a fault."""
 
 import numpy as np
 import pytest

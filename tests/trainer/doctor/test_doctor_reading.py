@@ -1,4 +1,4 @@
-"""Seeded faults of reading: slow pipelines; none where there is none."""
+"""Seeded faults of reading: slow pipelines; none without a fault."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Faults of a configuration against its cache and corpus, each found and named; none where there is none."""
+"""Faults of a configuration against its cache and corpus, each found and named; none without a fault."""
 
 import csv
 import json

@@ -86,7 +86,7 @@ def test_silent_edges_count_in_no_figure(recordings, mels):
 
 
 def test_speech_without_a_voice_has_the_worst_pitch(recordings, mels):
-    """As long as its mean left nothing to count it was 0, that of perfect speech."""
+    """Once it was 0, as for perfect speech, where nothing was left to average."""
     silence = np.full_like(mels[0], PROFILE.silence)
     figures, (sentence,) = recordings.compare([silence], [len(silence)], [0])
     assert sentence.log_f0_error is None

@@ -1,4 +1,4 @@
-"""What listeners' models say: the real ones, where they and a Whisper that comes in packages are installed."""
+"""Judgements of listeners' models: the real ones, where they and a packaged Whisper are installed."""
 
 import sys
 from dataclasses import replace

@@ -25,9 +25,9 @@ from xtts.trainer.speech.synthesis_options import SynthesisOptions
 ROOT = Path(__file__).parents[3]
 HOP = 256
 OPTIONS = SynthesisOptions(solver="euler")
-"""Of the exported folder."""
+"""Options of the exported folder."""
 SHERPA = {"model_type": "hifigan", "sample_rate": 22_050}
-"""What sherpa-onnx reads of a vocoder."""
+"""Metadata of a vocoder that sherpa-onnx reads."""
 
 STRANGER = """
 import sys

@@ -1,7 +1,7 @@
 """Golden losses: twenty locked steps from a fixed seed give the numbers of `golden_losses.json`.
 
 A refactoring does not change them; a change of the mathematics (initial values, model, losses, random numbers,
-clipping, optimizer, schedule, averages) changes them. If that is intended, write the file again and say so in the
+clipping, optimizer, schedule, averages) changes them. If that is intended, rewrite the file and explain it in the
 commit:
 
     python tests/trainer/loop/test_golden_losses.py

@@ -1,4 +1,4 @@
-"""TF_CONFIG: what it says, and what is refused. Workers that wait for each other."""
+"""TF_CONFIG: its contents, and what is refused. Workers that wait for each other."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""How the work of a step is dealt out, and what is refused before it begins."""
+"""How the work of a step is shared, and what is refused before it begins."""
 
 from types import SimpleNamespace
 
@@ -140,7 +140,7 @@ MEMORY = "lower training.batch_size (see xtts-doctor), or exclude the longest cl
     ],
 )
 def test_after_any_failure_in_the_graph_the_last_whole_step_is_saved(error, message, found, fix):
-    """`RunEnded` says so, whatever TensorFlow's message is."""
+    """`RunEnded` reports it, whatever TensorFlow's message is."""
     resume = "xtts-train --resume runs/a"
     with pytest.raises(RunEnded) as raised, explained("steps after 3", "look at the data", resume=resume):
         raise error(None, None, message)

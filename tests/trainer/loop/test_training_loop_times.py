@@ -1,6 +1,6 @@
 """Where the time of a call goes: the wait for a batch, the step, the loop's own work. Each is made slow and seen.
 
-By a clock that stands still but where a test moves it, since how long a step takes is the machine's affair.
+By a clock that stands still but where a test moves it, since the time of a step depends on the machine.
 """
 
 import itertools

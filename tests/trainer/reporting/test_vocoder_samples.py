@@ -1,4 +1,4 @@
-"""Held-out sentences put together from crops, and the figure of their speech."""
+"""Held-out sentences joined from crops, and the figure of their speech."""
 
 import numpy as np
 import pytest

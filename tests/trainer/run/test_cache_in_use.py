@@ -22,7 +22,7 @@ def cache(tiny_cache: Path, tmp_path: Path) -> Path:
 
 
 def build_other(corpus: Path, cache: Path, config: Config) -> None:
-    """Other settings, for which every shard, the index and the tokenizer are other files."""
+    """Settings with which every shard, the index and the tokenizer become new files."""
     no_blanks = config.model_copy(update={"text": config.text.model_copy(update={"add_blank": False})})
     build_cache(corpus, cache, no_blanks)
 

@@ -34,13 +34,13 @@ def one_shape(tmp_path_factory, tiny_corpus):
 
 @pytest.fixture(scope="module")
 def start(start_train, one_shape):
-    """`start(folder)`: the run, going on where it stopped."""
+    """`start(folder)`: the run, continued where it stopped."""
     return lambda folder: start_train(folder, *SETTINGS, cache=one_shape, more=["--resume", ""])
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, start):
-    """A run that nothing interrupts."""
+    """An uninterrupted run."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     _, err = start(folder).communicate()
     assert newest(folder) == STEPS, err
@@ -92,7 +92,7 @@ def kill_repeatedly(start, folder, seed):
 
 
 def test_kill_9_at_ten_moments_then_resume_gives_the_same_losses(start, whole, read_steps, tmp_path):
-    """A run killed ten times, with a save every second step: its losses are those of one run, to the bit."""
+    """A run killed ten times, with a save every second step: its losses are those of one run, bit for bit."""
     folder = tmp_path / "run"
     kill_repeatedly(start, folder, fresh_seed())
     assert len(read_steps(whole)) == STEPS

@@ -1,4 +1,4 @@
-"""Servers in processes of their own: started, asked, stopped; and, in the long suite, other clients."""
+"""Servers in processes of their own: started, queried, stopped; and, in the long suite, other clients."""
 
 import importlib.util
 import signal

@@ -46,7 +46,7 @@ def test_requests_at_once_have_the_bytes_of_the_command(server, spoken_by_comman
 
 
 class RecordingSynthesizer:
-    """What a synthesizer is asked to make ready."""
+    """What a synthesizer has to prepare."""
 
     def __init__(self, prepared):
         self.prepared = prepared

@@ -48,7 +48,7 @@ def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_b
 
 
 class Asked:
-    """A voice that speaks nothing and keeps what it was asked for."""
+    """A voice that speaks nothing and records its requests."""
 
     def __init__(self, served_voice, **capabilities):
         self.mel_profile = served_voice.mel_profile

@@ -1,4 +1,4 @@
-"""Pauses and SSML in a text: nothing of them is read out, and no word is lost."""
+"""Pauses and SSML in a text: none of their marks is read out, and no word is lost."""
 
 import pytest
 

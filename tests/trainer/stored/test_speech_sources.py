@@ -1,4 +1,4 @@
-"""The sources of a model, from its cache, and what their licences ask."""
+"""The sources of a model, from its cache, and what their licences require."""
 
 import pytest
 from cache_files import build_cache
