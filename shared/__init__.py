@@ -1,1 +1,1 @@
-"""What both stages use: configuration, audio, text, the cache format."""
+"""Code that both stages use: configuration, audio, text, the cache format."""

@@ -31,7 +31,7 @@ class Language:
     voice: str
     """espeak-ng voice; empty if none reads words with all tones and vowels."""
     letters: frozenset[str] = frozenset()
-    """Its letters beyond a to z, in lower case, if it is written in the Latin script; empty if unknown."""
+    """Letters beyond a to z, in lower case, of a language in the Latin script; empty if unknown."""
 
 
 _ROWS = [row.split("\t") for row in Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()[1:]]

@@ -1,4 +1,4 @@
-"""What the sections of the configuration are made of, and the section `model`."""
+"""Base classes of the configuration's sections, and the sections of the networks."""
 
 from typing import Annotated, Any, Self
 
@@ -94,7 +94,7 @@ class ModelConfig(NetworkConfig):
     """Vocal tract length perturbation of the training with voice latents: half of the speakers of a batch get all
     frequencies times a factor between 1 / (1 + voice_vtlp) and 1 + voice_vtlp, in clip and reference alike. 0: none."""
     voice_frames: PositiveInt
-    """Most frames of a reference crop; in training a crop is at most half of its clip."""
+    """Largest number of frames of a reference crop; in training a crop is at most half of its clip."""
     voice_width: PositiveInt
     """D of the reference encoder and of its latents; divisible by voice_heads."""
     voice_layers: PositiveInt

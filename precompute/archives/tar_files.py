@@ -18,7 +18,7 @@ class TarMember(NamedTuple):
     """A regular file in a tar file."""
 
     name: str
-    """Without a leading `./`."""
+    """Path in the archive, without a leading `./`."""
     extent: str
     """Offset and size in bytes, as in the source of a clip: `512+44144`."""
 

@@ -32,7 +32,7 @@ class Corpora:
     roots: Mapping[str, Path]
     """Absolute folder by corpus name."""
     clips: pa.Table
-    """With the columns of `Clip`."""
+    """Clips, with the columns of `Clip`."""
     weights: Mapping[str, float]
     """Weight by corpus name, without those of 1: how often an epoch draws each clip."""
     notes: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ class _Options(BaseModel):
     speaker_prefix: str | None = None
     """Prefix of its speakers instead of `name`; None if not given."""
     weight: Weight = 1.0
-    """How often an epoch draws each clip."""
+    """Draws of each clip per epoch."""
 
 
 class _YamlEntry(_Options):
@@ -53,9 +53,9 @@ class CorpusEntry(_Options):
     location: str
     """The option or YAML entry that requests it, for messages."""
     data: Path
-    """Its folder, or the file that lists its clips; for a corpus in an object store its local copy."""
+    """Folder, or the file that lists the clips; for a corpus in an object store the local copy."""
     url: StoreUrl | None = None
-    """Its URL if it is in an object store."""
+    """URL of a corpus in an object store."""
 
     @property
     def own_name(self) -> str:

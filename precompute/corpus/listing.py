@@ -64,7 +64,7 @@ class Corpus:
     root: Path
     """The folder that sources are relative to."""
     clips: pa.Table
-    """With the columns of `Clip`, in the order of the list or of the paths."""
+    """Clips, with the columns of `Clip`, in the order of the list or of the paths."""
     notes: tuple[str, ...] = ()
     """Lines to print, such as what was skipped."""
 

@@ -1,4 +1,4 @@
-"""How a clip becomes a record: its audio, samples and tokens; small enough to send with every task."""
+"""Recipe of a record from a clip: its audio, samples and tokens; small enough to send with every task."""
 
 import hashlib
 from collections.abc import Mapping

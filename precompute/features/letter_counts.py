@@ -18,12 +18,12 @@ from xtts.shared.text.scripts import is_letter, main_script, script_name, script
 RARE = 3
 """A letter seen fewer times is listed: it may be a misprint, and no model learns its sound from so few."""
 _NAMED, _LISTED = 5, 20
-"""Most characters in an error, and in a list."""
+"""Largest number of characters in an error, and in a list."""
 _OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus is in another language"
 
 _SCRIPTS = frozenset(script for language in LANGUAGES.values() for script in language.scripts)
 _FEW_CLIPS, _FEW_OF_ALL = 2, 1 / 3
-"""Up to so many clips with such letters, and this share of all, are odd lines or names, not a wrong encoding."""
+"""Count and share of clips with such letters up to which these are odd lines or names, not a wrong encoding."""
 _FOREIGN_SHARE = 0.003
 """Share of letters that a language does not have from which a list is in a wrong encoding: names have fewer."""
 _IPA_LETTERS = "".join(map(chr, range(0x250, 0x2E0)))
@@ -48,7 +48,7 @@ class CharacterCount:
 
     @property
     def shown(self) -> str:
-        """Such as `a 1,203x in clip X`; by its code point if it cannot be printed."""
+        """Text such as `a 1,203x in clip X`; with the code point if the character cannot be printed."""
         character = self.character if self.character.isprintable() else f"U+{ord(self.character):04X}"
         return f"{character} {self.count:,}x in clip {self.example}"
 
@@ -70,7 +70,7 @@ class LetterCounts:
     foreign_clips: int = 0
     """Clips with letters that the language does not have."""
     examples: dict[str, str] = field(default_factory=dict)
-    """For each character the smallest id of a clip with it."""
+    """Smallest id of a clip with each character."""
 
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
         """Count one clip; `left_out`: its characters without a token, as in `Tokens.unknown`."""

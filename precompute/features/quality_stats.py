@@ -43,7 +43,7 @@ class Measure:
     value: Callable[[IndexRow], float | None]
     """None if not measured."""
     least_spread: float
-    """Least deviation to compare with: in a uniform corpus nothing stands out by a hair."""
+    """Smallest deviation to compare with, so that nothing stands out by a hair in a uniform corpus."""
     bad: Literal["high", "low", "both"] = "high"
 
     def text(self, value: float) -> str:
@@ -84,7 +84,7 @@ class SpeakerLine:
     clips: int
     hours: float
     medians: Mapping[str, float]
-    """By name of the measure; measures without values are omitted."""
+    """Medians by name of the measure; measures without values are omitted."""
     clipped: int | None
     """Clips with any clipping; None if not measured."""
     low_rate: int
@@ -116,9 +116,9 @@ class QualityStats:
     """Quality of the clips, as `stats` and `report` show it."""
 
     speakers: list[SpeakerLine]
-    """Most clips first."""
+    """Speakers, those with most clips first."""
     outliers: list[Outlier]
-    """Worst first."""
+    """Outliers, the worst first."""
     sample_rate: int
     """Hz of the mel profile."""
     doubts: list[str]

@@ -40,7 +40,7 @@ class BuildReport:
     rejected: Mapping[str, int]
     """Reason to clips."""
     reject_lines: list[str]
-    """As from `reject_lines`."""
+    """Result of `reject_lines`."""
     letters: list[LetterCounts]
     """Letter counts of each language."""
     clips: pa.Table

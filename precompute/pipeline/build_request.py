@@ -47,7 +47,7 @@ class BuildRequest:
     exclude: frozenset[str] = frozenset()
     """Shards that must not be reused, by file."""
     publish: Publish | None = None
-    """Called before the folder holds the new cache."""
+    """Function that is called before the folder holds the new cache."""
 
 
 def make_request(

@@ -51,9 +51,9 @@ class PreviousCache:
 
     spec: CacheSpec | None = None
     tokenizer: Tokenizer | None = None
-    """Its tokenizer; None if the file is damaged."""
+    """Tokenizer; None if the file is damaged."""
     rows: pa.Table = field(default_factory=lambda: index_schema().empty_table())
-    """Rows of its index without repeated ids; empty if the file is damaged."""
+    """Rows of the index without repeated ids; empty if the file is damaged."""
     problem: str = ""
     """A line about a damaged file, for the user."""
     folder: Path = Path()
@@ -93,7 +93,7 @@ class PreviousCache:
 
 @dataclass(frozen=True, kw_only=True)
 class Reusable:
-    """What a build of N clips can take from the previous cache."""
+    """Parts of the previous cache that a build of N clips can reuse."""
 
     cache: PreviousCache
     row_of_clip: np.ndarray

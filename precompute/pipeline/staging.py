@@ -30,7 +30,7 @@ class Finished:
     """A shard that was written."""
 
     shard: Shard
-    """Its entry in the future `cache.json`."""
+    """Entry of the shard in the future `cache.json`."""
     clips: str
     """Digest of the packed rows of its clips after the scan."""
 

@@ -42,7 +42,7 @@ class MissingShard:
     settings: str
     """Digest of everything but the clips that decides its bytes."""
     stored: StoredClips
-    """Those of its clips whose mels the previous cache holds."""
+    """Clips of the shard whose mels the previous cache holds."""
 
 
 _Task = tuple[MissingShard, Path, bytes, bool]
@@ -139,7 +139,7 @@ def _record(
 
 @dataclass(frozen=True, kw_only=True)
 class ShardWork:
-    """What a build has to do: the plan and its sources, finished shards by file without digest, and missing ones."""
+    """Work of a build: the plan and its sources, finished shards by file without digest, and missing ones."""
 
     plan: Plan
     clips: pa.Table

@@ -28,7 +28,7 @@ _RESAMPLED = re.compile(r"resampled from (\d+) Hz")
 _SEEKABLE = ("PCM_", "FLOAT", "DOUBLE", "ULAW", "ALAW")
 """Encodings whose samples do not depend on earlier ones; the others decode differently after a seek."""
 _LEAD_IN_SECONDS = 1.0
-"""Decoded and dropped before a segment of an mp3 or Vorbis file: the rest equals a full decoding to 1e-7."""
+"""Lead-in decoded and dropped before a segment of an mp3 or Vorbis file: the rest equals a full decoding to 1e-7."""
 _SIZE_MISMATCH = re.compile(r"^ *(?:data|SSND|Data Size|riff|Riff size) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
 """Bytes that a header promises and that the file has, in libsndfile's log if they differ."""
 _STREAMED_BYTES = 0x7FFF_0000

@@ -18,7 +18,7 @@ _MOMENTUM = 0.99
 """Perraudin, Balazs and Sondergaard, "A fast Griffin-Lim algorithm", WASPAA 2013; 1.1 and more sound worse."""
 
 _SMALLEST, _SMALLEST_WEIGHT = 1e-9, 1e-4
-"""Least magnitude or mel, and least sum of squared windows: only samples at the edges, which are cut, have less."""
+"""Smallest magnitude or mel, and sum of squared windows: only samples at the edges, which are cut, have less."""
 
 
 def reconstruct(mel: np.ndarray, profile: MelProfile) -> np.ndarray:

@@ -32,7 +32,7 @@ class MelProfile:
     mel_scale: str
     """`slaney` (scale and area norm) or `htk` (no norm), as in librosa.filters.mel."""
     magnitude_floor: float
-    """Added to re^2+im^2 under the square root."""
+    """Constant added to re^2+im^2 under the square root."""
     log_floor: float
     """Mel magnitudes are clamped here before the natural logarithm."""
 

@@ -8,7 +8,7 @@ from xtts.shared.audio.decode import AudioProblem
 
 _TRIM_WINDOW_SECONDS = 0.01
 _KEPT_SECONDS = 0.05
-"""Kept before the first and after the last loud window, so that soft onsets stay."""
+"""Margin before the first and after the last loud window, so that soft onsets stay."""
 
 _BLOCK_SECONDS = 0.4
 _ABSOLUTE_GATE, _RELATIVE_GATE = -70.0, 0.1

@@ -94,7 +94,7 @@ class AudioName:
     """Path relative to the folder of its corpus, or absolute."""
     samples: int
     corpus: str = ""
-    """Empty for the corpus without a name, and then not written."""
+    """Name of the corpus; not written if empty."""
 
     def features(self) -> dict[str, bytes | list[int]]:
         """The features of a `tf.train.Example`."""

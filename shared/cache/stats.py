@@ -62,13 +62,13 @@ class CorpusLine:
     """Statistics of one corpus of a cache."""
 
     name: str
-    """Empty if the corpus has no name."""
+    """Name of the corpus; may be empty."""
     clips: int
     hours: float
     """Hours of the kept clips."""
     rejected: int
     weight: float
-    """How often training draws its clips; 1: once per epoch."""
+    """Draws of each clip per epoch."""
 
 
 def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list[CorpusLine]:

@@ -18,9 +18,9 @@ class StoreUrl:
     """URL of a folder of objects, or of one object."""
 
     base: str
-    """Such as s3://bucket/folder: without options, and without a slash at the end."""
+    """URL such as s3://bucket/folder, without options or a slash at the end."""
     options: str = ""
-    """What follows the question mark, such as region=eu-west-1."""
+    """Text after the question mark, such as region=eu-west-1."""
 
     def __str__(self) -> str:
         """The URL without options, for messages."""

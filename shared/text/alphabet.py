@@ -27,7 +27,7 @@ _TYPOGRAPHY = str.maketrans(
         "\u00df": "ss", "\u00e6": "ae", "\u0153": "oe", "\u00f8": "o", "\u0142": "l",
     }
 )  # fmt: skip
-"""For English."""
+"""Replacements for English."""
 
 _MARKS = {
     "'": "‘’‚‛´`′ʼ‹›׳՚＇", '"': "“”„‟«»″「」『』《》〈〉〝〞״＂",

@@ -18,7 +18,7 @@ _LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
     "uk vi".split()
 )
-"""Without two languages of num2words: Amharic never returns, Serbian is in Latin letters only."""
+"""Languages of num2words, without two: Amharic never returns, Serbian is in Latin letters only."""
 _CONVERTER_CODES = {"kk": "kz", "nb": "no"}
 _WITH_MONEY = frozenset("be ca cs de eo es fi fr it lt lv nl pl pt ru sk tg uk".split())
 """Languages whose currencies num2words has; in others they are English, or always riyals."""

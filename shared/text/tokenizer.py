@@ -42,7 +42,7 @@ class Tokens:
     """Token ids of a text, and its characters without a token."""
 
     ids: list[int]
-    """Empty if no letter of the text has a token."""
+    """Token ids; empty if no letter of the text has a token."""
     left_out: Mapping[str, int]
     """Characters without a token and their counts, including those that espeak-ng would spell or name."""
 
@@ -60,7 +60,7 @@ class Tokenizer:
     symbols: Annotated[tuple[str, ...], Field(min_length=1)]
     add_blank: bool
     merges: Merges
-    """For byte-pair encoding."""
+    """Merges of byte-pair encoding."""
     languages: Annotated[tuple[str, ...], Field(min_length=1)]
     """ISO 639 codes of the texts that it was made for; the first is the default."""
     lexicon: Lexicon = field(default_factory=dict)

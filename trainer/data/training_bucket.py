@@ -44,7 +44,7 @@ class TrainingBucket:
 
     @property
     def stored(self) -> Bucket:
-        """Its shape (L, T) and shards, as `cache.json` lists them."""
+        """Shape (L, T) and shards, as `cache.json` lists them."""
         return self.spec.buckets[self.number]
 
     @cached_property

@@ -38,13 +38,13 @@ class Problem:
     value: Any = None
     """Value to set it to."""
     fix: str = ""
-    """What else to do, or all there is to do without a setting."""
+    """Advice besides the setting, or instead of one."""
     gain: str = ""
     """Expected benefit, from the measured numbers."""
 
     @property
     def remedy(self) -> str:
-        """What to do, in one line."""
+        """Advice in one line."""
         change = f"set {self.setting} to {as_yaml(self.value)}" if self.setting else ""
         return "; ".join(filter(None, (change, self.fix)))
 
@@ -55,7 +55,7 @@ class Problem:
 
 
 Findings = Iterable[Fact | Problem]
-"""What a check finds, in order."""
+"""Findings of a check, in order."""
 
 
 class Report(dict[str, tuple[list[Fact], list[Problem]]]):

@@ -19,7 +19,7 @@ from xtts.trainer.loop.replicas import TrainingLoops
 
 PROFILED = 10
 _OPENING_STEPS = 8
-"""Most steps per bucket until every bucket has been drawn once."""
+"""Largest number of steps per bucket until every bucket has been drawn once."""
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
@@ -133,7 +133,7 @@ class StepTimes:
     compile_seconds: float
     """Compilation of all buckets; those in XLA's cache are only loaded."""
     steps: CallResult
-    """Of all host calls."""
+    """Result of all host calls."""
 
     @property
     def mean(self) -> float:

@@ -58,7 +58,7 @@ class Figures:
 
     relative_mcd: float
     frechet_distance: float
-    """Of all sentences to their recordings."""
+    """Fréchet distance of all sentences to their recordings."""
     log_f0_error: float
     voicing_error: float
     shimmer: float | None

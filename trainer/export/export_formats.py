@@ -11,7 +11,7 @@ SAVED_MODEL, SAFETENSORS, ONNX, PIPER = "saved-model", "safetensors", "onnx", "p
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """What an export writes in addition to the model."""
+    """Options of the files that an export writes."""
 
     float16: bool = False
     """Store weights as float16; a runtime converts them to float32 when it loads a graph."""
@@ -38,4 +38,4 @@ class ExportRequest:
     """Evaluations and solver of a SavedModel, and of an ONNX graph called without a schedule."""
     options: ExportOptions = ExportOptions()
     vocoder: Path | None = None
-    """Its ONNX file; None for that of `find_vocoder`."""
+    """ONNX file of the vocoder; None for that of `find_vocoder`."""

@@ -1,4 +1,4 @@
-"""What a kind of model provides, for the trainer, the doctor and the end of a run."""
+"""Interface of a kind of model, for the trainer, the doctor and the end of a run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class InitialWeights:
     """The weights with which a run begins that `--init-from` started."""
 
     averages: Mapping[str, np.ndarray]
-    """By weight path."""
+    """Averaged weights by weight path."""
     reused: str = ""
-    """What was reused of tables whose rows have different names; empty if all names are the same."""
+    """Rows reused of tables whose rows have different names, in words; empty if all names are the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,9 @@ class Kind:
     """A kind of model. Its module imports no TensorFlow; its functions do where they need it."""
 
     name: str
-    """Its `training.kind`, which a checkpoint stores."""
+    """Value of `training.kind`, which a checkpoint stores."""
     product: str
-    """What a run ends in, for messages."""
+    """Product of a run, for messages."""
     model_name: Callable[[Config], str]
     """Name of the model, for the folder of a run and for messages."""
     automatic_steps: Callable[[Config], tuple[AutomaticSteps, AutomaticSteps]]
@@ -56,7 +56,7 @@ class Kind:
     samples: "Callable[[Any, Path, CacheSpec, TrainingConfig], Samples]"
     """The samples that a run speaks; empty if `training.samples_every` is null."""
     initial_weights: Callable[[StoredModel, Any, Path, CacheSpec], InitialWeights]
-    """What a network takes from a stored model of this kind for a run on a cache."""
+    """Weights that a network takes from a stored model of this kind for a run on a cache."""
     final_formats: Callable[[Config], Sequence[str]]
     """Formats of `xtts-synth export` in which a run leaves its product in RUN/voice/."""
     export: "Callable[[StoredModel, Path, ExportRequest], list[str]]"

@@ -108,7 +108,7 @@ class JaxTrainingLoop(TrainingLoop):
 
 
 class _JaxValidation:
-    """What `ValidationLoop` needs of step functions."""
+    """Subset of step functions that `ValidationLoop` needs."""
 
     def __init__(self, step_functions: StepFunctions, runtime: JaxRuntime) -> None:
         def step(bucket: int) -> Callable[..., tf.Tensor]:

@@ -29,7 +29,7 @@ class Program:
     artifact: bytes
     """StableHLO, as a portable artifact."""
     inputs: Sequence[Input]
-    """Its arguments, before the state."""
+    """Arguments before the state."""
     state: Sequence[str]
     """Names of the arrays that it reads, in the order of its parameters after `inputs`."""
     writes: Mapping[int, str]
@@ -116,9 +116,9 @@ class StepQueue:
 
     def __init__(self) -> None:
         self.metrics: list[np.ndarray] = []
-        """Of the steps that are done."""
+        """Metrics of the finished steps."""
         self.seconds: list[tuple[float, float, float]] = []
-        """As in a `CallResult`."""
+        """Seconds of each step, as in a `CallResult`."""
         self._steps = deque[tuple[Any, float, float]]()
         self._arrived = time.perf_counter()
 

@@ -13,7 +13,7 @@ class Metrics:
     held_out: tuple[str, ...]
     """Names of the losses that validation computes."""
     compared: tuple[str, ...]
-    """Those whose weighted sum decides which checkpoint is best: for an acoustic model the flow. On an hour of speech
+    """Losses whose weighted sum decides which checkpoint is best: for an acoustic model the flow. On an hour of speech
     the duration loss rises after a thousand steps, while listeners' figures still improve."""
     second_norm: str
     """Norm of the gradient of the weights that are clipped by themselves."""

@@ -32,11 +32,11 @@ class Network(Protocol):
 
     @property
     def trainable_variables(self) -> list[tf.Variable]:
-        """Its weights."""
+        """Weights to train."""
 
     @property
     def parameter_count(self) -> int:
-        """Count of their numbers."""
+        """Number of trainable values."""
 
 
 class Objective(Protocol):
@@ -66,7 +66,7 @@ class Objective(Protocol):
         """Number of values in each sum over this many useful frames and tokens, in the same order."""
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
-        """As `loss_sums`, of `metrics.held_out` at least; clips: int32[B], positions in the split that seed it."""
+        """Compute at least the `loss_sums` of `metrics.held_out`; clips: int32[B], positions in the split, as seeds."""
 
 
 def present_clips(batch: AnyBatch) -> tf.Tensor:

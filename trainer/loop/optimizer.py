@@ -21,7 +21,7 @@ MOMENTUM = 0.95
 """Decay of the sum of gradients that is orthogonalised."""
 ROUNDS = 5
 _EPSILON = 1e-8
-"""Added to the root of AdamW's second moment."""
+"""Constant added to the root of AdamW's second moment."""
 UPDATE_RMS = 0.2
 """Root mean square of an update at learning rate 1, about that of AdamW."""
 
@@ -53,7 +53,7 @@ class FlatWeights:
         """P."""
         self._ranges = {i: range(end - size, end) for i, size, end in zip(self._order, sizes, ends, strict=True)}
         self.starts = [self._ranges[i].start for i in range(len(weights))]
-        """Where each weight's numbers begin."""
+        """Position at which each weight's numbers begin."""
 
     def flatten(self, arrays: Sequence[tf.Tensor | tf.Variable]) -> tf.Tensor:
         """Concatenate one array for each weight, of its shape -> float32[P]."""

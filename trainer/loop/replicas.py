@@ -31,7 +31,7 @@ Submit = Callable[[str, Callable[[], object]], None]
 
 
 class Trained(Protocol):
-    """What the loops need to know of a kind of model."""
+    """Part of a kind of model that the loops need."""
 
     @property
     def network(self) -> Callable[[Config, CacheSpec], Network]:
@@ -54,7 +54,7 @@ class Replica:
 
     @property
     def functions(self) -> dict[str, Any]:
-        """Its steps, `tf.function`s, by name."""
+        """Steps, `tf.function`s, by name."""
         steps = self.step_functions
         functions: dict[str, Any] = {UPDATE: steps.update, EXCHANGE: self.exchange_averages}
         functions |= {training_step(bucket): step for bucket, step in steps.gradient_steps.items()}
@@ -66,11 +66,11 @@ class TrainingLoops:
     """Everything that trains a model on a cache."""
 
     replicas: Sequence[Replica]
-    """Those of this process; all have the same weights."""
+    """Replicas of this process; all have the same weights."""
     loop: TrainingLoop
     validation: ValidationLoop
     runtime: "TracedRuntime | None" = None
-    """What runs the steps, if TensorFlow does not."""
+    """Runtime of the steps, if TensorFlow does not run them."""
 
     @property
     def state(self) -> TrainState:

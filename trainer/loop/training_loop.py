@@ -48,7 +48,7 @@ class _Turn(NamedTuple):
     """int64[], both of the run; a batch without a frame is no update."""
     epoch: tf.Tensor
     consumed: tf.Tensor
-    """As in `Position`."""
+    """Clips consumed, as in `Position`."""
     stop: tf.Tensor
     read: tf.Tensor
     """float64[]: time when the last batch was read."""

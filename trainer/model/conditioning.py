@@ -1,4 +1,4 @@
-"""What encoder and decoder are conditioned on besides the text: speaker, language and voice."""
+"""Conditions of encoder and decoder besides the text: speaker, language and voice."""
 
 from typing import NamedTuple
 

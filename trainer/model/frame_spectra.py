@@ -14,7 +14,7 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.trainer.model.layers import axis_size
 
 _SMALLEST, _SMALLEST_WEIGHT = 1e-9, 1e-3
-"""Least mel, and least sum of squared windows, to divide by."""
+"""Smallest mel, and smallest sum of squared windows, to divide by."""
 
 
 class FrameSpectra:

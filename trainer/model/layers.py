@@ -20,7 +20,7 @@ _Layer = TypeVar("_Layer", bound=keras.layers.Layer)
 
 @dataclass(frozen=True)
 class Initialization:
-    """What all layers of a model are made with."""
+    """Settings that all layers of a model are made with."""
 
     seeds: Iterator[int]
     """One for each weight, in construction order, so that initial weights are a function of one seed."""

@@ -1,4 +1,4 @@
-"""When the vector field is evaluated from noise to mel, and how far each evaluation moves; without TensorFlow."""
+"""Times at which the vector field is evaluated from noise to mel, and the moves between; without TensorFlow."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -15,7 +15,7 @@ place of the next evaluation, which the solution itself does not make."""
 
 
 def evaluations_per_step(solver: Solver) -> int:
-    """How often a step of a solver evaluates the vector field."""
+    """Evaluations of the vector field in a step of a solver."""
     return len(_STAGES[solver])
 
 

@@ -1,1 +1,1 @@
-"""What a run reports: lines on the terminal, metrics, spoken samples."""
+"""Reports of a run: lines on the terminal, metrics, spoken samples."""

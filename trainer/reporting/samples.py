@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SAMPLES = "samples"
 """Name of the step that speaks them."""
 Shown: TypeAlias = Union[str, np.ndarray, "Figure"]
-"""For TensorBoard: a text, samples float32[S] or a picture."""
+"""Item for TensorBoard: a text, samples float32[S] or a picture."""
 
 
 class Samples(Protocol):

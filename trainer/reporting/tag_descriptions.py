@@ -46,4 +46,4 @@ DESCRIPTIONS = {
     "mel": "The mel of the recording above that of the synthesised speech.",
     "alignment": "The mel of the recording, and below it the token that each frame is aligned to.",
 }
-"""By tag; for the tags of a sentence, by their prefix before the clip's id."""
+"""Description by tag; for the tags of a sentence, by their prefix before the clip's id."""

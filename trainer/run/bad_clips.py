@@ -17,7 +17,7 @@ from xtts.trainer.loop.validation_loop import StoredBatch
 from xtts.trainer.run.training_run import TrainingRun
 
 _LISTED = 50
-"""Most clips that the final error names; each was reported in a line of its own before."""
+"""Largest number of clips that the final error names; each was reported in a line of its own before."""
 
 
 def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[StoredBatch]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""What a run ends in, RUN/voice/, and every other export of a model."""
+"""Export of a model: RUN/voice/ at the end of a run, and every other one."""
 
 import shutil
 from collections.abc import Callable

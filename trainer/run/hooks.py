@@ -27,7 +27,7 @@ from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
 from xtts.trainer.run.training_run import TrainingRun
 
 Hook = Callable[[TrainingRun, Chunk], None]
-"""Called with the run and the steps of each host call."""
+"""Function that is called with the run and the steps of each host call."""
 
 
 def save(run: TrainingRun, _: Chunk) -> None:

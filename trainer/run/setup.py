@@ -33,7 +33,7 @@ class Setup:
 
     config: Config
     cache: Path
-    """Its folder; for a cache in an object store, that of `copy`."""
+    """Folder of the cache; for one in an object store, that of `copy`."""
     copy: CacheCopy | None = None
     """The local copy of a remote cache."""
     named_cache: PathOrUrl

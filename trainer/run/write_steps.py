@@ -79,7 +79,7 @@ def _write(run: TrainingRun, folder: Path) -> None:
 
 
 def _vectors(state: TrainState) -> dict[str, list[tuple[str, list[int], int]]]:
-    """For each vector of the state, the (array of a checkpoint, shape, start) that it joins."""
+    """Map each vector of the state to the (array of a checkpoint, shape, start) that it joins."""
     weights, flat = state.optimizer.weights, state.optimizer.flat
     return {
         vector: [(f"{vector}/{w.path}", [*w.shape], start) for w, start in zip(weights, flat.starts, strict=True)]

@@ -40,7 +40,7 @@ class ServerSettings:
 
     @property
     def body_bytes(self) -> int:
-        """Most bytes of a request: every character may be escaped, those beyond the first Unicode plane twice."""
+        """Largest request in bytes: every character may be escaped, those beyond the first Unicode plane twice."""
         return 12 * self.max_letters + 4096
 
     def synthesis(self, nfe: int) -> SynthesisOptions:

@@ -38,7 +38,7 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Capabilities:
-    """What a server can do; the first value of each list is the default of a request."""
+    """Abilities of a server; the first value of each list is the default of a request."""
 
     model: str
     voices: list[str]
@@ -65,7 +65,7 @@ class SpeechRequest(SynthesisOptions):
     """Ignored: a server has one model."""
     voice: Annotated[str | None, BeforeValidator(_voice_name)] = None
     instructions: str | None = None
-    """How to speak: ignored with a warning."""
+    """Instructions on how to speak: ignored with a warning."""
     language: str | None = None
     response_format: Annotated[str, AfterValidator(format_name)] = FORMATS[0]
     stream_format: Literal["audio", "sse"] | None = None

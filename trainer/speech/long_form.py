@@ -43,7 +43,7 @@ class Text:
     words: str
     """The text as spoken, with numbers as words."""
     ids: list[int]
-    """Its tokens; none for a pause without words before it."""
+    """Token ids; none for a pause without words before it."""
     location: str
     """Origin of the text, for messages: `TEXT`, or FILE:LINE."""
     pause: int
@@ -58,7 +58,7 @@ class MelPiece(NamedTuple):
     mel: np.ndarray
     """float32[T, M], natural-log magnitude."""
     tokens: list[Token]
-    """Its tokens with their times from its beginning; pauses have none."""
+    """Tokens with their times from the piece's beginning; pauses have none."""
     last: bool
     """Whether the text ends with it."""
 
@@ -77,7 +77,7 @@ class Speech:
     """Time of synthesis until the first piece could be heard."""
     pieces: int
     tokens: list[Token]
-    """Its tokens with their times; pauses have none."""
+    """Tokens with their times; pauses have none."""
     lines: list[list[Word]]
     """The words of each sentence or line."""
 

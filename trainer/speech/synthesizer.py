@@ -1,4 +1,4 @@
-"""What turns tokens into mels, for every engine."""
+"""Interface of every engine, which turns tokens into mels."""
 
 from collections.abc import Sequence
 from typing import Literal

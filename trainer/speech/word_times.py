@@ -19,7 +19,7 @@ class Token(NamedTuple):
     """A token of some speech."""
 
     symbol: str
-    """Its letters, marks and spaces; empty for a blank."""
+    """Letters, marks and spaces; empty for a blank."""
     start: float
     """Seconds."""
     end: float

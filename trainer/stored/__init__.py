@@ -1,1 +1,1 @@
-"""What is stored of a run and of a voice: checkpoints, run folders, exported folders."""
+"""Stored runs and voices: checkpoints, run folders, exported folders."""

@@ -20,7 +20,7 @@ class SpeechSource:
     license: str = ""
     """SPDX identifier in small letters."""
     note: str = ""
-    """What the licence asks, and whatever else is known."""
+    """Conditions of the licence, and whatever else is known."""
     synthetic: bool | None = None
     """Whether a program spoke."""
     through: tuple[str, ...] = ()

@@ -76,7 +76,7 @@ class StoredModel:
         return self.run.sources() if self.run else parse_sources(read_facts(self.checkpoint).get("sources"))
 
     def passed_on(self) -> list[SpeechSource]:
-        """Those recordings as the sources of a run that began with its weights."""
+        """Sources of its recordings, for a run that began with its weights."""
         return [replace(source, through=(*source.through, self.name)) for source in self.sources()]
 
     def config(self) -> Config:

@@ -1,4 +1,4 @@
-"""What synthesis needs besides the weights: stored in every run folder, so that the cache may be deleted."""
+"""Voice description for synthesis, besides the weights: in every run folder, so that the cache may be deleted."""
 
 import json
 from dataclasses import replace
@@ -45,7 +45,7 @@ class Voice(BaseModel):
     speaker_languages: dict[str, str]
     """The language that each speaker was recorded in, of a model of several languages."""
     shapes: Annotated[list[BucketShape], Field(min_length=1, max_length=100)]
-    """From short to long, like the buckets of a cache."""
+    """Shapes from short to long, like the buckets of a cache."""
 
     @property
     def mel_profile(self) -> MelProfile:

@@ -1,4 +1,4 @@
-"""What a corpus layout is, and the checked constructors of clips and segments that all of them use."""
+"""Definition of a corpus layout, and the checked constructors of clips and segments that all layouts use."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 _SHOWN = 40
-"""Most letters to quote of what makes a text doubtful."""
+"""Largest number of letters to quote from a doubtful text."""
 MOST_SECONDS = 1e6
 """Limit of times in a recording: twelve days."""
 

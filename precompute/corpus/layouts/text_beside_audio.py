@@ -26,7 +26,7 @@ _TIME = r"(\d+):(\d\d):(\d\d)[,.](\d{3})"
 _TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
 _MARKUP = re.compile(r"</?[a-z][^>]*>|\{\\[^}]*\}", re.IGNORECASE)
 _NO_SPEECH = re.compile(r"^[^\w]*[♪♫].*[♪♫][^\w]*$|\[[^\[\]]*\]|[♩♪♫♬*#\s]")
-"""What a text without speech consists of: `[Music]`, notes, a song between notes."""
+"""Parts of a text without speech: `[Music]`, notes, a song between notes."""
 _CLOCK = re.compile(r"(?:(\d{1,2}):)?(\d{1,2}):(\d\d)")
 """A line of a transcript copied from a video's page: its sentence follows in the next line."""
 _SPAN = re.compile(r"\[(?:(\d+):)?(\d{1,2}):(\d\d[.,]\d{1,3}) --> (?:(\d+):)?(\d{1,2}):(\d\d[.,]\d{1,3})\]\s*(.*)")
