@@ -73,7 +73,7 @@ def build(
 ) -> None:  # fmt: skip
     """Build the cache of a corpus, or bring it up to date.
 
-    xtts-train reads the cache. Run it again after a change or a crash: it does only what remains to be done.
+    xtts-train reads the cache. Run the command again after a change or a crash: it does only what remains.
     """
     with report_errors():
         from xtts.precompute.workers.open_pool import open_pool
@@ -235,7 +235,7 @@ def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int)
 def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: str) -> None:
     """Make a corpus from recordings without texts: AUDIO, files or folders, in clips that Whisper transcribes.
 
-    Run it again after a stop, or with more recordings: it keeps what is done, and what you correct in metadata.csv.
+    Run it again after a stop, or with more recordings: it keeps finished work and your corrections in metadata.csv.
     """
     with report_errors():
         from xtts.precompute.transcribe.recogniser import Recogniser

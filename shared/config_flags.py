@@ -14,25 +14,25 @@ DEFAULT_CONFIG, DEFAULT_CACHE = "tiny", "features"
 
 _OPTIONS = (
     click.option("--config", metavar="FILE", multiple=True,
-                 help=f"Settings: a size (tiny, small, normal, big) or a YAML file; repeated, the later one wins.  "
+                 help=f"Settings: a size (tiny, small, normal, big) or a YAML file; if repeated, later ones win.  "
                  f"[default: {DEFAULT_CONFIG}]"),
     click.option("--set", "assignments", metavar="KEY=VALUE", multiple=True,
                  help="One setting, such as --set shapes.buckets=8; may be repeated. docs/configuration.md lists all."),
     click.option("--batch-size", "training__batch_size", type=int, metavar="CLIPS",
-                 help="Clips in a training step, fewer for small memory (training.batch_size).  [default: by size]"),
+                 help="Clips per training step; fewer need less memory (training.batch_size).  [default: by size]"),
     click.option("--max-text-length", "shapes__max_text_length", type=int, metavar="TOKENS",
                  help="Longest text that a build takes; longer ones are rejected, not cut.  [default: no limit]"),
     click.option("--max-mel-frames", "shapes__max_mel_frames", type=int, metavar="FRAMES",
                  help="Longest clip that a build takes; longer ones are rejected, not cut.  [default: no limit]"),
     click.option("--model-size", "model__size", metavar="SIZE",
-                 help="Size of the network alone; --config SIZE sets batches and shapes too.  [default: of --config]"),
+                 help="Size of the network; --config SIZE sets batches and shapes too.  [default: that of --config]"),
     click.option(
         "--pad-to-fixed-length/--no-pad-to-fixed-length", "--enable-static-shapes/--no-enable-static-shapes",
         "shapes__pad_to_fixed_length", default=None,
-        help="Padding to a few fixed shapes; off is the slow baseline, to compare with.  [default: on]",
+        help="Padding to a few fixed shapes; off is the slow baseline, for comparison.  [default: on]",
     ),
 )  # fmt: skip
-"""Options of older trainers; each is named after the key that it sets, with `__` for the dot."""
+"""Options; those of older trainers are named after the key that they set, with `__` for the dot."""
 
 
 def config_options(command: Callable[..., None]) -> Callable[..., None]:

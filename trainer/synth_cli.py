@@ -44,7 +44,7 @@ def main() -> None:
 @checkpoint_option
 @click.argument("text", required=False)
 @click.option(
-    "--file", type=_PATH, metavar="LINES.txt", help="Text file, a line for each sound file; -o is then a folder."
+    "--file", type=_PATH, metavar="LINES.txt", help="Text file, one line per sound file; -o is then a folder."
 )
 @click.option(
     "-o",
@@ -105,12 +105,16 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
 )
 @click.option("--asr", default="base", metavar="SIZE|DIR",
               help="Whisper for the character errors: a size to download, or a folder.")  # fmt: skip
-@click.option("--data", type=_PATH, metavar="DIR", help="Corpus of the cache, to judge its recordings, too.")
+@click.option("--data", type=_PATH, metavar="DIR", help="Corpus of the cache, to judge its recordings as well.")
 @click.option("--second-reading", is_flag=True,
-              help="Compare the second reading of sentences that were recorded twice with the first, too.")  # fmt: skip
+              help="Also compare second readings of sentences that were recorded twice with the first.")  # fmt: skip
 @vocoder_option
 @click.option(
-    "--json", "json_file", type=_PATH, metavar="FILE.json", help="File for the figures, also of every sentence."
+    "--json",
+    "json_file",
+    type=_PATH,
+    metavar="FILE.json",
+    help="File for the figures, including those of every sentence.",
 )
 @synthesis_options("nfe", "solver", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
@@ -158,7 +162,7 @@ _FORMAT_OPTIONS = {
 @click.option(
     "--language",
     metavar="CODE",
-    help="Language that a graph of several speaks.  [default: an input of an onnx graph; piper needs one]",
+    help="Language to fix in the graph of a voice with several.  [default: an input of an onnx graph; piper needs one]",
 )
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording that a graph imitates, for models with voice latents.")  # fmt: skip

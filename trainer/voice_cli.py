@@ -18,7 +18,7 @@ from xtts.trainer.system.tensorflow_import import check_tensorflow
 @click.version_option(package_name="lockstep-tts")
 @click.argument("data")
 @click.option("--language", metavar="CODE", help="Language of the texts, such as en (text.language).")
-@click.option("--cache", default=DEFAULT_CACHE, metavar="DIR", help="Folder of the cache, made or brought up to date.")
+@click.option("--cache", default=DEFAULT_CACHE, metavar="DIR", help="Folder of the cache, created or updated.")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run.  [default: runs/SIZE-CACHE]")
 @config_options
 def main(

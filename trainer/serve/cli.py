@@ -35,7 +35,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--max-requests", type=click.IntRange(1, 1000), default=32, metavar="N",
               help="Largest number of requests at once; more get status 429.")  # fmt: skip
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, metavar="SECONDS",
-              help="Longest wait for the first sound, and for each next one.")  # fmt: skip
+              help="Longest wait for the first sound, and for each further one.")  # fmt: skip
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 def serve(**options: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Serve a voice over HTTP: a page, and OpenAI's speech API."""

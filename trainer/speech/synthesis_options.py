@@ -26,11 +26,11 @@ class SynthesisOptions(BaseModel):
     )  # fmt: skip
 
     nfe: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Number of decoder evaluations for a mel: 10 are slower and a little nearer to recordings. Even for midpoint."""
+    """Number of decoder evaluations for a mel: 10 are slower and a little closer to recordings. Even for midpoint."""
     solver: Solver = "midpoint"
-    """ODE solver of the decoder: midpoint takes two evaluations for a step, euler one."""
+    """ODE solver of the decoder: midpoint takes two evaluations per step, euler one."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.5
-    """Standard deviation of the noise: less is flatter speech, 0 the same for every seed."""
+    """Standard deviation of the noise: lower is flatter speech; at 0 all seeds sound the same."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Random seed of the noise."""
     speed: Annotated[float, Field(ge=0.25, le=4.0)] = 1.0
