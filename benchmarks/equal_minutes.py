@@ -141,7 +141,7 @@ def run_training(settings: Sequence[str], run: Path, seed: int, steps: int, opti
         words += ["--init-from", value] if key == "init-from" else ["--set", setting]
     command("train", *words, shown=True)
     if (made := len(step_seconds(run))) < steps:
-        sys.exit(f"{run} was stopped after {made} of {steps} steps; the same command goes on")
+        sys.exit(f"{run} was stopped after {made} of {steps} steps; the same command continues")
 
 
 def step_seconds(run: Path) -> list[float]:

@@ -82,7 +82,7 @@ def test_a_training_that_was_stopped_is_not_judged(monkeypatch, tmp_path):
 
     monkeypatch.setattr(equal_minutes, "command", stopped)
     options = argparse.Namespace(config="tiny", cache=tmp_path)
-    with pytest.raises(SystemExit, match=f"{tmp_path} was stopped after 1 of 2 steps; the same command goes on"):
+    with pytest.raises(SystemExit, match=f"{tmp_path} was stopped after 1 of 2 steps; the same command continues"):
         equal_minutes.run_training([], tmp_path, 0, 2, options)
 
 

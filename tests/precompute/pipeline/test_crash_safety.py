@@ -189,7 +189,7 @@ def test_kill_9_at_25_random_moments(long_corpus, tmp_path):
             process.communicate()
             kills += 1
             if kills % 5:
-                continue  # the next attempt goes on from here
+                continue  # the next attempt continues from here
         final = start(long_corpus, cache, SETTINGS, f"--workers={generator.choice([1, 2, 5])}")
         _, errors = final.communicate()
         assert final.returncode == 0, errors

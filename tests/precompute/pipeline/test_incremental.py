@@ -92,7 +92,7 @@ def test_touched_files_are_known_by_their_digest(workspace):
         os.utime(path, ns=(10**18, 10**18))
     report, _ = update(workspace, config())
     assert report.written_shards == 0
-    assert report.spec.identity == identity  # runs go on with it
+    assert report.spec.identity == identity  # runs continue with it
     assert shards(workspace / "cache") == before
     assert {row.source_mtime_ns for row in rows_of(workspace / "cache").values()} == {10**18}
     assert update(workspace, config())[1].stages == {"scan": 150, "features": 0}

@@ -60,7 +60,7 @@ def test_metrics_that_cannot_be_written_stop_the_run_in_one_line(folder, size, s
             reporter.record(rows(steps))
         reporter.close()
     assert folder.metrics_file.stat().st_size == size
-    folder.forget_after(99)  # a line cut short is dropped by the run that goes on
+    folder.forget_after(99)  # a line cut short is dropped by the run that continues
     lines = folder.metrics_file.read_text()
     assert lines == "" if size == 0 else lines.endswith("}\n")
     assert len(lines) <= size
