@@ -28,7 +28,7 @@ def main(
     """Make a voice from DATA, a folder of recordings with their texts.
 
     Checks the corpus, builds its cache, trains from our voice where that helps, and leaves a page to hear the result.
-    The same command continues after a break, and trains again after the corpus has changed.
+    The same command continues after an interruption, and trains again after the corpus has changed.
     """
     if language:
         assignments = (*assignments, f"text.language={language}")

@@ -1,1 +1,1 @@
-"""Our voice and its vocoder, which speaks for every voice of its mel profile."""
+"""Our voice and its vocoder, which serves every voice of its mel profile."""
