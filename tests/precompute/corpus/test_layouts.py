@@ -171,7 +171,7 @@ def test_a_header_with_pipes_names_the_columns(tmp_path, header):
 def test_a_line_with_more_columns_than_most_is_rejected(tmp_path, line, text):
     lines = [line.format(number, said, said) for number, said in enumerate([*SENTENCES[:2], text, *SENTENCES[2:]])]
     write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
-    with pytest.raises(LockstepError, match=r"metadata\.csv:3: \d columns, expected .*; take the \| out of the text"):
+    with pytest.raises(LockstepError, match=r"metadata\.csv:3: \d columns, expected .*; remove the \| from the text"):
         read_corpus(tmp_path, layout="ljspeech")
 
 
@@ -216,7 +216,7 @@ def read_folders(root: Path, paths: list[str], kind: str):
 def test_two_layouts_in_one_folder_need_a_choice(written, tmp_path):
     root = written("kaldi")
     shutil.copytree(written("common-voice"), root, dirs_exist_ok=True)
-    with pytest.raises(LockstepError, match="files of 2 layouts: common-voice and kaldi; say which: --layout common-v"):
+    with pytest.raises(LockstepError, match="files of 2 layouts: common-voice and kaldi; choose one: --layout common-v"):
         read_corpus(root)
     assert all(clip.source.endswith(".flac") for clip in read_corpus(root, layout="kaldi").clips)
     assert all(clip.source.endswith(".mp3") for clip in read_corpus(root, layout="common-voice").clips)
