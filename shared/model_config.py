@@ -51,7 +51,7 @@ class ModelConfig(NetworkConfig):
     """Acoustic model. `size` alone takes the other fields from configs/<size>.yaml."""
 
     size: str
-    """Name of the file in configs/ that gives the fields not set here."""
+    """Name of the file in configs/ that gives the fields not set in this section."""
     text_width: PositiveInt
     """D of the text encoder; divisible by 2 * text_heads (rotary positions)."""
     text_blocks: PositiveInt

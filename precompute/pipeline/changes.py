@@ -25,8 +25,8 @@ _CONSEQUENCES = {
     "data": "the clips are chosen again, the mels come from the cache",
 }
 _CLIP_CHANGES = {
-    "with other audio": SAME_AUDIO, "with another transcript": SAME_TEXT,
-    "with another language": SAME_LANGUAGE, "with another speaker": SAME_SPEAKER,
+    "with changed audio": SAME_AUDIO, "with changed transcript": SAME_TEXT,
+    "with changed language": SAME_LANGUAGE, "with changed speaker": SAME_SPEAKER,
 }  # fmt: skip
 _QUANTILE, _MUCH_LONGER = 0.99, 3
 """Warn if the longest clip exceeds this quantile of all lengths by this factor."""

@@ -140,5 +140,5 @@ def refuse_foreign_folder(cache: Path) -> None:
     names = {path.name for path in cache.iterdir()} if cache.is_dir() else set[str]()
     if names - set(LOCK_FILES) and not names & {SPEC_FILE, WORK_FOLDER}:
         raise LockstepError(
-            str(cache), found="a folder with other things in it", expected="an empty or new folder, or a cache"
+            str(cache), found="a folder with other files in it", expected="an empty or new folder, or a cache"
         )

@@ -68,7 +68,7 @@ def check_server_settings(settings: ServerSettings) -> None:
         raise LockstepError("--token", found=f"of length {len(token)}", expected=f"{_SHORTEST_TOKEN} or more of ASCII")
     if token is None and not is_loopback(settings.host):
         raise LockstepError(
-            "--host", found=f"{settings.host} is reached from other machines", expected="a --token as well",
+            "--host", found=f"{settings.host} is reachable from other machines", expected="a --token as well",
             fix="set XTTS_TOKEN to a long random text, or leave --host out",
         )  # fmt: skip
     for origin in settings.origins:

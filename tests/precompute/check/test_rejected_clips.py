@@ -34,7 +34,7 @@ def test_rejected_clips_of_a_rewritten_tar_file_are_unchanged(tmp_path):
     assert findings(data, cache) == [("a.tar (c)", "added to the corpus"), ("a.tar (b)", "audio changed")]
     said = Listener()
     explain_build(make_request(data, cache, CONFIG), ThisProcess(), said)
-    assert said.lines[1:3] == ["1 clip added (c)", "1 clip with other audio (b)"]
+    assert said.lines[1:3] == ["1 clip added (c)", "1 clip with changed audio (b)"]
 
 
 def test_a_rejected_file_is_changed_when_its_size_is(tmp_path):

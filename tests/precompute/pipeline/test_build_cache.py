@@ -129,7 +129,7 @@ def test_too_many_rejections_stop_before_a_good_cache_is_touched(workspace, tiny
 
 def test_a_folder_of_other_things_is_left_alone(tiny_corpus, tiny_config, tmp_path):
     (tmp_path / "chapter.tex").write_text("dear")
-    with pytest.raises(LockstepError, match="a folder with other things in it"):
+    with pytest.raises(LockstepError, match="a folder with other files in it"):
         build(tiny_corpus, tmp_path, tiny_config)
     assert tree(tmp_path) == {"chapter.tex": b"dear"}
 

@@ -150,7 +150,7 @@ def test_dry_run_explains_and_writes_nothing(workspace):
     progress = Listener()
     for cache in ("cache", "nowhere"):
         explain_build(make_request(workspace / "corpus", workspace / cache, config()), ThisProcess(), progress)
-    assert "1 clip with another transcript (tone-0004)" in progress.lines
+    assert "1 clip with changed transcript (tone-0004)" in progress.lines
     assert progress.lines[-1].endswith("0 from stored mels), 0 are kept")
     assert {p: p.stat().st_mtime_ns for p in workspace.rglob("*")} == before
 

@@ -211,7 +211,7 @@ def test_a_request_without_a_sound_in_time_frees_its_place(served_voice):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--host", "0.0.0.0"], "error: --host: 0.0.0.0 is reached from other machines, expected a --token as well"),
+        (["--host", "0.0.0.0"], "error: --host: 0.0.0.0 is reachable from other machines, expected a --token as well"),
         (["--host", "no.such.host.invalid"], "error: --host: 'no.such.host.invalid' has no address"),
         (["--token", "short"], "error: --token: of length 5, expected 16 or more of ASCII"),
         (["--allow-origin", "example.org/"], "error: --allow-origin: 'example.org/', expected such as https://"),
