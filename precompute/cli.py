@@ -137,7 +137,7 @@ def verify(
             )  # fmt: skip
         for finding in findings:
             click.echo(str(finding))
-        click.echo(f"{cache}: {len(findings)} findings" if findings else f"{cache}: sound")
+        click.echo(f"{cache}: {counted_noun(len(findings), 'finding')}" if findings else f"{cache}: sound")
         sys.exit(1 if findings else 0)
 
 

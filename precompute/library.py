@@ -14,7 +14,7 @@ from xtts.precompute.pipeline.remote_cache import request_at
 from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.config_flags import config_names, resolve
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, counted_noun
 from xtts.shared.storage.urls import path_or_url
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.system.machine import usable_cores
@@ -106,7 +106,7 @@ def verify_cache(
         for finding in findings:
             progress.say(str(finding))
         repair_cache(at, corpora, findings, open_pool(workers, engine), progress)
-        progress.say(f"{len({finding.file for finding in findings})} files repaired")
+        progress.say(f"{counted_noun(len({finding.file for finding in findings}), 'file')} repaired")
         findings = check()
     if not findings:
         with ReadLock(at):

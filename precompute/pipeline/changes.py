@@ -14,6 +14,7 @@ from xtts.shared.audio.mel import FEATURE_VERSION
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.bucket_shapes import round_up
 from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.errors import counted_noun
 from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences
 
 _CONSEQUENCES = {
@@ -38,7 +39,7 @@ def change_lines(work: ShardWork, staged: Collection[Finished]) -> list[str]:
     lines = [previous.problem] if previous.problem else []
     new = {finished.shard.file for finished in staged} - {shard.file for shard in work.reusable.shards.values()}
     if new:
-        lines.append(f"an interrupted build left {len(new)} finished shards")
+        lines.append(f"an interrupted build left {counted_noun(len(new), 'finished shard')}")
     if previous.spec is not None and len(previous.rows):
         lines += [*_setting_changes(previous.spec, work.recipe.features), *_corpus_changes(clips, work.reusable)]
     return [*lines, *_longest_clip(clips, work.plan, work.recipe.profile), _work_ahead(work)]
@@ -90,8 +91,8 @@ def _work_ahead(work: ShardWork) -> str:
     """A line about the shards that will be written."""
     finished = len(work.staged) + len(work.reused)
     if not work.missing:
-        return f"{finished} shards are finished, none to write"
+        return f"{counted_noun(finished, 'shard')} finished, none to write"
     clips = sum(len(shard.plan.clips) for shard in work.missing)
     stored = sum(len(shard.stored.positions) for shard in work.missing)
     sources = f"{clips} clips, {clips - stored} of them from audio and {stored} from stored mels"
-    return f"{len(work.missing)} shards are written ({sources}), {finished} are kept"
+    return f"{counted_noun(len(work.missing), 'shard')} to write ({sources}), {finished} kept"

@@ -225,7 +225,7 @@ class StepsRun:
         elif training.patience and self._best.since >= training.patience and self.step < decay_start(training):
             self.training = decaying_from(training, self.step)
             self.reporter.total_steps = self.training.steps
-            self.reporter.say(f"no better validation since step {self._best.step}: the learning rate decays from now on")
+            self.reporter.say(f"no better validation since step {self._best.step}: the learning rate now decays")
             self.save()
 
     def save(self) -> None:

@@ -264,7 +264,7 @@ class TrainingRun:
         config = self.plan.config.model_copy(update={"training": self.training})
         self.reporter.say(
             f"no better validation since step {self.best.step} (training.patience = {self.training.patience}): the "
-            f"learning rate decays from now on, and the run ends at step {self.training.steps}"
+            f"learning rate now decays, and the run ends at step {self.training.steps}"
         )
         if self.plan.is_rank_0:
             self._write_run_files(config)

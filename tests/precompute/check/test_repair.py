@@ -135,5 +135,5 @@ def test_repair_as_a_command(workspace):
     done = verify(*shlex.split(fix), "--deep")
     assert done.exit_code == 0, done.stderr
     assert "missing, expected" in done.stderr
-    assert "1 files repaired" in done.stderr
+    assert "1 file repaired" in done.stderr
     assert done.stdout == f"{cache}: sound\n"

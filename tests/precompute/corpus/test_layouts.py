@@ -216,7 +216,7 @@ def read_folders(root: Path, paths: list[str], kind: str):
 def test_two_layouts_in_one_folder_need_a_choice(written, tmp_path):
     root = written("kaldi")
     shutil.copytree(written("common-voice"), root, dirs_exist_ok=True)
-    with pytest.raises(LockstepError, match="files of 2 layouts: common-voice and kaldi; choose one: --layout common-v"):
+    with pytest.raises(LockstepError, match="files of 2 layouts: common-voice and kaldi; choose one: --layout common"):
         read_corpus(root)
     assert all(clip.source.endswith(".flac") for clip in read_corpus(root, layout="kaldi").clips)
     assert all(clip.source.endswith(".mp3") for clip in read_corpus(root, layout="common-voice").clips)

@@ -52,7 +52,7 @@ def replace_line(corpus: Path, position: int, line: str | None) -> None:
     (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize(("change", "decoded"), [("other audio", 1), ("another transcript", 0)])
+@pytest.mark.parametrize(("change", "decoded"), [("changed audio", 1), ("changed transcript", 0)])
 def test_one_changed_clip_rewrites_its_shard_alone(workspace, change, decoded):
     before = shards(workspace / "cache")
     if decoded:
@@ -151,7 +151,7 @@ def test_dry_run_explains_and_writes_nothing(workspace):
     for cache in ("cache", "nowhere"):
         explain_build(make_request(workspace / "corpus", workspace / cache, config()), ThisProcess(), progress)
     assert "1 clip with changed transcript (tone-0004)" in progress.lines
-    assert progress.lines[-1].endswith("0 from stored mels), 0 are kept")
+    assert progress.lines[-1].endswith("0 from stored mels), 0 kept")
     assert {p: p.stat().st_mtime_ns for p in workspace.rglob("*")} == before
 
 

@@ -284,7 +284,7 @@ def test_a_run_that_no_longer_improves_decays_early(finished_run, run_train, rea
     before = [step for step in losses if step <= begun]
     best = min(before, key=losses.get)
     assert before[-3:] == [best, best + 2, best + 4]
-    assert f"no better validation since step {best} (training.patience = 2): the learning rate decays from now on" in out
+    assert f"no better validation since step {best} (training.patience = 2): the learning rate now decays" in out
     assert f"the run ends at step {last}" in out
     rates = [line["learning_rate"] for line in read_steps(folder)]
     assert len(set(rates[:begun])) == 1
