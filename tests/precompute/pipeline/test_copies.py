@@ -50,9 +50,7 @@ def test_copies_are_rejected_unless_one_recording_stands_for_most_clips(corpus, 
     root = corpus(TEXTS, {f"c{n}": "c0" for n in range(1, copies + 1)})
     build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.5", progress=listener)
     assert len(TEXTS) - len(rejected(tmp_path / "cache")) == kept
-    assert (
-        f"{copies} clips with the same recording as another, such as wavs/c1.wav and wavs/c0.wav" in listener.lines
-    )
+    assert f"{copies} clips with the same recording as another, such as wavs/c1.wav and wavs/c0.wav" in listener.lines
 
 
 def test_an_equal_size_is_no_copy_and_a_later_copy_is_found(corpus, tmp_path):
