@@ -11,19 +11,16 @@ long_tests = runpy.run_path(str(CI / "long_tests.py"))["long_tests"]
 problems = runpy.run_path(str(CI / "commits.py"))["problems"]
 
 
-@pytest.mark.parametrize(
-    ("changed", "asked", "not_asked"),
-    [
-        ("trainer/run/gone.py", "trainer/run/test_two_devices.py", "trainer/loop/test_schedule_in_steps.py"),
-        ("trainer/cli.py", "trainer/test_commands_of_the_pages.py", "trainer/run/test_two_devices.py"),
-        ("shared/config.py", "precompute/workers/test_ray_pool.py", "trainer/run/test_two_devices.py"),
-        ("precompute/pipeline/gone_folder/x.py", "precompute/pipeline/test_crash_safety.py", "test_examples.py"),
-        ("tests/trainer/run/test_devices.py", "trainer/run/test_devices.py", "trainer/run/test_two_devices.py"),
-        ("tests/trainer/server_process.py", "trainer/serve/test_real_servers.py", "trainer/run/test_two_devices.py"),
-        ("benchmarks/setup/commands.py", "benchmarks/test_programs.py", "test_examples.py"),
-        ("pyproject.toml", "test_installed_wheel.py", "test_examples.py"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "asked", "not_asked"), [
+    ("trainer/run/gone.py", "trainer/run/test_two_devices.py", "trainer/loop/test_schedule_in_steps.py"),
+    ("trainer/cli.py", "trainer/test_commands_of_the_pages.py", "trainer/run/test_two_devices.py"),
+    ("shared/config.py", "precompute/workers/test_ray_pool.py", "trainer/run/test_two_devices.py"),
+    ("precompute/pipeline/gone_folder/x.py", "precompute/pipeline/test_crash_safety.py", "test_examples.py"),
+    ("tests/trainer/run/test_devices.py", "trainer/run/test_devices.py", "trainer/run/test_two_devices.py"),
+    ("tests/trainer/server_process.py", "trainer/serve/test_real_servers.py", "trainer/run/test_two_devices.py"),
+    ("benchmarks/setup/commands.py", "benchmarks/test_programs.py", "test_examples.py"),
+    ("pyproject.toml", "test_installed_wheel.py", "test_examples.py"),
+])  # fmt: skip
 def test_a_change_asks_for_the_long_tests_that_import_it_or_mirror_its_folder(changed, asked, not_asked):
     reasons = long_tests([changed])
     assert reasons[f"tests/{asked}"] == changed

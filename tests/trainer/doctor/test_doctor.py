@@ -75,14 +75,11 @@ def test_a_healthy_set_up_is_measured_as_such(micro, tone_corpus, call, tmp_path
     assert report["sections"]["steps"]["facts"]["traces"] == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--cache", "nowhere"), "nowhere/cache.json: no such folder, expected a cache"),
-        (("--config", "tinny"), "tinny: cannot be read"),
-        (("--cache", "damaged"), "cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--cache", "nowhere"), "nowhere/cache.json: no such folder, expected a cache"),
+    (("--config", "tinny"), "tinny: cannot be read"),
+    (("--cache", "damaged"), "cannot be read"),
+])  # fmt: skip
 def test_what_cannot_be_examined_is_unusable_and_left_alone(call, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "damaged").mkdir()

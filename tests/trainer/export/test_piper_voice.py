@@ -171,15 +171,12 @@ def test_the_json_has_what_piper_reads(folder, ids):
     assert all(len(phoneme) == 1 for phoneme in ids), "Piper in C++ refuses others"
 
 
-@pytest.mark.parametrize(
-    ("language", "add_blank", "theirs", "ours"),
-    [
-        ("de", True, "ɪç brˈɪŋe bɪblɪʲoːʲ", "ɪç bɾˈɪŋe bɪblɪoː"),
-        ("de", False, "ç̧ fr̯-ˈɪç", "ç frˈɪç"),  # a mark after another one, and phonemes that the voice lacks
-        ("en", True, "ðɪʲ ˈɛnd - brˈiːʲ tʲa", "ðɪ ˈɛnd - brˈiː tʲa"),
-        ("en", False, "", ""),
-    ],
-)
+@pytest.mark.parametrize(("language", "add_blank", "theirs", "ours"), [
+    ("de", True, "ɪç brˈɪŋe bɪblɪʲoːʲ", "ɪç bɾˈɪŋe bɪblɪoː"),
+    ("de", False, "ç̧ fr̯-ˈɪç", "ç frˈɪç"),  # a mark after another one, and phonemes that the voice lacks
+    ("en", True, "ðɪʲ ˈɛnd - brˈiːʲ tʲa", "ðɪ ˈɛnd - brˈiː tʲa"),
+    ("en", False, "", ""),
+])  # fmt: skip
 def test_phonemes_of_pipers_espeak_become_those_of_the_voice(language, add_blank, theirs, ours):
     tokenizer = build_tokenizer("phonemes", add_blank=add_blank)
     ids, rules = piper_phonemes(tokenizer, language)

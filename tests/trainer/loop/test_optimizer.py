@@ -87,14 +87,11 @@ def test_averages_follow_the_weights_and_exchanging_twice_restores_both():
     assert np.array_equal(averages(optimizer), average)
 
 
-@pytest.mark.parametrize(
-    ("decay_fraction", "step", "expected"),
-    [
-        (1.0, 0, 0.001), (1.0, 9, 0.01), (1.0, 10, 0.01), (1.0, 60, 0.0055), (1.0, 110, 0.001), (1.0, 500, 0.001),
-        (0.2, 0, 0.001), (0.2, 10, 0.01), (0.2, 90, 0.01), (0.2, 100, 0.0055), (0.2, 110, 0.001),
-        (0.0, 109, 0.01),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("decay_fraction", "step", "expected"), [
+    (1.0, 0, 0.001), (1.0, 9, 0.01), (1.0, 10, 0.01), (1.0, 60, 0.0055), (1.0, 110, 0.001), (1.0, 500, 0.001),
+    (0.2, 0, 0.001), (0.2, 10, 0.01), (0.2, 90, 0.01), (0.2, 100, 0.0055), (0.2, 110, 0.001),
+    (0.0, 109, 0.01),
+])  # fmt: skip
 def test_warm_up_then_the_peak_then_a_cosine_to_the_floor(decay_fraction, step, expected):
     training = TRAINING.model_copy(update={"decay_fraction": decay_fraction})
     assert float(learning_rate(training, tf.constant(step, tf.int64))) == pytest.approx(expected, rel=1e-5)

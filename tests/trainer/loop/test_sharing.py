@@ -34,14 +34,11 @@ def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices,
     check_micro_batches(chosen, 1)
 
 
-@pytest.mark.parametrize(
-    ("visible", "strategy", "parts", "found"),
-    [
-        (["GPU:0", "GPU:1"], "auto", 2, 2),
-        (["GPU:0", "GPU:1"], "single", 2, 0),
-        (["GPU:0", "GPU:1"], "auto", 1, 0),
-    ],
-)
+@pytest.mark.parametrize(("visible", "strategy", "parts", "found"), [
+    (["GPU:0", "GPU:1"], "auto", 2, 2),
+    (["GPU:0", "GPU:1"], "single", 2, 0),
+    (["GPU:0", "GPU:1"], "auto", 1, 0),
+])  # fmt: skip
 def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert join_group(training()) is ALONE
@@ -125,20 +122,12 @@ LOST = "see its output, then start all workers again, as many as you like, with 
 MEMORY = "lower training.batch_size (see xtts-doctor), or exclude the longest clips with shapes.max_mel_frames"
 
 
-@pytest.mark.parametrize(
-    ("error", "message", "found", "fix"),
-    [
-        (
-            tf.errors.UnavailableError,
-            "Socket closed\n/job:worker/replica:0/task:12",
-            "worker 12 has ended",
-            LOST,
-        ),
-        (tf.errors.UnavailableError, "Connection reset by peer", "a worker has ended", LOST),
-        (tf.errors.ResourceExhaustedError, "too large", "out of memory", MEMORY),
-        (tf.errors.DataLossError, "corrupted record at 12", "corrupted record at 12", "look at the data"),
-    ],
-)
+@pytest.mark.parametrize(("error", "message", "found", "fix"), [
+    (tf.errors.UnavailableError, "Socket closed\n/job:worker/replica:0/task:12", "worker 12 has ended", LOST),
+    (tf.errors.UnavailableError, "Connection reset by peer", "a worker has ended", LOST),
+    (tf.errors.ResourceExhaustedError, "too large", "out of memory", MEMORY),
+    (tf.errors.DataLossError, "corrupted record at 12", "corrupted record at 12", "look at the data"),
+])  # fmt: skip
 def test_after_any_failure_in_the_graph_the_last_whole_step_is_saved(error, message, found, fix):
     """`RunEnded` reports it, whatever TensorFlow's message is."""
     resume = "xtts-train --resume runs/a"

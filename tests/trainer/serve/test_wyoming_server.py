@@ -61,14 +61,11 @@ class Asked:
         yield
 
 
-@pytest.mark.parametrize(
-    ("voices", "own", "offers"),
-    [
-        (["anna", "ben"], {"anna": "en", "ben": "de"}, {"anna": "en", "ben": "de"}),
-        (["ben", "anna"], {"ben": "de"}, {"ben": "de", "anna": "en", "anna (de)": "de"}),
-        (["default"], {}, {"default": "en", "default (de)": "de"}),
-    ],
-)
+@pytest.mark.parametrize(("voices", "own", "offers"), [
+    (["anna", "ben"], {"anna": "en", "ben": "de"}, {"anna": "en", "ben": "de"}),
+    (["ben", "anna"], {"ben": "de"}, {"ben": "de", "anna": "en", "anna (de)": "de"}),
+    (["default"], {}, {"default": "en", "default (de)": "de"}),
+])  # fmt: skip
 def test_a_voice_asked_for_by_name_alone_speaks_the_language_it_is_offered_in(served_voice, voices, own, offers):
     voice = Asked(served_voice, voices=voices, voice_languages=own)
 

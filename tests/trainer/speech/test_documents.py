@@ -27,26 +27,23 @@ def test_a_wrapped_paragraph_has_its_sentences_at_every_width(text, language):
         assert len(split_sentences(f"{wrapped}\n\n{wrapped}\n{item}", language)) == 9, width
 
 
-@pytest.mark.parametrize(
-    ("text", "joined"),
-    [
-        (
-            "pronun-\nciation, U-\nBahn, Vor-\nund Nachteile, self-\nmade",
-            "pronunciation, U-Bahn, Vor- und Nachteile, self-made",
-        ),
-        ("1. one\n2. two", "1: one\n2: two"),
-        *(
-            (text, text)
-            for text in (
-                "milk\neggs",
-                "3. Mai\nDann",
-                "Dear Bob,\n\nThank you.\n\nYours,\nAnna",
-                "The Adventures of Tom Sawyer by Mark Twain\nTom!\nNo answer.",
-                "Buy forty eggs from the market downtown today\nCall mother about the birthday party next week",
-            )
-        ),
-    ],
-)
+@pytest.mark.parametrize(("text", "joined"), [
+    (
+        "pronun-\nciation, U-\nBahn, Vor-\nund Nachteile, self-\nmade",
+        "pronunciation, U-Bahn, Vor- und Nachteile, self-made",
+    ),
+    ("1. one\n2. two", "1: one\n2: two"),
+    *(
+        (text, text)
+        for text in (
+            "milk\neggs",
+            "3. Mai\nDann",
+            "Dear Bob,\n\nThank you.\n\nYours,\nAnna",
+            "The Adventures of Tom Sawyer by Mark Twain\nTom!\nNo answer.",
+            "Buy forty eggs from the market downtown today\nCall mother about the birthday party next week",
+        )
+    ),
+])  # fmt: skip
 def test_only_lines_that_were_one_are_joined(text, joined):
     assert join_lines(text) == joined
 
@@ -72,31 +69,25 @@ def test_markdown_is_read_without_its_marks():
     assert lines == ["Head", "See the guide, a cat and bold code.", "one", "x = 1", "a, b,", "1, 2,"]
 
 
-@pytest.mark.parametrize(
-    ("text", "read"),
-    [
-        ("**Play**\n\n[Anna]: Hallo!\n[Bob]: Hi.", "Play\n\n[Anna]: Hallo!\n[Bob]: Hi.\n\n"),
-        ("Use the `<b>` tag.", "Use the &lt;b&gt; tag.\n\n"),
-        ("**5** &lt;b&gt; 3", "5 &lt;b&gt; 3\n\n"),
-        ("`a`, 5**2 and 2**5", "a, 5**2 and 2**5\n\n"),
-    ],
-)
+@pytest.mark.parametrize(("text", "read"), [
+    ("**Play**\n\n[Anna]: Hallo!\n[Bob]: Hi.", "Play\n\n[Anna]: Hallo!\n[Bob]: Hi.\n\n"),
+    ("Use the `<b>` tag.", "Use the &lt;b&gt; tag.\n\n"),
+    ("**5** &lt;b&gt; 3", "5 &lt;b&gt; 3\n\n"),
+    ("`a`, 5**2 and 2**5", "a, 5**2 and 2**5\n\n"),
+])  # fmt: skip
 def test_what_only_looks_like_a_mark_is_read(text, read):
     assert read_document(text).rstrip() == read.rstrip()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "5**2 is 25",
-        "10. Mai: Regen.\n11. Mai: Sonne.",
-        "5 * 3 * 2",
-        "#1 of 2",
-        "> 5 people",
-        "a [b] (c)",
-        "__init__",
-        "snake_case_name",
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "5**2 is 25",
+    "10. Mai: Regen.\n11. Mai: Sonne.",
+    "5 * 3 * 2",
+    "#1 of 2",
+    "> 5 people",
+    "a [b] (c)",
+    "__init__",
+    "snake_case_name",
+])  # fmt: skip
 def test_signs_of_other_texts_stay(text):
     assert read_document(text) == text

@@ -196,14 +196,11 @@ def not_finite(model):
     model.graph.node.append(onnx.helper.make_node("Mul", ["before", "infinity"], ["mel"]))
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
-        (not_finite, "expected finite float32"),
-        (None, "gives audio"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
+    (not_finite, "expected finite float32"),
+    (None, "gives audio"),
+])  # fmt: skip
 def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
     folder = shutil.copytree(onnx_folder, tmp_path / "voice")
     model = onnx.load(hifigan(tmp_path / "v.onnx") if change is None else folder / "model.onnx")

@@ -16,17 +16,14 @@ def test_a_sentence_that_fits_stays_whole():
     assert split_text(" \n", within(40)) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
-        ("One came. Two came!\nThree came", ["One came.", "Two came!", "Three came"]),
-        ("milk\neggs\n\nbread and\nbutter", ["milk", "eggs", "bread and", "butter"]),
-        ("- milk\n* two eggs\n\u2022 bread", ["milk", "two eggs", "bread"]),
-        (f"{'a' * 60}\nwrapped here.\nAnother", [f"{'a' * 60} wrapped here.", "Another"]),
-        ("He said [[a. b]] twice. Yes.", ["He said [[a.]] [[b]] twice.", "Yes."]),
-        (" \n", []),
-    ],
-)
+@pytest.mark.parametrize(("text", "sentences"), [
+    ("One came. Two came!\nThree came", ["One came.", "Two came!", "Three came"]),
+    ("milk\neggs\n\nbread and\nbutter", ["milk", "eggs", "bread and", "butter"]),
+    ("- milk\n* two eggs\n\u2022 bread", ["milk", "two eggs", "bread"]),
+    (f"{'a' * 60}\nwrapped here.\nAnother", [f"{'a' * 60} wrapped here.", "Another"]),
+    ("He said [[a. b]] twice. Yes.", ["He said [[a.]] [[b]] twice.", "Yes."]),
+    (" \n", []),
+])  # fmt: skip
 def test_sentences_lines_and_items_are_parted(text, sentences):
     assert split_sentences(text, "en") == sentences
 
@@ -48,23 +45,20 @@ def test_no_cut_is_made_between_double_brackets():
     assert split_text("[[abc]]", within(1)) == ["[[a]]", "[[b]]", "[[c]]"]
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "pieces"),
-    [
-        ("en", "Dr. Smith came. He left.", ["Dr. Smith came.", "He left."]),
-        ("en", "J. R. R. Tolkien wrote, e.g. letters. Often.", ["J. R. R. Tolkien wrote, e.g. letters.", "Often."]),
-        (
-            "de",
-            "Wir kamen am 5. Mai. Er nicht, z. B. wegen Dr. Maier.",
-            ["Wir kamen am 5. Mai.", "Er nicht, z. B. wegen Dr. Maier."],
-        ),
-        ("xyz", "Aa bb. Cc dd! Ee", ["Aa bb.", "Cc dd!", "Ee"]),
-        ("fa", "سلام دنیا. خوبی؟ بله، خوبم!", ["سلام دنیا.", "خوبی؟", "بله، خوبم!"]),
-        ("hi", "वह आया। मैं गया॥ ठीक है", ["वह आया।", "मैं गया॥", "ठीक है"]),
-        ("cmn", "你好吗？我很好。“谢谢！”再见", ["你好吗？", "我很好。", "“谢谢！”", "再见"]),
-        ("es", "¿Dónde? ¡Aquí! Sí", ["¿Dónde?", "¡Aquí!", "Sí"]),
-    ],
-)
+@pytest.mark.parametrize(("language", "text", "pieces"), [
+    ("en", "Dr. Smith came. He left.", ["Dr. Smith came.", "He left."]),
+    ("en", "J. R. R. Tolkien wrote, e.g. letters. Often.", ["J. R. R. Tolkien wrote, e.g. letters.", "Often."]),
+    (
+        "de",
+        "Wir kamen am 5. Mai. Er nicht, z. B. wegen Dr. Maier.",
+        ["Wir kamen am 5. Mai.", "Er nicht, z. B. wegen Dr. Maier."],
+    ),
+    ("xyz", "Aa bb. Cc dd! Ee", ["Aa bb.", "Cc dd!", "Ee"]),
+    ("fa", "سلام دنیا. خوبی؟ بله، خوبم!", ["سلام دنیا.", "خوبی؟", "بله، خوبم!"]),
+    ("hi", "वह आया। मैं गया॥ ठीक है", ["वह आया।", "मैं गया॥", "ठीक है"]),
+    ("cmn", "你好吗？我很好。“谢谢！”再见", ["你好吗？", "我很好。", "“谢谢！”", "再见"]),
+    ("es", "¿Dónde? ¡Aquí! Sí", ["¿Dónde?", "¡Aquí!", "Sí"]),
+])  # fmt: skip
 def test_sentences_end_where_the_language_has_them(language, text, pieces):
     assert split_sentences(text, language) == pieces
 

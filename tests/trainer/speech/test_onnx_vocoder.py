@@ -58,18 +58,15 @@ def test_a_vocoder_without_a_profile_gets_a_warning_and_clips(tmp_path):
     assert samples.min() == -1.0
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"hop": 200}, r"shape \[1, 1, 8000\] for 40 frames, expected 10240 samples, give or take a hop of 256"),
-        ({"gain": 3e4}, r"samples up to 2\.4.*e\+04, expected samples in -1 to 1, or int16"),
-        ({"channels": 100, "shape": (1, 100, "T")}, r"mel \[1, 100, 'T'\].*expected one log-mel \[1, 80, T\]"),
-        ({"channels": 100, "shape": ("B", "C", "T")}, r"does not run on a log-mel \[1, 80, 40\] of profile hifigan \("),
-        ({"metadata": {"mel_profile": "vocos24"}}, "a vocoder for mel profile vocos24, expected hifigan, the check"),
-        ({"metadata": {"sample_rate": 24_000}}, "sample_rate 24000, expected 22050, as in mel profile hifigan"),
-        ({"metadata": {"sample_rate": "high"}}, "sample_rate 'high' in its metadata, expected a number"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"hop": 200}, r"shape \[1, 1, 8000\] for 40 frames, expected 10240 samples, give or take a hop of 256"),
+    ({"gain": 3e4}, r"samples up to 2\.4.*e\+04, expected samples in -1 to 1, or int16"),
+    ({"channels": 100, "shape": (1, 100, "T")}, r"mel \[1, 100, 'T'\].*expected one log-mel \[1, 80, T\]"),
+    ({"channels": 100, "shape": ("B", "C", "T")}, r"does not run on a log-mel \[1, 80, 40\] of profile hifigan \("),
+    ({"metadata": {"mel_profile": "vocos24"}}, "a vocoder for mel profile vocos24, expected hifigan, the check"),
+    ({"metadata": {"sample_rate": 24_000}}, "sample_rate 24000, expected 22050, as in mel profile hifigan"),
+    ({"metadata": {"sample_rate": "high"}}, "sample_rate 'high' in its metadata, expected a number"),
+])  # fmt: skip
 def test_a_model_that_is_no_vocoder_of_the_profile_is_refused(tmp_path, options, message):
     path = hifigan(tmp_path / "v.onnx", **options)
     with pytest.raises(LockstepError, match=message):
@@ -97,15 +94,12 @@ def test_outputs_of_another_type_are_refused(tmp_path):
         load(path)
 
 
-@pytest.mark.parametrize(
-    ("pad", "options"),
-    [
-        (512, {}),
-        (512, {"names": ("101", "102", "103")}),
-        (512, {"metadata": {}}),  # as in Vocos itself
-        (384, {"metadata": {**VOCOS_METADATA, "center": 0}}),
-    ],
-)
+@pytest.mark.parametrize(("pad", "options"), [
+    (512, {}),
+    (512, {"names": ("101", "102", "103")}),
+    (512, {"metadata": {}}),  # as in Vocos itself
+    (384, {"metadata": {**VOCOS_METADATA, "center": 0}}),
+])  # fmt: skip
 def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, pad, options):
     path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=pad), **options)
     samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24)[:93])
@@ -113,15 +107,12 @@ def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, pad, options
     np.testing.assert_allclose(samples[: 92 * 256], speech[: 92 * 256], atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("metadata", "message"),
-    [
-        ({"n_fft": 2048}, r"output mag of shape \[1, 513, 40\], expected \[1, 1025, 40\] for 40 frames and n_fft 2048"),
-        ({"n_fft": 512}, "n_fft 512, win_length 1024 and hop_length 256 in its metadata"),
-        ({"window_type": "povey"}, "window_type 'povey', expected hann or rectangular"),
-        ({"model_type": "other"}, r"outputs a \[1, 513, 'T'\].*the spectrum mag, x, y of Vocos"),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "message"), [
+    ({"n_fft": 2048}, r"output mag of shape \[1, 513, 40\], expected \[1, 1025, 40\] for 40 frames and n_fft 2048"),
+    ({"n_fft": 512}, "n_fft 512, win_length 1024 and hop_length 256 in its metadata"),
+    ({"window_type": "povey"}, "window_type 'povey', expected hann or rectangular"),
+    ({"model_type": "other"}, r"outputs a \[1, 513, 'T'\].*the spectrum mag, x, y of Vocos"),
+])  # fmt: skip
 def test_metadata_of_vocos_that_do_not_fit_are_refused(tmp_path, speech, metadata, message):
     names = ("a", "b", "c") if "model_type" in metadata else ("mag", "x", "y")
     metadata = {**VOCOS_METADATA, **metadata}

@@ -115,19 +115,16 @@ def sound(samples):
     return lambda path: soundfile.write(path, np.asarray(samples, np.float32), 22_050, subtype="FLOAT")
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda path: None, r"cannot be read \(No such file or directory\)"),
-        (lambda path: path.write_bytes(b""), "unreadable audio: .*, expected a recording of one speaker"),
-        (lambda path: path.write_text("no samples"), "unreadable audio: .*, expected a recording of one speaker"),
-        (sound(0.1 * np.sin(np.arange(43_000) / 20)), r"1\.95 s of sound, expected at least 2 s"),
-        (sound(np.zeros(50_000)), "empty audio: only silence, expected a recording"),
-        (sound(3e-4 * np.sin(np.arange(50_000) / 60)), r"silence \(a peak of -70 dB\), expected a voice"),
-        (sound(np.full(50_000, np.nan)), "samples that are not finite numbers"),
-        (sound(0.1 * np.sin(np.arange(2 * 22_050) / 20)), None),
-    ],
-)
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda path: None, r"cannot be read \(No such file or directory\)"),
+    (lambda path: path.write_bytes(b""), "unreadable audio: .*, expected a recording of one speaker"),
+    (lambda path: path.write_text("no samples"), "unreadable audio: .*, expected a recording of one speaker"),
+    (sound(0.1 * np.sin(np.arange(43_000) / 20)), r"1\.95 s of sound, expected at least 2 s"),
+    (sound(np.zeros(50_000)), "empty audio: only silence, expected a recording"),
+    (sound(3e-4 * np.sin(np.arange(50_000) / 60)), r"silence \(a peak of -70 dB\), expected a voice"),
+    (sound(np.full(50_000, np.nan)), "samples that are not finite numbers"),
+    (sound(0.1 * np.sin(np.arange(2 * 22_050) / 20)), None),
+])  # fmt: skip
 def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make, message):
     path = tmp_path / "voice.wav"
     make(path)

@@ -228,23 +228,20 @@ def test_tensorflow_is_imported_after_all_other_checks(finished_run, tmp_path, a
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .ogg or .mp3 or .opus or .wav or .flac"),
-        (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
-        (["hello", "-o", "a.wav", "--mel-out", "a.txt"], "expected a file that ends in .npy"),
-        (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
-        (["hello", "--vocoder", "onnx:no.onnx"], "no such file: no.onnx"),
-        (["hello", "--speaker", "LJ"], "'LJ' is not in"),
-        (["hello", "--file", "lines.txt", "-o", "x"], "error: --file: a TEXT as well, expected one of them"),
-        (["--file", "lines.txt"], "expected -o FOLDER"),
-        (["--file", "lines.txt", "-o", "x"], "lines.txt: cannot be read (No such file or directory)"),
-        (["--file", "/dev/null", "-o", "x"], "/dev/null: no lines of text"),
-        (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
-        (["-"], "standard input: nothing to speak (no text)"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .ogg or .mp3 or .opus or .wav or .flac"),
+    (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
+    (["hello", "-o", "a.wav", "--mel-out", "a.txt"], "expected a file that ends in .npy"),
+    (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
+    (["hello", "--vocoder", "onnx:no.onnx"], "no such file: no.onnx"),
+    (["hello", "--speaker", "LJ"], "'LJ' is not in"),
+    (["hello", "--file", "lines.txt", "-o", "x"], "error: --file: a TEXT as well, expected one of them"),
+    (["--file", "lines.txt"], "expected -o FOLDER"),
+    (["--file", "lines.txt", "-o", "x"], "lines.txt: cannot be read (No such file or directory)"),
+    (["--file", "/dev/null", "-o", "x"], "/dev/null: no lines of text"),
+    (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
+    (["-"], "standard input: nothing to speak (no text)"),
+])  # fmt: skip
 def test_what_cannot_be_spoken_is_said_in_one_line(refused, arguments, message):
     said = refused(*arguments)
     assert message in said

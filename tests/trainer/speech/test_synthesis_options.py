@@ -20,26 +20,23 @@ CAPABILITIES = Capabilities(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"nfe": 5, "solver": "midpoint"}, "--nfe: 5 with solver midpoint, expected a multiple of 2"),
-        ({"nfe": 1002}, "--nfe: 1002, expected a whole number, 1 to 1000"),
-        ({"nfe": True}, "--nfe: True, expected a whole number, 1 to 1000"),
-        ({"steps": 4}, "--steps: unknown field"),
-        ({"solver": "rk45"}, "--solver: 'rk45', expected euler or midpoint"),
-        ({"temperature": -0.1}, "--temperature: -0.1, expected 0 to 2"),
-        ({"temperature": math.inf}, "--temperature: inf, expected 0 to 2"),
-        ({"speed": 0}, "--speed: 0, expected 0.25 to 4"),
-        ({"speed": None}, "--speed: None, expected 0.25 to 4"),
-        ({"seed": 10**400}, f"--seed: 1{'0' * 39}, expected a whole number, 0 to 2147483647"),
-        ({"loudness": 0}, "--loudness: 0, expected -40 to -10 or recorded"),
-        ({"loudness": "loud"}, "--loudness: 'loud', expected -40 to -10 or recorded"),
-        ({"seconds": -2}, "--seconds: -2, expected 0.01 to 3600"),
-        ({"seconds": math.nan}, "--seconds: nan, expected 0.01 to 3600"),
-        ({"seconds": 3.0, "speed": 2.0}, "--seconds: together with a speed, expected one of them"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"nfe": 5, "solver": "midpoint"}, "--nfe: 5 with solver midpoint, expected a multiple of 2"),
+    ({"nfe": 1002}, "--nfe: 1002, expected a whole number, 1 to 1000"),
+    ({"nfe": True}, "--nfe: True, expected a whole number, 1 to 1000"),
+    ({"steps": 4}, "--steps: unknown field"),
+    ({"solver": "rk45"}, "--solver: 'rk45', expected euler or midpoint"),
+    ({"temperature": -0.1}, "--temperature: -0.1, expected 0 to 2"),
+    ({"temperature": math.inf}, "--temperature: inf, expected 0 to 2"),
+    ({"speed": 0}, "--speed: 0, expected 0.25 to 4"),
+    ({"speed": None}, "--speed: None, expected 0.25 to 4"),
+    ({"seed": 10**400}, f"--seed: 1{'0' * 39}, expected a whole number, 0 to 2147483647"),
+    ({"loudness": 0}, "--loudness: 0, expected -40 to -10 or recorded"),
+    ({"loudness": "loud"}, "--loudness: 'loud', expected -40 to -10 or recorded"),
+    ({"seconds": -2}, "--seconds: -2, expected 0.01 to 3600"),
+    ({"seconds": math.nan}, "--seconds: nan, expected 0.01 to 3600"),
+    ({"seconds": 3.0, "speed": 2.0}, "--seconds: together with a speed, expected one of them"),
+])  # fmt: skip
 def test_options_that_cannot_be_are_refused_in_one_line(options, message):
     for make in (SynthesisOptions, lambda **given: SynthesisOptions().replaced(**given)):
         with pytest.raises(LockstepError) as caught:

@@ -22,22 +22,18 @@ def timed(text, heard, alone):
     return [(word.word, word.start, word.end) for word in line]
 
 
-@pytest.mark.parametrize(
-    ("text", "heard", "alone", "expected"),
-    [
-        ("Oh, a b!", "oh, a b!", {}, [("Oh,", 0, 2), ("a", 4, 5), ("b!", 6, 7)]),
-        ("in 12 \u2013 so", "in twelve so", {"12": "twelve", "\u2013": ""},
-         [("in", 0, 2), ("12", 3, 9), ("so", 10, 12)]),
-        ("of the 2. Mai", "ovthe zweite mai", {"of": "ov", "2.": "zwei"},
-         [("of", 0, 2), ("the", 2, 5), ("2.", 6, 12), ("Mai", 13, 16)]),
-        ("a an", "xy zw", {}, [("a", 0, 2), ("an", 3, 5)]),
-        ("a b", "ab c", {}, [("a", 0, 1), ("b", 1, 4)]),
-        ("go Dr. on", "go on", {"Dr.": "doctor"}, [("go", 0, 2), ("Dr.", 2, 2), ("on", 3, 5)]),
-        ("one,", ["", "on", "", "e", "", ",", "", " ", ""], {}, [("one,", 1, 5)]),
-        ("a b", ["a", " b"], {}, [("a", 0, 1), ("b", 1, 2)]),
-        ("-", "-", {}, []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "heard", "alone", "expected"), [
+    ("Oh, a b!", "oh, a b!", {}, [("Oh,", 0, 2), ("a", 4, 5), ("b!", 6, 7)]),
+    ("in 12 \u2013 so", "in twelve so", {"12": "twelve", "\u2013": ""}, [("in", 0, 2), ("12", 3, 9), ("so", 10, 12)]),
+    ("of the 2. Mai", "ovthe zweite mai", {"of": "ov", "2.": "zwei"},
+     [("of", 0, 2), ("the", 2, 5), ("2.", 6, 12), ("Mai", 13, 16)]),
+    ("a an", "xy zw", {}, [("a", 0, 2), ("an", 3, 5)]),
+    ("a b", "ab c", {}, [("a", 0, 1), ("b", 1, 4)]),
+    ("go Dr. on", "go on", {"Dr.": "doctor"}, [("go", 0, 2), ("Dr.", 2, 2), ("on", 3, 5)]),
+    ("one,", ["", "on", "", "e", "", ",", "", " ", ""], {}, [("one,", 1, 5)]),
+    ("a b", ["a", " b"], {}, [("a", 0, 1), ("b", 1, 2)]),
+    ("-", "-", {}, []),
+])  # fmt: skip
 def test_written_words_are_found_among_the_tokens(text, heard, alone, expected):
     assert timed(text, heard, alone) == expected
 
@@ -111,13 +107,10 @@ def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
     assert [cue.splitlines()[2] for cue in Path("a.srt").read_text().split("\n\n")] == ["one two.", "Three", "four"]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--timestamps", "a.txt", "x"), "--timestamps: a.txt, expected a file that ends in .json or .srt"),
-        (("--timestamps", "a.srt", "--file", "x.txt", "-o", "x"), "--timestamps: together with --file"),
-    ],
-)
+@pytest.mark.parametrize(("options", "said"), [
+    (("--timestamps", "a.txt", "x"), "--timestamps: a.txt, expected a file that ends in .json or .srt"),
+    (("--timestamps", "a.srt", "--file", "x.txt", "-o", "x"), "--timestamps: together with --file"),
+])  # fmt: skip
 def test_what_is_refused(onnx_folder, call, tmp_path, monkeypatch, options, said):
     monkeypatch.chdir(tmp_path)
     code, _, err = call(main, "--ckpt", onnx_folder, *options)
