@@ -12,7 +12,7 @@ problems = runpy.run_path(str(CI / "commits.py"))["problems"]
 
 
 @pytest.mark.parametrize(("changed", "asked", "not_asked"), [
-    ("trainer/run/gone.py", "trainer/run/test_two_devices.py", "trainer/loop/test_schedule_in_steps.py"),
+    ("trainer/run/gone.py", "trainer/run/test_two_devices.py", "trainer/loop/test_compiler.py"),
     ("trainer/cli.py", "trainer/test_commands_of_the_pages.py", "trainer/run/test_two_devices.py"),
     ("shared/config.py", "precompute/workers/test_ray_pool.py", "trainer/run/test_two_devices.py"),
     ("precompute/pipeline/gone_folder/x.py", "precompute/pipeline/test_crash_safety.py", "test_examples.py"),

@@ -1,4 +1,7 @@
-"""README and docs/: paths and links exist, commands are understood, figures are named by what measured them."""
+"""README and docs/: paths and links exist, commands are understood, figures are named by what measured them.
+
+The Dockerfiles are read as text: no Docker builds them here.
+"""
 
 import json
 import re
@@ -88,3 +91,15 @@ def test_the_index_leads_to_every_page_and_that_of_the_installation_has_a_row_fo
     assert [page.name for page in PAGES[1:] if page.name != "README.md" and f"({page.name})" not in index] == []
     rows = re.findall(r"^\| `([\w-]+)` \|", TEXTS[ROOT / "docs" / "installation.md"], re.MULTILINE)
     assert rows == list(EXTRAS)
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_what_is_copied_and_installed_is_there_and_the_command_runs_without_root(kind):
+    text = (ROOT / "docker" / f"Dockerfile.{kind}").read_text(encoding="utf-8").replace("\\\n", "")
+    sent = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    sources = {source for some in re.findall(r"^COPY (?!--)(.*) ", text, re.MULTILINE) for source in some.split()}
+    assert {"pyproject.toml", "shared"} < sources
+    assert all((ROOT / source).exists() and f"!{source}" in sent for source in sources)
+    extras = re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)[1].split(",")
+    assert ("gpu" in extras, set(extras) <= set(EXTRAS)) == (kind == "cuda", True)
+    assert not re.search(r"^(RUN|COPY) ", text.rpartition("\nUSER ")[2], re.MULTILINE), "installed after USER"

@@ -1,4 +1,4 @@
-"""What the benchmarks count, simulate and compare with, without measuring."""
+"""What the benchmarks count, simulate and compare with, without measuring: which readings are right among it."""
 
 import importlib
 import sys
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from xtts.shared.cache.clip_index import Clip
+from xtts.shared.text.text_normalization import expand
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 LOADS_TENSORFLOW = {"training"}
@@ -80,3 +81,29 @@ def test_no_held_out_sentence_is_spoken_twice(tiny_cache, monkeypatch):
     monkeypatch.setattr(other_voices, "read_index", lambda _: [*rows, *rows])
     assert other_voices.held_out(tiny_cache, 100) == clips
     assert other_voices.held_out(tiny_cache, 1) == clips[:1]
+
+
+def test_everyday_texts_are_read_as_people_say_them():
+    from readings import is_right, read_table
+
+    rows = list(read_table(Path(__file__).parents[1] / "shared" / "text" / "everyday_texts.tsv"))
+    assert len(rows) == 100
+    wrong = [(text, expand(text, code)) for code, text, *rest in rows if not is_right(expand(text, code), *rest)]
+    assert not wrong
+
+
+def test_what_is_a_right_reading():
+    from readings import is_right
+
+    assert is_right("at ten, sharp", "AT TEN|tenth", "tenth")
+    assert not is_right("at tenths", "at ten", "")
+    assert not is_right("the tenth", "ten|tenth", "tenth")
+    assert not is_right("ten %", "ten", "%")
+
+
+def test_agreement_with_the_readings_of_a_list(tmp_path):
+    from readings import ljspeech_agreement
+
+    lines = ["a|It is 5.|It is five.", "b|It is 6.|It is half a dozen.", "c|Plain.|Plain."]
+    (tmp_path / "metadata.csv").write_text("\n".join(lines))
+    assert ljspeech_agreement(tmp_path / "metadata.csv") == (1, 2)

@@ -1,15 +1,19 @@
+"""What verification finds in a cache that is damaged, or made by somebody who means ill: one clear message each."""
+
 import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from builds import first_shard, flip
-from cache_files import index_path, tokenizer_path
+from builds import first_shard, flip, problems
+from cache_files import build_cache, index_bytes, index_path, replace_index, tokenizer_path
 
 from xtts.precompute.check.verify import check_cache
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec, spec_bytes
+from xtts.shared.cache.cache_spec import digest_of, load_spec
 from xtts.shared.cache.clip_index import IndexRow, ShardId, read_index
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.records import Record, frame
@@ -27,11 +31,12 @@ def shard_rows(cache: Path) -> list[IndexRow]:
     return sorted(rows, key=lambda row: row.position)
 
 
-def write_spec(cache: Path, change: Callable[[dict], None]) -> None:
-    """Edit the spec and give it a right digest, as a forger would."""
-    fields = load_spec(cache).model_dump(mode="json")
+def forge(cache: Path, change: Callable[[dict], object]) -> None:
+    """Change `cache.json` and give it the digest of the change."""
+    fields = json.loads((cache / "cache.json").read_text())
+    del fields["sha256"]
     change(fields)
-    (cache / "cache.json").write_bytes(spec_bytes(CacheSpec.model_validate(fields)))
+    (cache / "cache.json").write_text(json.dumps({**fields, "sha256": digest_of(fields)}))
 
 
 def rewrite_record(cache: Path, number: int, change: Callable[[Record], Record]) -> None:
@@ -45,7 +50,7 @@ def rewrite_record(cache: Path, number: int, change: Callable[[Record], Record])
         shard = fields["buckets"][0]["train"][0]
         shard["bytes"], shard["sha256"] = path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()
 
-    write_spec(cache, mend)
+    forge(cache, mend)
 
 
 @pytest.mark.parametrize("at", [0, 9, 40, 1000, -1])
@@ -151,3 +156,59 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache):
     report = findings(cache)
     assert report.startswith(f"{name}: content differs from the index (record_sha256)")
     assert "\n" not in report
+
+
+@pytest.fixture
+def build_again(cache, tiny_corpus, tiny_config) -> Callable[[], None]:
+    """Builds the cache again, which then has to be sound."""
+
+    def build() -> None:
+        build_cache(tiny_corpus, cache, tiny_config)
+        assert problems(cache) == []
+
+    return build
+
+
+def call_shard(name: str) -> Callable[[dict], object]:
+    return lambda f: f["buckets"][0]["train"][0].update(file=name)
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    (call_shard("../../etc/passwd"), "buckets.0.train.0.file: string should"),
+    (call_shard("train/bucket-01/shard-00000-of-00001-0123456789ab.tfrecord"), "out of place"),
+    (lambda f: f["buckets"][0]["train"].append(f["buckets"][0]["train"][0]), "listed twice"),
+    (lambda f: f["buckets"][0].update(frames=2**40), "buckets.0.frames: input should be less than"),
+    (lambda f: f.update(index_file="../index.parquet"), "index_file: string should match"),
+    (lambda f: f.update(mel_channels=4096), "mel profile 'hifigan' with numbers that"),
+    (lambda f: f["features"]["audio"].update(denoise=True), "features.audio.denoise: extra inputs"),
+    (lambda f: f["features"]["text"].pop("language"), "features.text: other fields than this version writes"),
+])  # fmt: skip
+def test_forged_specs_are_rejected(cache, change, message):
+    forge(cache, change)
+    with pytest.raises(LockstepError, match=message) as caught:
+        load_spec(cache)
+    assert caught.value.exit_code == 1
+
+
+def test_a_spec_of_arbitrary_bytes_is_rejected_and_rebuilt(cache, build_again):
+    for data in (b"[" * 200_000, b"\xff\xfe", b"", b"null", b'{"format_version": 1e999}'):
+        (cache / "cache.json").write_bytes(data)
+        with pytest.raises(LockstepError, match=r"cache\.json: (cannot be read|format version|edited)"):
+            load_spec(cache)
+    build_again()
+
+
+def test_an_index_with_nullable_columns_is_rejected(cache, build_again):
+    table = pq.read_table(index_path(cache))
+    pq.write_table(table.cast(pa.schema([field.with_nullable(True) for field in table.schema])), index_path(cache))
+    with pytest.raises(LockstepError, match="other columns than this version writes"):
+        read_index(index_path(cache))
+    assert problems(cache)[-1].found == "other columns than this version writes"
+    build_again()
+
+
+def test_index_rows_without_a_shard_do_not_crash_a_build(cache, build_again):
+    rows = [replace(row, bucket=77, shard=-1, position=-9) for row in read_index(index_path(cache))]
+    replace_index(cache, index_bytes(rows))
+    assert "names a shard that the cache does not have" in "\n".join(map(str, problems(cache)))
+    build_again()

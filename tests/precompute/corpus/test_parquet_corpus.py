@@ -1,19 +1,13 @@
 """Data sets of Hugging Face: which files, columns and rows are read; reports about the rest and about broken ones."""
 
 import os
-import random
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builds import build, read_corpus, rows_of, sound, write_files, write_rows
-from fuzzing import fuzzed
 
-from xtts.precompute.archives.parquet_files import unpacked_row
-from xtts.precompute.corpus.clip_audio import audio_header
-from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 
@@ -186,34 +180,3 @@ def test_parquet_files_without_rows_or_footer_are_rejected(tmp_path):
     full.write_bytes(full.read_bytes()[:-4])
     with pytest.raises(LockstepError, match=r"b\.parquet: cannot be read \(Parquet magic bytes not found"):
         read_corpus(full)
-
-
-@fuzzed(few=100, many=3000)
-def test_any_changed_parquet_page_is_read_or_rejected(tmp_path, fuzz):
-    """Not in the footer, where pyarrow ends the process at some changes."""
-    chance = random.Random(fuzz.seed())
-    whole = [write_rows(tmp_path / "whole", [sound(0.05), None, sound(0.06)], row_group_size=2, compression=compression,
-                 use_dictionary=dictionary).read_bytes()
-             for compression in ("zstd", "snappy") for dictionary in (True, False)]  # fmt: skip
-    outcomes = set()
-    for _ in range(fuzz.examples):
-        content = bytearray(chance.choice(whole))
-        pages = len(content) - int.from_bytes(content[-8:-4], "little") - 8
-        for _ in range(chance.choice((1, 1, 3))):
-            content[chance.randrange(4, pages)] = chance.randrange(256)
-        (tmp_path / "x.parquet").write_bytes(content)
-        try:
-            clips = read_corpus(tmp_path / "x.parquet").clips
-        except LockstepError:
-            clips, outcomes = [], outcomes | {"refused"}
-        outcomes |= {_outcome(tmp_path, clip) for clip in clips}
-    assert outcomes >= {"read", "refused", "rejected"}
-
-
-def _outcome(root: Path, clip: Clip) -> str:
-    archive, row = clip.archive
-    try:
-        audio_header(unpacked_row(root / archive, row, root), clip)
-    except (AudioProblem, LockstepError):
-        return "rejected"
-    return "read"

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import re
 import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from xtts.shared.cache.clip_index import notes_of, read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import exclusive
+
+FORMAT = Path(__file__).parents[3] / "docs" / "cache-format.md"
 
 
 def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
@@ -101,6 +104,9 @@ def test_index_has_a_row_and_a_reason_for_every_clip(workspace, tmp_path):
         "tone-0009": "empty text", "tone-0010": "no known letters", "tone-0012": "duplicate id",
         "tone-0013": "no known letters",
     }  # fmt: skip
+    page = " ".join(FORMAT.read_text(encoding="utf-8").split())
+    documented = page.partition("`reason` is one of: ")[2].partition(". A clip")[0]
+    assert set(reasons.values()) <= set(documented.replace(";", ",").split(", "))
     by_id = rows_of(tmp_path / "new")
     assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"
     assert notes_of(by_id["tone-0008"]) == "mixed down from 2 channels"

@@ -2,19 +2,15 @@
 
 import itertools
 import os
-import random
 import resource
 import shutil
 import signal
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from builds import PROGRAM, Listener, build, children, start, tree, wait_for
-from fuzzing import fresh_seed
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.quick_check import full_check
@@ -44,11 +40,6 @@ def corpora(tone_corpus, tmp_path_factory) -> list[str]:
     """Three clips, so that every step can be tried: two of one corpus and one of another."""
     folder = tmp_path_factory.mktemp("crash")
     return [f"{name}={tone_corpus(folder / name, clips, seed=clips)}" for name, clips in (("a", 2), ("b", 1))]
-
-
-@pytest.fixture(scope="module")
-def long_corpus(tone_corpus, tmp_path_factory) -> Path:
-    return tone_corpus(tmp_path_factory.mktemp("crash") / "corpus", 80, seed=3)
 
 
 def whole(data: object, folder: Path) -> dict[str, bytes]:
@@ -172,26 +163,3 @@ def test_too_little_space_is_said_before_anything_is_written(tiny_corpus, tmp_pa
         build(tiny_corpus, tmp_path / "cache", CONFIG)
     assert caught.value.exit_code == 1
     assert not any((tmp_path / "cache").rglob("*.tfrecord"))
-
-
-@pytest.mark.long
-def test_kill_9_at_25_random_moments(long_corpus, tmp_path):
-    generator, undisturbed, begun = random.Random(fresh_seed()), whole(long_corpus, tmp_path), time.monotonic()
-    start(long_corpus, tmp_path / "timing", SETTINGS, "--workers=1").communicate()
-    duration = time.monotonic() - begun
-    kills, cache = 0, tmp_path / "cache-0"
-    while kills < 25:
-        process = start(long_corpus, cache, SETTINGS, f"--workers={generator.choice([1, 2, 5])}")
-        try:
-            process.communicate(timeout=generator.uniform(0.1, duration))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
-            kills += 1
-            if kills % 5:
-                continue  # the next attempt continues from here
-        final = start(long_corpus, cache, SETTINGS, f"--workers={generator.choice([1, 2, 5])}")
-        _, errors = final.communicate()
-        assert final.returncode == 0, errors
-        assert tree(cache) == undisturbed
-        cache = tmp_path / f"cache-{kills}-{generator.random()}"

@@ -1,4 +1,7 @@
-"""English numbers: how they are put into a text; which words they become is in test_numbers_in_context."""
+"""Numbers of a text in words, in the contexts that normalisers' tests have: as speakers of English and German say."""
+
+import re
+from pathlib import Path
 
 import pytest
 
@@ -29,3 +32,46 @@ def test_phonemes_in_double_brackets_are_left_alone():
     assert expand("[[5 Dr.]] has 5 [[½ & 3/4]] km") == "[[5 Dr.]] has five [[½ & 3/4]] km"
     assert expand("[[5]] and [5] and [[5") == "[[5]] and [five] and [[five"
     assert expand("a \ufdd0 [[5]] 5") == "a   [[5]] five"  # the character that stands for them inside
+
+
+TABLES = {code: Path(__file__).with_name(f"numbers_in_context_{code}.tsv") for code in ("en", "de")}
+
+
+def cases(code):
+    lines = TABLES[code].read_text(encoding="utf-8").splitlines()
+    return [tuple(line.split("\t")) for line in lines if not line.startswith("#")]
+
+
+def words(text):
+    return re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower())
+
+
+@pytest.mark.parametrize("code", TABLES)
+def test_numbers_in_context_are_read_as_in_the_table(code):
+    rows = cases(code)
+    assert len(rows) >= 120
+    wrong = [(written, spoken, expand(written, code)) for written, spoken in rows]
+    wrong = [row for row in wrong if words(row[2]) != words(row[1])]
+    assert not wrong, "\n".join(map(" | ".join, wrong))
+
+
+@pytest.mark.parametrize("code", ["en", "de", "fr", "ru", "cs", "tr", "ko"])
+@pytest.mark.parametrize(
+    "written", ["31/31/2020", "10:75", "1.2.3.4.5", "7-8-9-10", "a5b6", "12/2024/7", "1:2:3", "-0", "½x"]
+)
+def test_no_digit_is_dropped(code, written):
+    spoken = expand(written, code)
+    assert not any(map(str.isnumeric, spoken))
+    assert code == "ko" or len(words(spoken)) >= len(re.findall("[0-9]+", written))  # Korean numbers touch letters
+
+
+def test_a_full_stop_of_an_abbreviation_still_ends_its_sentence():
+    assert expand("He came at 5 p.m. Then he left.") == "He came at five p m. Then he left."
+    assert expand("Add 5 ft. Then 10 ft. more.") == "Add five feet. Then ten feet more."
+    assert expand("Pears, etc. He left, etc.") == "Pears, et cetera. He left, et cetera."
+    assert expand("Er hat 3. Dann ging er am 5. weg.", "de") == "Er hat drei. Dann ging er am fünften weg."
+    assert expand("Äpfel usw. Dann", "de") == "Äpfel und so weiter. Dann"
+
+
+def test_a_unit_of_two_words_allows_any_white_space():
+    assert expand("500 sq\tft and 1 sq\nft") == "five hundred square feet and one square foot"

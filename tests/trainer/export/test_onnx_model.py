@@ -29,27 +29,6 @@ OPTIONS = SynthesisOptions(solver="euler")
 SHERPA = {"model_type": "hifigan", "sample_rate": 22_050}
 """Metadata of a vocoder that sherpa-onnx reads."""
 
-STRANGER = """
-import sys
-import numpy as np
-import onnxruntime
-import sherpa_onnx
-
-folder, vocoder = sys.argv[1:]
-model = sherpa_onnx.OfflineTtsModelConfig(matcha=sherpa_onnx.OfflineTtsMatchaModelConfig(
-    acoustic_model=f"{folder}/model.onnx", vocoder=vocoder, tokens=f"{folder}/tokens.txt", noise_scale=0.0))
-config = sherpa_onnx.OfflineTtsConfig(model=model)
-assert config.validate()
-tts = sherpa_onnx.OfflineTts(config)
-asked = sherpa_onnx.GenerationConfig()
-asked.phoneme_codepoints = [[ord(letter) for letter in "hello there"]]
-asked.silence_scale = 1.0
-spoken = tts.generate("", asked)
-assert "tensorflow" not in sys.modules and not any(name.startswith("xtts") for name in sys.modules)
-print(spoken.sample_rate, tts.num_speakers)
-np.save("spoken.npy", np.array(spoken.samples, np.float32))
-"""
-
 
 @pytest.fixture(scope="session")
 def vocoder(tmp_path_factory):
@@ -128,19 +107,6 @@ def test_the_noise_is_drawn_inside_by_the_seed_of_onnxruntime(onnx_folder):
 
     np.testing.assert_array_equal(speak(3), speak(3))
     assert np.abs(speak(3) - speak(4)).max() > 1e-3
-
-
-def test_sherpa_onnx_speaks_without_tensorflow(onnx_folder, vocoder, tmp_path):
-    """In a process of its own: sherpa-onnx brings an onnxruntime of its own."""
-    command = [sys.executable, "-P", "-c", STRANGER, onnx_folder, vocoder]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == ["22050", "1"]
-    table = [line.rsplit(" ", 1) for line in (onnx_folder / "tokens.txt").read_text().splitlines()]
-    ids = [1, *(i for letter in "^hello there$" for i in (int(dict(table)[letter]), 1))]  # with blanks
-    mel = session(onnx_folder / "model.onnx").run(None, inputs(ids, noise_scale=0.0))[0]
-    expected = session(vocoder).run(None, {"mel": mel})[0].reshape(-1)
-    np.testing.assert_allclose(np.load(tmp_path / "spoken.npy"), expected, atol=1e-3)
 
 
 def test_the_code_of_the_page_speaks(onnx_folder, vocoder, tmp_path):

@@ -37,6 +37,7 @@ def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number
     assert all(step.experimental_get_tracing_count() == 1 for step in compiled)
     assert result.metrics.shape == (30, len(ACOUSTIC.step))
     assert np.isfinite(result.metrics).all()
+    assert (result.seconds >= 0).all(), "of a batch that is read during a step, the loop waits for no part"
     assert set(result.buckets) == {0, 1}
     np.testing.assert_allclose(
         result.metrics[:, 0], result.metrics[:, 1 : 1 + len(ACOUSTIC.losses)].sum(axis=1), rtol=1e-5

@@ -10,7 +10,6 @@ from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.data.batch import CropBatch
 from xtts.trainer.loop.metrics import VOCODER
 from xtts.trainer.loop.objectives import CropInputs, VocoderObjective
-from xtts.trainer.model import vocoder as vocoder_module
 from xtts.trainer.model.vocoder import Vocoder, constant_noise, pulse_train, recorded_band
 
 PROFILE = mel_profile("hifigan")
@@ -127,35 +126,6 @@ def test_a_recording_that_ends_at_8_khz_teaches_nothing_above(vocoder, crops):
         (whole, of_dull), (louder_whole, louder_dull) = (losses[name].numpy() for losses in found)
         np.testing.assert_allclose(louder_dull, of_dull, rtol=2e-3, err_msg=name)
         assert abs(louder_whole / whole - 1) > 2e-2, name
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(("heeded", "dull_db"), [(True, (-1.0, 1.0)), (False, (-60.0, -3.0))])
-def test_a_dull_third_of_the_corpus_does_not_dull_the_vocoder(vocoder, crops, monkeypatch, heeded, dull_db):
-    """Levels above 8 kHz after a short training with a dull third and without one, with its band heeded or not."""
-    if not heeded:
-        monkeypatch.setattr(vocoder_module, "recorded_band", lambda recorded, profile: tf.fill([len(recorded)], np.inf))
-    weights = [weight for weight in vocoder.trainable_variables if "/discriminator_" not in weight.path]
-    kept, levels = [weight.numpy() for weight in weights], []
-    for make_dull in (tf.identity, dulled):
-        waveform = tf.concat([crops.waveform, make_dull(crops.waveform[:1])], axis=0)
-        mixed = CropBatch(*(tf.concat([part, part[:1]], axis=0) for part in crops))._replace(waveform=waveform)
-        optimizer = tf.keras.optimizers.Adam(1e-2)
-
-        @tf.function
-        def step(mixed=mixed, optimizer=optimizer):
-            with tf.GradientTape() as tape:
-                total = tf.reduce_sum(vocoder.losses(mixed, tf.range(3), tf.constant([5, 0]))["spectrum"])
-            optimizer.apply_gradients(zip(tape.gradient(total, weights), weights, strict=True))
-
-        optimizer.build(weights)
-        for _ in range(150):
-            step()
-        spectrum = np.abs(np.fft.rfft(vocoder.vocode(crops.mel[:1])[0]))
-        levels.append(20 * np.log10(spectrum[np.linspace(0, RATE / 2, len(spectrum)) > 8_300].mean()))
-        for weight, value in zip(weights, kept, strict=True):
-            weight.assign(value)
-    assert dull_db[0] < levels[1] - levels[0] < dull_db[1]
 
 
 def test_a_crop_counts_by_its_useful_frames_and_a_padding_row_not_at_all(vocoder, crops):

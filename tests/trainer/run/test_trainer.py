@@ -71,21 +71,6 @@ def test_a_resumed_run_without_samples_equals_the_uninterrupted_one_with_them_to
     assert all(np.array_equal(ours[name], theirs[name]) for name in theirs)
 
 
-@pytest.mark.long
-def test_a_run_on_several_shapes_goes_on_at_the_same_clips(training_run):
-    plan, loop = training_run.plan, training_run.loop
-    loop.run(3)
-    middle, expected, end = training_run.state.arrays(), loop.run(6), training_run.state.arrays()
-    buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    KEPT_STEPS.keep(training_run.loops.replicas, buckets, plan.config)
-    resumed = build_loops(buckets, plan.kind, plan.config, restore=lambda state: state.restore(middle))
-    result = resumed.loop.run(6)
-    assert set(result.buckets) == {0, 1}
-    for ours, theirs in zip((*result[:1], *result[2:4]), (*expected[:1], *expected[2:4]), strict=True):
-        assert np.array_equal(ours, theirs)
-    assert all(np.array_equal(resumed.state.arrays()[name], end[name]) for name in end)
-
-
 def test_the_rhythm_of_host_calls_does_not_change_the_numbers(finished_run, run_train, read_steps, tmp_path):
     _, out, _ = run_train(tmp_path / "run", "training.steps_per_call=5", "training.log_every=3")
     assert read_steps(tmp_path / "run") == read_steps(finished_run[0])

@@ -32,17 +32,6 @@ def vocoder_run(tmp_path_factory, run_train, crop_cache):
     return folder, screen
 
 
-def test_a_stopped_run_goes_on_to_the_bit(vocoder_run, tmp_path, run_train, crop_cache, read_steps):
-    folder, _ = vocoder_run
-    more = ["--config", "vocoder", "--resume", folder / "checkpoints" / "step-3"]
-    code, _, error = run_train(tmp_path / "part", *STEPS, cache=crop_cache, more=more)
-    assert code == 0, error
-    assert read_steps(tmp_path / "part") == read_steps(folder)[3:]
-    ours, theirs = (load_arrays(run / "checkpoints" / "step-6") for run in (tmp_path / "part", folder))
-    for name, values in theirs.items():
-        np.testing.assert_array_equal(ours[name], values, err_msg=name)
-
-
 def test_generator_and_discriminators_move_and_are_validated(vocoder_run, read_steps):
     folder, screen = vocoder_run
     first, last = (load_arrays(folder / "checkpoints" / f"step-{step}") for step in (3, 6))

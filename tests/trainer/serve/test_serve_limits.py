@@ -3,9 +3,8 @@
 import http.client
 import json
 import socket
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from server_process import LONG, client_here, listening_server, metric, settings_of, speak
@@ -162,23 +161,12 @@ def test_a_client_that_leaves_ends_the_work(listening, stream):
     assert speak(listening, HELLO).status_code == 200
 
 
-def test_a_full_queue_says_429_and_empties(server, monkeypatch):
-    four_are_refused = threading.Event()
-
-    def speak_then(*given, speak=ServedVoice.speak):
-        four_are_refused.wait()
-        yield from speak(*given)
-
-    monkeypatch.setattr(ServedVoice, "speak", speak_then)
-    with ThreadPoolExecutor(8) as threads:
-        answers = as_completed([threads.submit(speak, server, HELLO) for _ in range(8)])
-        refused, *others = [next(answers).result() for _ in range(4)]
-        four_are_refused.set()
-    assert [answer.status_code for answer in (refused, *others)] == [429] * 4
-    assert [answer.result().status_code for answer in answers] == [200] * 4
-    assert refused.json()["error"]["type"] == "rate_limit_error"
+def test_a_full_queue_says_429(served_voice):
+    """That it empties again: test_request_queue.py."""
+    with client_here(served_voice, max_requests=0) as client:
+        refused = speak(client, HELLO)
+    assert (refused.status_code, refused.json()["error"]["type"]) == (429, "rate_limit_error")
     assert refused.headers["retry-after"] == "1"
-    assert metric(server, "xtts_queue_length") == 0
 
 
 def test_metrics_are_what_prometheus_reads(server):

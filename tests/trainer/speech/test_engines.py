@@ -142,9 +142,7 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_pat
     described.write_text(json.dumps(fields | {"language": "fa"}))
     source = open_source(tmp_path / "voice")
     assert source.languages == ["fa"]
-    assert (
-        source.language(None) == source.language("fa-IR") == source.language("AUTO") == source.language("per") == "fa"
-    )
+    assert {source.language(asked) for asked in (None, "fa-IR", "AUTO", "per")} == {"fa"}
     with pytest.raises(LockstepError, match="does not speak 'en', expected fa"):
         source.language("en")
     described.write_text(json.dumps(fields | {"language": ["de"]}))
@@ -161,11 +159,7 @@ def test_speaker_and_language_follow_each_other(several):
     assert (source.language(None), source.language(None, "cy"), source.language("en", "cy")) == ("en", "fa", "en")
     assert [source.speaker_row(None, code) for code in ("en", "fa", "de")] == [0, 2, 0]
     assert source.speaker_row("bo", "fa") == source.speaker_row("Bo", "fa") == 1
-    assert (source.language("Persian"), source.language(None, "CY"), source.language("auto", "Cy")) == (
-        "fa",
-        "fa",
-        "fa",
-    )
+    assert {source.language("Persian"), source.language(None, "CY"), source.language("auto", "Cy")} == {"fa"}
 
 
 # Folders that are refused
@@ -179,8 +173,6 @@ def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):
     assert f"{onnx_folder}: an ONNX graph, which only speaks, expected a run folder" in err
     code, _, err = run_train(tmp_path / "run", more=["--init-from", onnx_folder])
     assert (code, "an ONNX graph, which only speaks" in err) == (2, True)
-    with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --engine onnx"):
-        make_synthesizer(open_source(onnx_folder), OPTIONS, "tensorflow", print)
 
 
 def drop_optional(model):

@@ -1,6 +1,7 @@
-"""ONNX vocoders, run by onnxruntime on graphs built by hand."""
+"""ONNX vocoders, run by onnxruntime on graphs built by hand; what is no model is refused in one line."""
 
 import numpy as np
+import onnx
 import pytest
 import scipy.signal
 from onnx import TensorProto, helper
@@ -87,10 +88,15 @@ def test_every_output_is_checked_not_only_the_first(tmp_path):
         vocoder(np.stack([np.full(80, -1.0), np.full(80, 2.0)]).astype(np.float32))
 
 
-def test_outputs_of_another_type_are_refused(tmp_path):
-    nodes, outputs = [helper.make_node("Cast", ["mel"], ["audio"], to=INT32)], [("audio", INT32, [1, 80, "T"])]
-    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])], outputs, [])
-    with pytest.raises(LockstepError, match=r"outputs audio \[1, 80, 'T'\] tensor\(.*expected samples, float or int16"):
+@pytest.mark.parametrize(("kind", "options", "message"), [
+    ("Cast", {"to": INT32}, r"outputs audio \[1, 80, 'T'\] tensor\(.*expected samples, float or int16"),
+    ("Teleport", {}, r"not a usable ONNX model \(.*Teleport"),
+])  # fmt: skip
+def test_outputs_of_another_type_and_what_onnxruntime_refuses_are_refused(tmp_path, kind, options, message):
+    shape = [1, 80, "T"]
+    nodes, outputs = [helper.make_node(kind, ["mel"], ["audio"], **options)], [("audio", INT32, shape)]
+    path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, shape)], outputs, [])
+    with pytest.raises(LockstepError, match=message):
         load(path)
 
 
@@ -119,3 +125,24 @@ def test_metadata_of_vocos_that_do_not_fit_are_refused(tmp_path, speech, metadat
     path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=names, metadata=metadata)
     with pytest.raises(LockstepError, match=message):
         load(path, VOCOS24)
+
+
+def test_files_that_are_no_model_are_refused(tmp_path):
+    path = hifigan(tmp_path / "v.onnx")
+    whole = path.read_bytes()
+    for junk in (b"junk", b"", whole[: len(whole) // 2]):
+        path.write_bytes(junk)
+        with pytest.raises(LockstepError, match=r"v\.onnx: not a usable ONNX model \("):
+            load(path)
+
+
+def test_functions_of_the_model_itself_are_known(tmp_path):
+    """As PyTorch's exporter writes them."""
+    path = hifigan(tmp_path / "v.onnx", metadata={"mel_profile": "hifigan"})
+    model = onnx.load(path)
+    inner = helper.make_node("Tanh", ["x"], ["y"])
+    model.functions.append(helper.make_function("pkg.own", "Bound", ["x"], ["y"], [inner], model.opset_import))
+    model.opset_import.add(domain="pkg.own", version=1)
+    model.graph.node[1].domain, model.graph.node[1].op_type = "pkg.own", "Bound"
+    path.write_bytes(model.SerializeToString())
+    assert load(path)(np.zeros((20, 80), np.float32)).shape == (20 * HIFIGAN.hop_samples,)
