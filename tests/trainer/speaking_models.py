@@ -20,6 +20,18 @@ from xtts.trainer.speech.voice_source import Source, open_source
 from xtts.trainer.stored.voice_description import Voice
 
 
+def voice_of(symbols, *, speakers=(), languages=("en",), speaker_languages=(), add_blank=False, shape=(8, 64)):
+    """A voice that reads these characters."""
+    tokenizer = Tokenizer(
+        kind="characters", add_blank=add_blank, symbols=tuple(symbols), merges=(), languages=languages
+    )
+    return Voice(
+        profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=list(speakers),
+        speaker_languages=dict(speaker_languages), expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
+        shapes=[BucketShape(tokens=shape[0], frames=shape[1])],
+    )  # fmt: skip
+
+
 @pytest.fixture(scope="session")
 def tensorflow_synthesizer(moved_run):
     """The moved run in TensorFlow, compiled for two steps; a test may give it other options."""
@@ -44,13 +56,9 @@ def untrained(micro):
 
     def make(*assignments):
         config = load_config("tiny", assignments=[*micro, *assignments]).model
-        tokenizer = Tokenizer(kind="characters", add_blank=True, symbols=CHARACTERS, merges=(), languages=("en", "fa"))
-        voice = Voice(
-            profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=["ann", "bo", "cy"],
-            speaker_languages={"ann": "en", "bo": "en", "cy": "fa"},
-            expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
-            shapes=[BucketShape(tokens=40, frames=400)],
-        )  # fmt: skip
+        own = {"ann": "en", "bo": "en", "cy": "fa"}
+        voice = voice_of(CHARACTERS, speakers=own, languages=("en", "fa"), speaker_languages=own, add_blank=True,
+                         shape=(40, 400))  # fmt: skip
         rows = Vocabularies(len(CHARACTERS), speakers=3, languages=2)
         model = AcousticModel(config, rows, mel_profile("hifigan"), mean=-5.0, deviation=2.0)
         random = np.random.default_rng(1)

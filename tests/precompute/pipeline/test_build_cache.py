@@ -157,18 +157,6 @@ def test_a_clip_that_changes_meanwhile_is_noticed(workspace, tiny_config, tmp_pa
         build(workspace / "corpus", tmp_path / "new", tiny_config, progress=Listener(touch))
 
 
-def test_dynamic_baseline_stores_own_lengths(tiny_corpus, tmp_path):
-    config = load_config("tiny", flags={"shapes.pad_to_fixed_length": False, "shards.mel_dtype": "float32"})
-    spec = build(tiny_corpus, tmp_path / "cache", config).spec
-    assert not spec.fixed_length
-    assert len(spec.buckets) == 1
-    assert spec.statistics.fill == 1.0
-    for record, bucket, _ in records(tmp_path / "cache").values():
-        assert len(record.mel) == record.mel_length <= bucket.frames
-        assert len(record.tokens) == record.token_length <= bucket.tokens
-        assert record.mel.dtype == np.float32
-
-
 def test_a_build_has_no_file_in_the_temporary_folder(tiny_corpus, tiny_config, tmp_path, monkeypatch):
     """From the moment on at which its clips are listed."""
     (tmp_path / "temporary").mkdir()

@@ -189,10 +189,7 @@ def test_other_formats_are_decoded_by_ffmpeg(tmp_path, monkeypatch):
 
 def test_mistakes_are_one_line(tmp_path, monkeypatch):
     talk = record(tmp_path / "talk.wav", 3)
-    write_files(
-        tmp_path,
-        {"other/metadata.csv": "a|b\n", "notes.txt": "a", "bad/x.wav": "not a wav", "none/x.md": ""},
-    )
+    write_files(tmp_path, {"other/metadata.csv": "a|b\n", "notes.txt": "a", "bad/x.wav": "not a wav", "none/x.md": ""})
     before = tree(tmp_path)
     for audio, out, message in (
         (talk, "other", "other: exists already, without a readable transcribe.json, expected a new folder; choose"),

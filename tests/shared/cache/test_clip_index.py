@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 from cache_files import index_bytes
 
 from xtts.shared.cache.clip_index import read_index, speaker_languages
+from xtts.shared.cache.stats import corpus_stats, read_lengths
 
 
 def test_an_index_of_several_groups_is_read_in_its_order(kept_row, tmp_path):
@@ -20,3 +21,13 @@ def test_the_language_of_a_speaker_is_that_of_most_clips(kept_row, tmp_path):
     rows = [replace(row, clip=replace(row.clip, speaker=name, language=code)) for name, code in clips]
     (tmp_path / "index.parquet").write_bytes(index_bytes(rows))
     assert speaker_languages(tmp_path / "index.parquet") == {"ann": "de", "ben": "de", "": "fa"}
+
+
+def test_ljspeech_has_the_documented_percentiles(ljspeech_frames, kept_row, tmp_path):
+    rows = [kept_row(str(number), 9, frames) for number, frames in enumerate(ljspeech_frames)]
+    (tmp_path / "index.parquet").write_bytes(index_bytes(rows))
+    stats = corpus_stats(read_lengths(tmp_path / "index.parquet"))
+    assert stats.clips == 13_100
+    frames = stats.percentiles["frames"]
+    assert (frames[0], frames[2], frames[3], frames[5]) == (582, 837, 863, 869)
+    assert [round(100 * stats.padding_efficiency[n], 1) for n in (8, 12)] == [92.9, 95.1]

@@ -4,7 +4,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from xtts.shared.cache.cache_spec import Shard, with_digest
 from xtts.shared.config_files import load_config
 from xtts.trainer.doctor.results import Problem
 from xtts.trainer.doctor.settings import load_setup
@@ -59,21 +58,3 @@ def only(problems):
         return problem
 
     return the_one
-
-
-@pytest.fixture(scope="session")
-def with_clips(setup):
-    """`with_clips({frames: (training, validation)})`: a spec of such buckets, one shard of each split."""
-
-    def change(clips):
-        buckets = []
-        for number, (frames, records) in enumerate(clips.items()):
-            changed = {"tokens": frames // 4, "frames": frames}
-            for split, count in zip(("train", "validation"), records, strict=True):
-                file = with_digest(f"{split}/bucket-{number:02d}/shard-00000-of-00001.tfrecord", "0" * 64)
-                facts = {"records": count, "bytes": 1 << 20, "bytes_with_mels": 1 << 20}
-                changed[split] = [Shard(file=file, sha256="0" * 64, settings="0" * 64, **facts)] if count else []
-            buckets.append(setup.spec.buckets[0].model_copy(update=changed))
-        return setup.spec.model_copy(update={"buckets": buckets})
-
-    return change

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from one_bucket import one_bucket
 
+from xtts.shared.cache.cache_spec import Shard, with_digest
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor import memory as memory_module
@@ -17,6 +18,20 @@ KEPT, GRADIENTS, FRAME = 1600 << 20, 800 << 20, 1 << 16
 
 def bytes_of(clips, frames):
     return KEPT + GRADIENTS + FRAME * clips * frames
+
+
+@pytest.fixture
+def with_clips(setup):
+    """`with_clips(500)`: a spec of one bucket of 872 frames with so many training clips."""
+
+    def change(records):
+        file = with_digest("train/bucket-00/shard-00000-of-00001.tfrecord", "0" * 64)
+        facts = {"records": records, "bytes": 1 << 20, "bytes_with_mels": 1 << 20}
+        shards = {"train": [Shard(file=file, sha256="0" * 64, settings="0" * 64, **facts)], "validation": []}
+        bucket = setup.spec.buckets[0].model_copy(update={"tokens": 218, "frames": 872, **shards})
+        return setup.spec.model_copy(update={"buckets": [bucket]})
+
+    return change
 
 
 @pytest.fixture
@@ -38,7 +53,7 @@ def workload_of(monkeypatch, setup, configured):
 
 
 def test_a_smaller_batch_is_advised(workload_of, with_clips, only, problems):
-    spec, free = with_clips({872: (500, 9)}), 4 << 30
+    spec, free = with_clips(500), 4 << 30
     workload = workload_of(spec, "training.batch_size=64", "training.gradient_accumulation_steps=4")
     problem = only(memory(workload, free))
     assert problem.what == "the largest step, 64 clips x 872 frames, needs 5.8 GiB, but only 4.0 GiB are available"
@@ -50,7 +65,7 @@ def test_a_smaller_batch_is_advised(workload_of, with_clips, only, problems):
 
 def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, only):
     settings = ("training.batch_size=4", "training.gradient_accumulation_steps=4")
-    problem = only(memory(workload_of(with_clips({872: (500, 9)}), *settings), 2 << 30))
+    problem = only(memory(workload_of(with_clips(500), *settings), 2 << 30))
     assert problem.cause == "it is too large even with one clip per micro-batch, so no batch setting helps"
     assert problem.setting == ""
     assert "model.size" in problem.remedy
@@ -62,7 +77,7 @@ def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, mon
     assert available_bytes() == 143771 << 20
     monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "[N/A]"})
     assert available_bytes() is None
-    workload = workload_of(with_clips({872: (40, 4)}))
+    workload = workload_of(with_clips(40))
     (fact,) = memory(workload, available_bytes())
     assert fact.text.endswith("the driver does not report the memory")
 

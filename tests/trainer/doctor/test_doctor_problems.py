@@ -1,11 +1,15 @@
 """Seeded faults, each found and named by the section that checks for it; none without a fault."""
 
+import ast
 import json
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.training_bucket import TrainingBucket
@@ -14,7 +18,7 @@ from xtts.trainer.doctor import environment as environment_module
 from xtts.trainer.doctor.checks import overfitting
 from xtts.trainer.doctor.cli import main
 from xtts.trainer.doctor.environment import environment
-from xtts.trainer.doctor.results import Fact, Problem
+from xtts.trainer.doctor.results import HELP, Fact, Problem, Report, print_report
 from xtts.trainer.doctor.speed import StepTimes, input_wait, loading, storage
 from xtts.trainer.loop.chunk import CallResult
 from xtts.trainer.loop.metrics import ACOUSTIC
@@ -123,3 +127,34 @@ def test_what_is_no_run_is_refused(tmp_path):
         [*overfitting(tmp_path)]
     done = CliRunner().invoke(main, ["--run", str(tmp_path / "nowhere")])
     assert "Invalid value for '--run': Directory" in done.stderr
+
+
+ROOT = Path(__file__).parents[3]
+
+
+def problem_names():
+    """The constant `name=` of every `Problem(...)` in the doctor's code."""
+    for path in sorted((ROOT / "trainer" / "doctor").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Problem":
+                yield next(ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg == "name")
+
+
+def test_every_problem_has_a_section_in_the_troubleshooting_page():
+    names = set(problem_names())
+    page = (ROOT / HELP).read_text(encoding="utf-8")
+    _, _, of_the_doctor = page.partition("\n## What xtts-doctor finds\n")
+    sections = {title.lower().replace(" ", "-") for title in re.findall(r"^### (.+)$", of_the_doctor, re.MULTILINE)}
+    assert len(names) > 10
+    assert sections == names, f"sections of {HELP} and names of problems differ: {sorted(sections ^ names)}"
+
+
+def test_page_and_json_say_where_a_problem_is_explained(capsys):
+    problem = Problem(name="slow-storage", what="slow to read", cause="the disk", fix="copy it")
+    report = Report()
+    report.add("environment", [problem])
+    print_report(report, Console(width=120, emoji=False))
+    assert "docs/troubleshooting.md#slow-storage" in capsys.readouterr().out
+    (advice,) = report.as_json()["advice"]
+    assert (advice["section"], advice["name"]) == ("environment", "slow-storage")
+    assert advice["help"] == "docs/troubleshooting.md#slow-storage"

@@ -5,11 +5,11 @@ import shutil
 import numpy as np
 import pytest
 import tensorflow as tf
+from held_runs import assert_same_end, close
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.loop.jax_loops import TracedRuntime
 from xtts.trainer.loop.programs import export_programs
-from xtts.trainer.stored.checkpoint import load_arrays
 
 pytest.importorskip("jax")
 
@@ -59,12 +59,6 @@ def test_a_wrong_type_or_shape_is_refused(counter, wrong):
         counter[1].call("add", wrong)
 
 
-def close(ours, theirs, limit):
-    for mine, other in zip(ours, theirs, strict=True):
-        for name in other.keys() - {"split"}:
-            assert mine[name] == pytest.approx(other[name], rel=limit, abs=limit), name
-
-
 def test_a_run_by_jax_is_one_by_tensorflow_and_either_continues_the_other(
     finished_run, run_train, read_steps, tmp_path
 ):
@@ -72,36 +66,22 @@ def test_a_run_by_jax_is_one_by_tensorflow_and_either_continues_the_other(
     code, screen, err = run_train(by_jax, "training.runtime=jax")
     assert code == 0, err
     assert "by JAX" in screen
-    close(read_steps(by_jax), read_steps(whole), 1e-4)
-    close(read_steps(by_jax, "validation"), read_steps(whole, "validation"), 1e-4)
-    assert {path.name for path in (by_jax / "checkpoints").iterdir()} == {
-        path.name for path in (whole / "checkpoints").iterdir()
-    }
+    close(read_steps(by_jax, "validation"), read_steps(whole, "validation"))
+    assert_same_end(by_jax, whole)
     for first, runtime in ((whole, "jax"), (by_jax, "tensorflow")):
         part = shutil.copytree(first, tmp_path / f"then-{runtime}")
         resume = ["--resume", part / "checkpoints" / "step-8"]
         code, out, err = run_train(part, f"training.runtime={runtime}", more=resume)
         assert code == 0, err
         assert "step 8 of 12" in out
-        close(read_steps(part), read_steps(whole), 1e-4)
-        ours, theirs = (load_arrays(folder / "checkpoints" / "step-12") for folder in (part, whole))
-        for name, array in theirs.items():
-            np.testing.assert_allclose(ours[name], array, atol=1e-3, err_msg=name)
+        close(read_steps(part), read_steps(whole))
+        assert_same_end(part, whole)
 
 
 @pytest.mark.long
-def test_a_vocoder_and_bfloat16_train_by_jax(crop_cache, run_train, read_steps, tmp_path):
-    pairs = {}
+def test_bfloat16_trains_by_jax(run_train, read_steps, tmp_path):
     for runtime in ("tensorflow", "jax"):
-        shared = [f"training.runtime={runtime}", "training.steps=4", "training.samples_every=null"]
-        run_train(tmp_path / f"b-{runtime}", *shared, "training.mixed_precision=bfloat16")
-        small = [
-            "audio.crop_frames=32", "audio.crop_pitch=0", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2",
-            "vocoder.discriminator_width=8",
-        ]  # fmt: skip
-        more = ["--config", "vocoder"]
-        code, _, err = run_train(tmp_path / f"v-{runtime}", *shared, *small, cache=crop_cache, more=more)
+        settings = [f"training.runtime={runtime}", "training.steps=4", "training.samples_every=null"]
+        code, _, err = run_train(tmp_path / runtime, *settings, "training.mixed_precision=bfloat16")
         assert code == 0, err
-        pairs[runtime] = [read_steps(tmp_path / f"{kind}-{runtime}") for kind in "bv"]
-    for ours, theirs, limit in zip(pairs["jax"], pairs["tensorflow"], (3e-2, 1e-3), strict=True):
-        close(ours, theirs, limit)
+    close(read_steps(tmp_path / "jax"), read_steps(tmp_path / "tensorflow"), 3e-2)

@@ -1,5 +1,7 @@
-"""The promise: a closed set of traces, no Python per batch, no dynamic shape, the same numbers after a resume."""
+"""The promise: a closed set of traces, no Python per batch, no dynamic shape. Where the time of a call goes."""
 
+import itertools
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,12 +15,15 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.loop import training_loop as loop_module
+from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.loop.optimizer import AdamW
 from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.loop.training_loop import Position, TrainingLoop
 from xtts.trainer.loop.validation_loop import ValidationLoop
+from xtts.trainer.reporting.reporter import means
 from xtts.trainer.run.bad_clips import clip_names
 from xtts.trainer.run.best_validation import Best
 
@@ -78,39 +83,6 @@ def test_a_trace_beyond_the_closed_set_stops_the_run(training_run):
         LockstepError, match=r"bucket 00: a new trace with \(int32\[5, .*expected one of the closed set"
     ):
         step_functions.trace({0: signature})
-
-
-class FailingStepFunctions:
-    """What the loop asks of step functions; the third gradients fail, as they do when another process has ended."""
-
-    def __init__(self, training):
-        self.metrics, self.training, self.step = ACOUSTIC, training, tf.Variable(0, dtype=tf.int64)
-
-    @tf.function
-    def gradients(self, bucket, batch):
-        with tf.control_dependencies([tf.debugging.Assert(self.step < 2, ["Socket closed"])]):
-            return [tf.identity(batch.mel_length)]
-
-    @tf.function
-    def apply(self, frames, rate, total):
-        with tf.control_dependencies(total):  # as of the real update, nothing is there before the gradients
-            self.step.assign_add(1)
-            return tf.one_hot(ACOUSTIC.step.index("useful_frames"), len(ACOUSTIC.step)) * tf.cast(frames, tf.float32)
-
-
-def test_a_step_that_fails_leaves_the_position_of_the_one_before(make_plan, tmp_path):
-    plan = make_plan(tmp_path)
-    buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    step_functions = FailingStepFunctions(plan.config.training)
-    position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
-    loop = TrainingLoop(buckets, [step_functions], position)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="Socket closed"):
-        loop.run(9)
-    sizes = [bucket.batch_size for bucket in buckets]
-    for done in (2, 3):
-        assert loop.last_whole_step() == done
-        assert (position.consumed.numpy() / sizes).sum() == done, "the next batch is still to come"
-        step_functions.step.assign_add(1)  # as by a step whose metrics did not arrive
 
 
 def test_a_batch_that_is_not_finite_is_skipped_and_counted(training_run):
@@ -196,3 +168,127 @@ def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_sever
     one = gradient(range(18), 10, 40)
     several = gradient(range(8), 2, 8) + gradient(range(8, 16), 4, 12) + gradient([16, 17], 10, 40)
     assert one @ several / np.linalg.norm(one) / np.linalg.norm(several) > 0.9999
+
+
+STEPS, SLOW, QUICK = 10, 0.1, 0.02
+"""The last two: seconds."""
+
+
+def after(call, batch):
+    """The batch, once `call` has returned; it is called when all of the batch is there."""
+    with tf.control_dependencies(batch):
+        called = tf.numpy_function(call, [], [])
+    with tf.control_dependencies([called]):
+        return Batch(*(tf.ensure_shape(tf.identity(part), part.shape) for part in batch))
+
+
+class IdleSteps:
+    """What the loop asks of step functions: a step calls `work`, and trains nothing."""
+
+    def __init__(self, training, work):
+        self.metrics, self.training, self.work = ACOUSTIC, training, work
+        self.step = tf.Variable(0, dtype=tf.int64)
+
+    def gradients(self, bucket, batch):
+        return [after(self.work, batch).mel_length]
+
+    @tf.function
+    def apply(self, frames, rate, total):
+        with tf.control_dependencies(total):
+            self.step.assign_add(1)
+            return tf.one_hot(ACOUSTIC.step.index("useful_frames"), len(ACOUSTIC.step)) * tf.cast(frames, tf.float32)
+
+
+@pytest.fixture
+def loop_of(make_plan, tmp_path, monkeypatch):
+    """`loop_of(read, work)`: (a loop whose pipelines call `read` for a batch and whose steps call `work`, these)."""
+
+    def make(read, work):
+        def batches(bucket, consumed, rows):
+            options = tf.data.Options()
+            options.experimental_optimization.inject_prefetch = False  # every read is waited for
+            return training_batches(bucket, consumed, rows).map(lambda batch: after(read, batch)).with_options(options)
+
+        monkeypatch.setattr(loop_module, "training_batches", batches)
+        plan = make_plan(tmp_path)
+        position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(np.zeros(2, np.int64)))
+        steps = IdleSteps(plan.config.training, work)
+        return TrainingLoop(training_buckets(plan.cache, plan.spec, plan.config), [steps], position), steps
+
+    return make
+
+
+def test_a_step_that_fails_leaves_the_position_of_the_one_before(loop_of):
+    """As steps do when another process has ended."""
+    begun = itertools.count(1)
+
+    def fail_at_the_third():
+        if next(begun) == 3:
+            raise ValueError("Socket closed")
+
+    loop, steps = loop_of(lambda: None, fail_at_the_third)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Socket closed"):
+        loop.run(9)
+    sizes = [bucket.batch_size for bucket in loop.buckets]
+    for done in (2, 3):
+        assert loop.last_whole_step() == done
+        assert (loop.position.consumed.numpy() / sizes).sum() == done, "the next batch is still to come"
+        steps.step.assign_add(1)  # as by a step whose metrics did not arrive
+
+
+def test_the_wait_for_a_slow_pipeline_and_the_time_outside_the_loop_are_reported_with_their_shares(
+    loop_of, monkeypatch
+):
+    """By a clock that stands still but in reads and steps, since how long these take is the machine's affair."""
+    clock = SimpleNamespace(now=0.0)
+
+    def passing(seconds):
+        def wait():
+            clock.now += seconds
+
+        return wait
+
+    read_clock = lambda: tf.ensure_shape(tf.numpy_function(lambda: clock.now, [], tf.float64), [])  # noqa: E731
+    monkeypatch.setattr(tf, "timestamp", read_clock)
+    monkeypatch.setattr(loop_module, "time", SimpleNamespace(perf_counter=lambda: clock.now))
+    loop, _ = loop_of(passing(SLOW), passing(QUICK))
+    for _ in range(2):
+        result = loop.run(1)
+    assert result.wall == pytest.approx(SLOW + QUICK)
+    assert result.seconds == pytest.approx(np.array([[0.0, SLOW, QUICK]]))
+    about = {"first_step": 1, "metrics": ACOUSTIC, "traces": 2, "epoch": 0}
+    rows = Chunk(result=result, outside_seconds=3 * result.wall, **about).rows()
+    assert means(rows)["input_wait_share"] == pytest.approx(SLOW / (SLOW + QUICK))
+    assert means(rows)["outside_share"] == pytest.approx(0.75)
+    assert rows[0]["useful_frames"] > 0
+    assert means(rows)["useful_frames_per_second"] == pytest.approx(rows[0]["useful_frames"] / result.wall)
+
+
+class Meeting:
+    """A step ends only once the loop has begun to read the batch of the next."""
+
+    def __init__(self):
+        self._changed = threading.Condition()
+        self.begun, self.read, self.furthest = 0, 0, 0
+
+    def read_batch(self):
+        with self._changed:
+            self.read += 1
+            self._changed.notify_all()
+
+    def meet(self):
+        with self._changed:
+            self.begun += 1
+            wanted = min(self.begun + 1, STEPS)
+            self._changed.wait_for(lambda: self.read >= wanted)
+            self._changed.wait_for(lambda: self.read > wanted, QUICK)  # one more, if the loop goes that far
+            self.furthest = max(self.furthest, self.read - self.begun)
+
+
+def test_the_next_batch_is_read_while_a_step_runs_and_no_more_than_that(loop_of):
+    """Each side waits for the other: a loop that reads a batch only after the step before it would never end."""
+    meeting = Meeting()
+    loop, _ = loop_of(meeting.read_batch, meeting.meet)
+    result = loop.run(STEPS)
+    assert len(result.metrics) == meeting.begun == STEPS
+    assert meeting.furthest == 1

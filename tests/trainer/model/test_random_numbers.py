@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from xtts.trainer.model.random_numbers import (
-    dropout,
-    fold_seed,
-    random_bits,
-    random_normal,
-    spread_times,
-)
+from xtts.trainer.model.random_numbers import dropout, fold_seed, random_bits, random_normal, spread_times
 
 SEED = tf.constant([123, 456])
 CLIPS = tf.range(16)

@@ -4,32 +4,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from speaking_models import voice_of
 
-from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock
-from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
+from xtts.shared.text.tokenizer import SPECIAL
 from xtts.trainer.run.run_plan import NOTHING, make_plan
 from xtts.trainer.run.setup import Setup
 from xtts.trainer.speech.vocoder import OUR_VOICE
 from xtts.trainer.stored.stored_model import shared_names, take_rows
-from xtts.trainer.stored.voice_description import Voice
 
 TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "acoustic_model/decoder/speakers/embeddings"
 
 
-def voice(symbols, *, speakers=(), languages=("en",)):
-    tokenizer = Tokenizer(
-        kind="characters", add_blank=False, symbols=(*SPECIAL, *symbols), merges=(), languages=languages
-    )
-    return Voice(
-        profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=list(speakers),
-        speaker_languages={},
-        expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
-        shapes=[BucketShape(tokens=8, frames=64)],
-    )  # fmt: skip
+def voice(symbols, **names):
+    return voice_of((*SPECIAL, *symbols), **names)
 
 
 def rows(count, start):

@@ -11,14 +11,8 @@ from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.stored.checkpoint import load_arrays
 
-SMALL = [
-    "audio.crop_frames=32",
-    "audio.crop_pitch=0",
-    "vocoder.width=16",
-    "vocoder.blocks=1",
-    "vocoder.expansion=2",
-    "vocoder.discriminator_width=8",
-]
+SMALL = ["audio.crop_frames=32", "audio.crop_pitch=0", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2",
+         "vocoder.discriminator_width=8"]  # fmt: skip
 STEPS = [*SMALL, "training.steps=6", "training.validate_every=3", "training.checkpoint_every=3",
          "training.samples_every=6", "training.sample_sentences=2", "training.samples_heard=1"]  # fmt: skip
 

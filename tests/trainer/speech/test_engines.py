@@ -1,9 +1,7 @@
-"""The two engines of speech: which one speaks, and speech without TensorFlow."""
+"""The two engines of speech: which one speaks; speech without TensorFlow is in test_synth."""
 
 import json
 import shutil
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,34 +18,11 @@ from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.synth_cli import main
 
 OPTIONS = SynthesisOptions(nfe=2)
-ALONE = """
-import sys
-from xtts.trainer.synth_cli import main
-try:
-    main(["--ckpt", sys.argv[1], "--nfe", "2", "--speed", "4", "--mel-out", "alone.npy", "hello there"])
-finally:
-    print(sorted({"tensorflow", "keras", "tf2onnx"} & set(sys.modules)))
-"""
 
 
 @pytest.fixture
 def source(finished_run):
     return open_source(finished_run[0])
-
-
-# Speech without TensorFlow
-
-
-def test_a_folder_speaks_without_tensorflow(onnx_folder, tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", ALONE, onnx_folder], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "[]"
-    assert "ONNX graph loaded in" in done.stdout
-    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=4.0), None, print)
-    ids = speaker.voice.tokenizer.encode("hello there").ids
-    np.testing.assert_array_equal(np.load(tmp_path / "alone.npy"), speaker.speak(ids, speaker=0, noise_key=0)[0])
 
 
 def test_speech_depends_on_noise_key_and_options_alone(onnx_folder):

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
+from xtts.trainer import load_voice
 from xtts.trainer.speech import loaded_voice as library
 from xtts.trainer.speech.long_form import LongFormSynthesizer, encode_text
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
@@ -26,6 +27,15 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 HIFIGAN = mel_profile("hifigan")
+
+
+@pytest.fixture
+def trap(tmp_path):
+    """The environment of a program that must not import TensorFlow."""
+    folder = tmp_path / "trap"
+    folder.mkdir()
+    (folder / "tensorflow.py").write_text("raise SystemExit('tensorflow was imported')\n")
+    return os.environ | {"PYTHONPATH": str(folder), "XDG_CACHE_HOME": str(folder)}
 
 
 # A run that speaks
@@ -164,14 +174,15 @@ def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffi
     assert f"{out}: {found.duration:.2f} s" in screen
 
 
-def test_standard_output_has_the_sound_alone(onnx_folder, call, tmp_path):
+def test_standard_output_has_the_sound_alone_and_a_graph_speaks_without_tensorflow(onnx_folder, call, trap, tmp_path):
     options = ("--ckpt", onnx_folder, "hello", "--nfe", 2, "--speed", 4, "-o")
-    assert call(main, *options, tmp_path / "a.wav")[0] == 0
-    command = [Path(sys.executable).with_name("xtts-synth"), *map(str, options), "-"]
-    result = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path)
+    code, screen, _ = call(main, *options, tmp_path / "a.wav")
+    assert (code, "ONNX graph loaded in" in screen) == (0, True)
+    command = [XTTS_SYNTH, *map(str, options), "-"]
+    result = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path, env=trap)
     assert result.stdout == (tmp_path / "a.wav").read_bytes()
     assert result.stderr.decode().startswith("-: 0.")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.wav"]
+    assert {path.name for path in tmp_path.iterdir()} == {"a.wav", "trap"}
 
 
 def test_output_of_importing_tensorflow_is_shown_if_it_fails(capfd):
@@ -217,13 +228,10 @@ def refused(tmp_path, finished_run, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "code", "reached"), [(["-"], 1, True), (["hello", "-o", "no/a.wav"], 2, False), (["info"], 0, False)]
 )
-def test_tensorflow_is_imported_after_all_other_checks(finished_run, tmp_path, arguments, code, reached):
-    (tmp_path / "tensorflow.py").write_text("raise SystemExit('tensorflow was imported')\n")
-    done = subprocess.run(
-        [str(part) for part in (XTTS_SYNTH, *arguments, "--ckpt", finished_run[0])], input="hello", text=True,
-        capture_output=True, check=False, cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
-    )  # fmt: skip
+def test_tensorflow_is_imported_after_all_other_checks(finished_run, trap, tmp_path, arguments, code, reached):
+    command = [str(part) for part in (XTTS_SYNTH, *arguments, "--ckpt", finished_run[0])]
+    options = {"capture_output": True, "text": True, "check": False, "cwd": tmp_path, "env": trap}
+    done = subprocess.run(command, input="hello", **options)
     assert ("tensorflow was imported" in done.stderr) == reached
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
 
@@ -283,4 +291,20 @@ def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkey
         assert "error: " in err
     err = call(main, "hello", "--ckpt", "runs/yuong")[2]
     assert "runs/yuong: no such folder" in err
-    assert err.endswith("; choose one of runs/a-vocoder, runs/young, runs/old\n")
+    assert err.endswith("; there are runs/a-vocoder, runs/young, runs/old\n")
+
+
+def test_a_text_sounds_the_same_without_its_unknown_letters(onnx_folder):
+    voice = load_voice(onnx_folder, nfe=2, speed=4.0)
+    speech = voice.speak("ab")
+    assert speech.samples.dtype == np.float32
+    assert speech.mel.shape[1] == 80
+    assert np.abs(speech.samples).max() <= 1
+    with pytest.warns(UserWarning, match="left out what the voice does not know: \u2665"):
+        again = voice.speak("ab\u2665")
+    assert np.array_equal(again.mel, speech.mel)
+    for half in ("\ud83d", "\ude00"):
+        with pytest.warns(UserWarning, match=f"does not know: U\\+{ord(half):04X}"):
+            assert np.array_equal(voice.speak(f"a{half}b").mel, speech.mel)
+    with pytest.raises(LockstepError, match="nothing to speak"):
+        voice.speak(" ")

@@ -5,23 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from speaking_models import voice_of
 
-from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
+from xtts.shared.text.tokenizer import SPECIAL
 from xtts.trainer.stored.model_folder import write_model_folder
 from xtts.trainer.stored.speech_sources import NOT_KNOWN
 from xtts.trainer.stored.stored_model import open_model
-from xtts.trainer.stored.voice_description import Voice
 
-TOKENIZER = Tokenizer(kind="characters", add_blank=False, symbols=(*SPECIAL, " ", *"abc"), merges=(), languages=("en",))
-VOICE = Voice(
-    profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=TOKENIZER, speakers=["ann", "bob"],
-    speaker_languages={},
-    expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
-    shapes=[BucketShape(tokens=8, frames=64)],
-)  # fmt: skip
+VOICE = voice_of((*SPECIAL, " ", *"abc"), speakers=["ann", "bob"])
 
 
 @pytest.fixture
