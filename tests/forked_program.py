@@ -54,20 +54,18 @@ def _main(line, screens, folder, environment):
         runpy.run_path(line[0], run_name="__main__")
 
 
-class Forked:
-    """A started program, with what the tests use of `subprocess.Popen`; it ends with the tests.
+class Started:
+    """A started process; it ends with the tests. screen: the file for all it says."""
 
-    line: a Python program and its arguments; `sys.executable` before it is omitted. screen: the file for its output.
-    """
-
-    def __init__(self, line, screen, err=None, *, cwd=".", env=None, daemon=True):
-        line = [*map(str, line)]
-        line = line[line[0] == sys.executable :]
-        environment, screens = dict(os.environ if env is None else env), (str(screen), str(err or screen))
-        details = (line, screens, str(Path(cwd).absolute()), environment)
+    def __init__(self, target, arguments, screen, *, daemon=True):
         self._screen = Path(screen)
-        self._process = SERVER.Process(target=_main, args=details, daemon=daemon)
+        self._process = SERVER.Process(target=target, args=arguments, daemon=daemon)
         self._process.start()
+
+    @property
+    def screen(self):
+        """What it said so far."""
+        return self._screen.read_text() if self._screen.exists() else ""
 
     def poll(self):
         return self._process.exitcode
@@ -80,10 +78,28 @@ class Forked:
     def kill(self):
         self._process.kill()
 
-    def communicate(self):
-        """Wait for its end: ("", its output)."""
+    def wait(self):
+        """Its exit code, once it has ended."""
         self._process.join()
-        return "", self._screen.read_text() if self._screen.exists() else ""
+        return self.returncode
+
+    def communicate(self):
+        """Wait for its end: ("", what it said)."""
+        self.wait()
+        return "", self.screen
+
+
+class Forked(Started):
+    """A started program, with what the tests use of `subprocess.Popen`.
+
+    line: a Python program and its arguments; `sys.executable` before it is left out.
+    """
+
+    def __init__(self, line, screen, err=None, *, cwd=".", env=None, daemon=True):
+        line = [*map(str, line)]
+        line = line[line[0] == sys.executable :]
+        environment, screens = dict(os.environ if env is None else env), (str(screen), str(err or screen))
+        super().__init__(_main, (line, screens, str(Path(cwd).absolute()), environment), screen, daemon=daemon)
 
 
 def run(line, *, cwd=".", env=None, stdout=None, check=False, **_):

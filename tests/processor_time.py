@@ -6,8 +6,8 @@ the test that happened to ask for it first.
 """
 
 import os
-import resource
 from collections import defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,30 +20,19 @@ USED = "processor seconds"
 
 def processor_seconds() -> float:
     """Processor time of this process and of all below it, those that have ended included."""
-    try:
-        return _of_tree(os.getpid())
-    except FileNotFoundError:  # macOS has no /proc: here only what has ended is counted
-        return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-
-
-def _of_tree(root: int) -> float:
-    ticks, children = {}, defaultdict(list)
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit():
-            try:
-                fields = (path / "stat").read_text().rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
-                if int(path.name) == root:
-                    raise
-                continue
-            children[int(fields[1])].append(int(path.name))
-            ticks[int(path.name)] = sum(map(int, fields[11:15]))  # own and waited-for, user and system
-    found, below = 0, [root]
+    ticks, children, used, below = {}, defaultdict(list), 0, [os.getpid()]
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            fields, process = path.read_text().rpartition(")")[2].split(), int(path.parent.name)
+            children[int(fields[1])].append(process)
+            ticks[process] = sum(map(int, fields[11:15]))  # own and waited-for, user and system
+    if not ticks:  # macOS has no /proc: here only what has ended is counted
+        return sum(os.times()[:4])
     while below:
         process = below.pop()
-        found += ticks[process]
+        used += ticks.get(process, 0)
         below += children[process]
-    return found / TICKS
+    return used / TICKS
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from forked_program import SERVER
+from forked_program import Started
 
 STATE, FIGURES, SCREEN = "state.npz", "figures.json", "screen.txt"
 POSITION = ("epoch", "consumed")
@@ -106,20 +106,13 @@ def _placed(loop, state):
     }
 
 
-class Program:
+class Program(Started):
     """One started run."""
 
     def __init__(self, plan, left, *, config="", logical_cpus=0, steps_on=""):
         left.mkdir(parents=True, exist_ok=True)
         self._left = left
-        self._process = SERVER.Process(target=_main, args=(plan, left, config, logical_cpus, steps_on), daemon=True)
-        self._process.start()
-
-    @property
-    def screen(self):
-        """Its output so far."""
-        path = self._left / SCREEN
-        return path.read_text() if path.exists() else ""
+        super().__init__(_main, (plan, left, config, logical_cpus, steps_on), left / SCREEN)
 
     @property
     def figures(self):
@@ -131,24 +124,6 @@ class Program:
         """Arrays of a run that has ended."""
         with np.load(self._left / STATE) as arrays:
             return {name: arrays[name] for name in arrays.files}
-
-    @property
-    def running(self):
-        """True until it ends."""
-        return self._process.exitcode is None
-
-    def kill(self):
-        """As `kill -9` does."""
-        self._process.kill()
-
-    def terminate(self):
-        """As `kill` does."""
-        self._process.terminate()
-
-    def wait(self):
-        """Its exit code, once it has ended."""
-        self._process.join()
-        return self._process.exitcode
 
 
 def start_workers(plans, left):

@@ -11,6 +11,12 @@ from xtts.trainer.run.hooks import Hook
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.stored.checkpoint import load_arrays
 
+SMALL_VOCODER = (
+    "audio.crop_frames=32", "audio.crop_pitch=0", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2",
+    "vocoder.discriminator_width=8",
+)  # fmt: skip
+"""On `crop_cache`."""
+
 
 def train(plan: RunPlan, console: Console, hooks: Sequence[Hook] = ()) -> bool:
     """Train to the last step; False if the run was asked to stop."""

@@ -6,8 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from held_runs import assert_same_end, close
-from test_vocoder_run import SMALL
+from held_runs import SMALL_VOCODER, assert_same_end, close
 
 from xtts.trainer import cli
 
@@ -88,7 +87,7 @@ def test_a_damaged_shard_is_named(by_steps, one_shape_cache, tmp_path):
 
 @pytest.mark.long
 def test_a_vocoder_trains_in_a_process_that_cannot_import_tensorflow(crop_cache, run_train, read_steps, tmp_path):
-    shared = [*SMALL, "training.steps=4", "training.samples_every=null"]
+    shared = [*SMALL_VOCODER, "training.steps=4", "training.samples_every=null"]
     for name, more in (("whole", []), ("by-steps", ["--export-steps"])):
         code, _, err = run_train(tmp_path / name, *shared, cache=crop_cache, more=["--config", "vocoder", *more])
         assert code == 0, err

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from held_runs import SMALL_VOCODER
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
@@ -11,9 +12,7 @@ from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.stored.checkpoint import load_arrays
 
-SMALL = ["audio.crop_frames=32", "audio.crop_pitch=0", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2",
-         "vocoder.discriminator_width=8"]  # fmt: skip
-STEPS = [*SMALL, "training.steps=6", "training.validate_every=3", "training.checkpoint_every=3",
+STEPS = [*SMALL_VOCODER, "training.steps=6", "training.validate_every=3", "training.checkpoint_every=3",
          "training.samples_every=6", "training.sample_sentences=2", "training.samples_heard=1"]  # fmt: skip
 
 
@@ -71,7 +70,7 @@ def test_a_run_starts_from_an_exported_vocoder_as_from_its_run(
     assert code == 0, error
     for out, start in (("one", weights), ("other", vocoder_run[0])):
         more = ["--config", "vocoder", "--init-from", start]
-        code, _, error = run_train(tmp_path / out, *SMALL, "training.steps=2", cache=crop_cache, more=more)
+        code, _, error = run_train(tmp_path / out, *SMALL_VOCODER, "training.steps=2", cache=crop_cache, more=more)
         assert code == 0, error
     assert read_steps(tmp_path / "one") == read_steps(tmp_path / "other")
     assert read_steps(tmp_path / "one")[0]["spectrum"] != read_steps(vocoder_run[0])[0]["spectrum"]
@@ -111,5 +110,5 @@ def test_each_kind_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, prepare
 
 def test_a_voice_is_no_start_for_a_vocoder(finished_run, run_train, crop_cache, tmp_path):
     more = ["--config", "vocoder", "--init-from", finished_run[0]]
-    code, _, error = run_train(tmp_path / "run", *SMALL, cache=crop_cache, more=more)
+    code, _, error = run_train(tmp_path / "run", *SMALL_VOCODER, cache=crop_cache, more=more)
     assert (code, "a model of the kind acoustic, expected vocoder" in error) == (2, True)
