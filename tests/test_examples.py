@@ -80,18 +80,8 @@ def test_log_to_wandb_sends_every_step_and_validation_once(monkeypatch):
     (hook,) = train.call_args.kwargs["hooks"]
     metrics = np.arange(2 * len(ACOUSTIC.step), dtype=np.float32).reshape(2, -1)
     result = CallResult(metrics, np.ones([2, 3]), np.zeros(2, np.int32), np.zeros(2, np.int64), wall=6.0)
-    hook(
-        None,
-        Chunk(
-            first_step=3,
-            result=result,
-            metrics=ACOUSTIC,
-            outside_seconds=0.0,
-            traces=1,
-            epoch=0,
-            validation={"loss": 7.0},
-        ),
-    )
+    about = {"metrics": ACOUSTIC, "outside_seconds": 0.0, "traces": 1, "epoch": 0, "validation": {"loss": 7.0}}
+    hook(None, Chunk(first_step=3, result=result, **about))
     assert [logged[step]["train/loss"] for step in (3, 4)] == metrics[:, 0].tolist()
     assert "validation/loss" not in logged[3]
     assert logged[4]["validation/loss"] == 7.0

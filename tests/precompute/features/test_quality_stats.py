@@ -8,14 +8,9 @@ from xtts.precompute.features.quality_stats import quality_stats
 from xtts.shared.audio.signal_quality import SignalQuality
 
 USUAL = SignalQuality(
-    loudness_db=-20.0,
-    noise_floor_db=-60.0,
-    clipped_share=0.0,
-    leading_silence=0.1,
-    trailing_silence=0.1,
-    band_hz=10_900.0,
-    decay_db=18.0,
-)
+    loudness_db=-20.0, noise_floor_db=-60.0, clipped_share=0.0, leading_silence=0.1, trailing_silence=0.1,
+    band_hz=10_900.0, decay_db=18.0,
+)  # fmt: skip
 
 
 @pytest.fixture

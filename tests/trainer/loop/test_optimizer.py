@@ -12,13 +12,9 @@ from xtts.trainer.loop.schedule import decay_start, decaying_from, peak_learning
 from xtts.trainer.loop.train_state import clip_group, is_hidden_matrix, make_optimizer
 
 TRAINING = TrainingConfig(
-    learning_rate=0.01,
-    weight_decay=0.1,
-    adam_beta2=0.99,
-    warmup_fraction=1 / 11,
-    steps=110,
+    learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_fraction=1 / 11, steps=110,
     final_learning_rate_share=0.1,
-)
+)  # fmt: skip
 
 
 def weights():

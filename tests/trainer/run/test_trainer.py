@@ -151,13 +151,9 @@ def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_sampl
         assert [row["step"] for row in chunk.rows()] == [*range(chunk.first_step, chunk.last_step + 1)]
 
     assert train(plan, Console(quiet=True), [hook])
-    assert seen == [
-        (1, 4, False, True),
-        (5, 6, True, True),
-        (7, 8, False, True),
-        (9, 9, False, True),
-        (10, 12, True, True),
-    ]
+    validated = {chunk[:2]: chunk[2] for chunk in seen}
+    assert validated == {(1, 4): False, (5, 6): True, (7, 8): False, (9, 9): False, (10, 12): True}
+    assert all(was_saved for *_, was_saved in seen)
     assert spoken == [(8, True), (12, True)]
 
 
