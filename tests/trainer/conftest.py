@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from typing import NamedTuple
 
 import forked_program
 import numpy as np
@@ -158,6 +159,19 @@ def no_voice_at_the_end():
         yield
 
 
+class Done(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    def succeeded(self):
+        """What it said, if it ended well."""
+        assert self.code == 0, self.err
+        return self.out
+
+
 @pytest.fixture(scope="session")
 def call():
     """`call(main, *arguments)`: one of our commands in this process: (exit code, stdout, stderr)."""
@@ -166,7 +180,7 @@ def call():
         done = CliRunner().invoke(main, [*map(str, arguments)])
         if not (done.exception is None or isinstance(done.exception, SystemExit)):
             raise done.exception
-        return done.exit_code, done.stdout, done.stderr
+        return Done(done.exit_code, done.stdout, done.stderr)
 
     return run
 
@@ -242,8 +256,7 @@ def finished_run(tmp_path_factory, run_train, worker_id):
     """(folder, screen) of an uninterrupted run of 12 steps, with samples, on one shape: do not change it."""
     with made_once(tmp_path_factory, worker_id, "finished-run") as (place, empty):
         if empty:
-            code, screen, err = run_train(place / "whole", *SAMPLING)
-            assert code == 0, err
+            screen = run_train(place / "whole", *SAMPLING).succeeded()
             (place / "screen.txt").write_text(screen)
     return place / "whole", (place / "screen.txt").read_text()
 
@@ -301,8 +314,7 @@ def exported(kind, *options):
         with made_once(tmp_path_factory, worker_id, f"exported-{kind}") as (place, empty):
             if empty:
                 line = ("export", "--ckpt", moved_run, place / "small-voice", "--format", kind, *options)
-                code, said, err = call(synth_cli.main, *line)
-                assert code == 0, err
+                said = call(synth_cli.main, *line).succeeded()
                 (place / "screen.txt").write_text(said)
         return place / "small-voice"
 

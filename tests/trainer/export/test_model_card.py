@@ -112,8 +112,7 @@ def test_figures_and_licence_are_taken_where_they_are_given(call, finished_run, 
     figures = tmp_path / "figures.json"
     figures.write_text(json.dumps(report(finished_run[0] / "checkpoints" / "step-12")))
     given = ["--format", "safetensors", "--license", "cc-by-4.0", "--evaluation", figures]
-    code, _, err = call(main, "export", "--ckpt", finished_run[0], tmp_path / "out", *given)
-    assert code == 0, err
+    call(main, "export", "--ckpt", finished_run[0], tmp_path / "out", *given).succeeded()
     front, text = card_of(tmp_path / "out")
     assert front["license"] == "cc-by-4.0"
     assert "## Licence\n\ncc-by-4.0\n" in text
@@ -152,17 +151,15 @@ def test_a_cache_that_is_gone_gives_no_facts(call, finished_run, tmp_path):
     shutil.copytree(finished_run[0], run)
     described = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**described, "cache": str(tmp_path / "gone")}))
-    code, _, err = call(main, "export", "--ckpt", run, tmp_path / "out", "--format", "safetensors")
-    assert code == 0, err
-    assert "Not known: the cache was not available" in card_of(tmp_path / "out")[1]
+    call(main, "export", "--ckpt", run, tmp_path / "out", "--format", "safetensors").succeeded()
+    assert "Not known: the cache was not at hand" in card_of(tmp_path / "out")[1]
     assert json.loads((tmp_path / "out" / "facts.json").read_text())["corpus"] is None
 
 
 def test_a_run_and_its_exports_say_what_they_are(finished_run, safetensors_folder, onnx_folder, call):
     said = {}
     for folder in (finished_run[0], safetensors_folder, onnx_folder):
-        code, said[folder], err = call(main, "info", "--ckpt", folder)
-        assert code == 0, err
+        said[folder] = call(main, "info", "--ckpt", folder).succeeded()
         for line in ("languages    en", "mel profile  hifigan, 80 channels", "sample rate  22,050 Hz"):
             assert line in said[folder], folder
     run, weights, graph = (said[folder] for folder in said)

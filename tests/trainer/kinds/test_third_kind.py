@@ -55,8 +55,7 @@ def durations(monkeypatch):
 
 def test_it_trains_validates_resumes_exports_and_starts_another_run(durations, run_train, call, tmp_path, read_steps):
     settings = ["training.kind=durations", "training.validate_every=2", "training.checkpoint_every=2"]
-    code, screen, error = run_train(tmp_path / "run", *settings, "training.steps=4")
-    assert code == 0, error
+    screen = run_train(tmp_path / "run", *settings, "training.steps=4").succeeded()
     assert "model durations" in screen
     (step, *_), (validation, _) = read_steps(tmp_path / "run"), read_steps(tmp_path / "run", "validation")
     for row in (step, validation):
@@ -66,8 +65,7 @@ def test_it_trains_validates_resumes_exports_and_starts_another_run(durations, r
     assert read_meta(checkpoint)["kind"] == "durations"
     code, _, error = run_train(tmp_path / "part", *settings, "training.steps=4", more=["--resume", checkpoint])
     assert (code, read_steps(tmp_path / "part")) == (0, read_steps(tmp_path / "run")[2:]), error
-    code, _, error = call(synth_cli.main, "export", "--ckpt", tmp_path / "run", tmp_path / "out")
-    assert code == 0, error
+    call(synth_cli.main, "export", "--ckpt", tmp_path / "run", tmp_path / "out").succeeded()
     more = ["--init-from", tmp_path / "out"]
     assert run_train(tmp_path / "next", *settings, "training.steps=2", more=more)[0] == 0
     code, _, error = run_train(tmp_path / "voice", "training.steps=2", more=more)

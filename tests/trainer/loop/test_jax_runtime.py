@@ -63,16 +63,14 @@ def test_a_run_by_jax_is_one_by_tensorflow_and_either_continues_the_other(
     finished_run, run_train, read_steps, tmp_path
 ):
     whole, by_jax = finished_run[0], tmp_path / "jax"
-    code, screen, err = run_train(by_jax, "training.runtime=jax")
-    assert code == 0, err
+    screen = run_train(by_jax, "training.runtime=jax").succeeded()
     assert "by JAX" in screen
     close(read_steps(by_jax, "validation"), read_steps(whole, "validation"))
     assert_same_end(by_jax, whole)
     for first, runtime in ((whole, "jax"), (by_jax, "tensorflow")):
         part = shutil.copytree(first, tmp_path / f"then-{runtime}")
         resume = ["--resume", part / "checkpoints" / "step-8"]
-        code, out, err = run_train(part, f"training.runtime={runtime}", more=resume)
-        assert code == 0, err
+        out = run_train(part, f"training.runtime={runtime}", more=resume).succeeded()
         assert "step 8 of 12" in out
         close(read_steps(part), read_steps(whole))
         assert_same_end(part, whole)
@@ -85,6 +83,5 @@ def test_a_vocoder_and_bfloat16_train_by_jax(crop_cache, run_train, read_steps, 
     about = {"cache": crop_cache, "more": ["--config", "vocoder"]} if vocoder else {}
     for runtime in ("tensorflow", "jax"):
         few = ["training.steps=4", "training.samples_every=null", f"training.runtime={runtime}"]
-        code, _, err = run_train(tmp_path / runtime, *settings, *few, **about)
-        assert code == 0, err
+        run_train(tmp_path / runtime, *settings, *few, **about).succeeded()
     close(read_steps(tmp_path / "jax"), read_steps(tmp_path / "tensorflow"), 1e-3 if vocoder else 3e-2)

@@ -23,9 +23,8 @@ main()
 def exported(run_train, tmp_path_factory):
     """A run of 12 steps, of which none is trained, with its steps."""
     folder = tmp_path_factory.mktemp("exported") / "run"
-    code, screen, err = run_train(folder, more=["--export-steps"])
-    assert code == 0, err
-    assert f"and train with: xtts-train --resume {folder}" in "".join(screen.split("\n"))
+    screen = run_train(folder, more=["--export-steps"]).succeeded()
+    assert f"train there with: xtts-train --resume {folder}" in "".join(screen.split("\n"))
     return folder
 
 
@@ -44,9 +43,8 @@ def by_steps(exported, call, one_shape_cache, tmp_path, monkeypatch):
 
 def test_a_run_by_exported_steps_is_one_by_tensorflow(by_steps, finished_run, read_steps):
     (folder, resume), (whole, _) = by_steps, finished_run
-    code, screen, err = resume()
-    assert code == 0, err
-    assert "saved step 12; export its voice where TensorFlow is installed: xtts-train --finish" in screen
+    screen = resume().succeeded()
+    assert "saved step 12; its voice is made where TensorFlow is: xtts-train --finish" in screen
     for split in ("train", "validation"):
         close(read_steps(folder, split), read_steps(whole, split))
     assert_same_end(folder, whole)
@@ -55,12 +53,10 @@ def test_a_run_by_exported_steps_is_one_by_tensorflow(by_steps, finished_run, re
 def test_either_way_continues_a_run_of_the_other(by_steps, finished_run, run_train, read_steps):
     (folder, resume), (whole, _) = by_steps, finished_run
     shutil.copytree(whole / "checkpoints" / "step-8", folder / "checkpoints" / "step-8")
-    code, _, err = resume()
-    assert code == 0, err
+    resume().succeeded()
     close(read_steps(folder), read_steps(whole)[8:])
     shutil.rmtree(folder / "checkpoints" / "step-12")
-    code, _, err = run_train(folder, more=["--resume", folder])
-    assert code == 0, err
+    run_train(folder, more=["--resume", folder]).succeeded()
     close(read_steps(folder), read_steps(whole)[8:])
 
 
@@ -89,8 +85,7 @@ def test_a_damaged_shard_is_named(by_steps, one_shape_cache, tmp_path):
 def test_a_vocoder_trains_in_a_process_that_cannot_import_tensorflow(crop_cache, run_train, read_steps, tmp_path):
     shared = [*SMALL_VOCODER, "training.steps=4", "training.samples_every=null"]
     for name, more in (("whole", []), ("by-steps", ["--export-steps"])):
-        code, _, err = run_train(tmp_path / name, *shared, cache=crop_cache, more=["--config", "vocoder", *more])
-        assert code == 0, err
+        run_train(tmp_path / name, *shared, cache=crop_cache, more=["--config", "vocoder", *more]).succeeded()
     command = [sys.executable, "-c", BLOCKED, "--resume", tmp_path / "by-steps", "--cache", crop_cache]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

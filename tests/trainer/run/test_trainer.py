@@ -61,8 +61,7 @@ def test_a_resumed_run_without_samples_equals_the_uninterrupted_one_with_them_to
     finished_run, run_train, read_steps, tmp_path
 ):
     whole, part = finished_run[0], shutil.copytree(finished_run[0], tmp_path / "part")
-    code, out, _ = run_train(part, more=["--resume", part / "checkpoints" / "step-8"])
-    assert code == 0
+    out = run_train(part, more=["--resume", part / "checkpoints" / "step-8"]).succeeded()
     assert "step 8 of 12" in out
     assert read_steps(part) == read_steps(whole)
     assert read_steps(part, "validation") == read_steps(whole, "validation")
@@ -257,8 +256,7 @@ PATIENT = (
 
 def test_a_run_that_no_longer_improves_decays_early(finished_run, run_train, read_steps, tmp_path):
     folder = tmp_path / "run"
-    code, out, _ = run_train(folder, *PATIENT, "training.steps=100", more=["--init-from", finished_run[0]])
-    assert code == 0
+    out = run_train(folder, *PATIENT, "training.steps=100", more=["--init-from", finished_run[0]]).succeeded()
     losses = {line["step"]: line["flow"] for line in read_steps(folder, "validation")}
     last = max(losses)
     begun = last // 2
@@ -304,8 +302,7 @@ def test_epochs_decide_the_steps(make_plan, run_train, read_steps, one_shape_cac
 
 def test_a_finished_run_given_more_steps_goes_on_before_its_decay(finished_run, run_train, read_steps, tmp_path):
     folder = shutil.copytree(finished_run[0], tmp_path / "run")
-    code, out, err = run_train(folder, "training.steps=14", more=["--resume", folder])
-    assert code == 0, err
+    out = run_train(folder, "training.steps=14", more=["--resume", folder]).succeeded()
     assert f"{folder}: continuing from step 9, before the learning rate was decayed" in out
     assert "steps 10 to 12 are trained again" in out
     lines = read_steps(folder)
@@ -316,8 +313,7 @@ def test_a_finished_run_given_more_steps_goes_on_before_its_decay(finished_run, 
 def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_run, call, tmp_path, monkeypatch):
     folder, _ = finished_run
     monkeypatch.chdir(tmp_path)
-    code, out, err = call(main, "--out", folder, "--resume")
-    assert code == 0, err
+    out = call(main, "--out", folder, "--resume").succeeded()
     assert f"{folder} is complete: step 12 of 12. Train it further with: xtts-train --resume {folder} --steps 24" in out
 
 
@@ -383,8 +379,7 @@ def test_sigterm_ends_a_call_of_any_length_and_saves(run_train, read_steps, tmp_
 
     monkeypatch.setattr(TrainingLoop, "run", run_and_send)
     endless = (f"training.{name}=3000" for name in ("steps", "steps_per_call", "checkpoint_every", "validate_every"))
-    code, out, err = run_train(folder, *endless)
-    assert code == 0, err
+    out = run_train(folder, *endless).succeeded()
     (saved,) = list_checkpoints(folder / "checkpoints")
     assert f"SIGTERM: saved {saved.name.replace('-', ' ')}; continue with: xtts-train --resume {folder}" in out
     assert 0 < len(read_steps(folder)) == int(saved.name[5:]) < 3000

@@ -20,8 +20,7 @@ STEPS = [*SMALL_VOCODER, "training.steps=6", "training.validate_every=3", "train
 def vocoder_run(tmp_path_factory, run_train, crop_cache):
     """(folder, screen) of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("vocoder") / "whole"
-    code, screen, error = run_train(folder, *STEPS, cache=crop_cache, more=["--config", "vocoder"])
-    assert code == 0, error
+    screen = run_train(folder, *STEPS, cache=crop_cache, more=["--config", "vocoder"]).succeeded()
     return folder, screen
 
 
@@ -46,8 +45,7 @@ def test_generator_and_discriminators_move_and_are_validated(vocoder_run, read_s
 def vocoder_file(vocoder_run, call, tmp_path_factory):
     """Its export."""
     out = tmp_path_factory.mktemp("exported") / "out"
-    code, _, error = call(synth_cli.main, "export", "--ckpt", vocoder_run[0], out)
-    assert code == 0, error
+    call(synth_cli.main, "export", "--ckpt", vocoder_run[0], out).succeeded()
     (file,) = out.iterdir()
     return file
 
@@ -66,12 +64,10 @@ def test_a_run_starts_from_an_exported_vocoder_as_from_its_run(
     vocoder_run, call, tmp_path, run_train, crop_cache, read_steps
 ):
     weights = tmp_path / "weights"
-    code, _, error = call(synth_cli.main, "export", "--ckpt", vocoder_run[0], "--format", "safetensors", weights)
-    assert code == 0, error
+    call(synth_cli.main, "export", "--ckpt", vocoder_run[0], "--format", "safetensors", weights).succeeded()
     for out, start in (("one", weights), ("other", vocoder_run[0])):
         more = ["--config", "vocoder", "--init-from", start]
-        code, _, error = run_train(tmp_path / out, *SMALL_VOCODER, "training.steps=2", cache=crop_cache, more=more)
-        assert code == 0, error
+        run_train(tmp_path / out, *SMALL_VOCODER, "training.steps=2", cache=crop_cache, more=more).succeeded()
     assert read_steps(tmp_path / "one") == read_steps(tmp_path / "other")
     assert read_steps(tmp_path / "one")[0]["spectrum"] != read_steps(vocoder_run[0])[0]["spectrum"]
     code, _, error = call(synth_cli.main, "--ckpt", weights, "Hello.")

@@ -38,8 +38,7 @@ def spoken_by_command(call, onnx_folder, tmp_path_factory):
         if key not in known:
             wav, mel = base / f"{len(known)}.wav", base / f"{len(known)}.npy"
             options = ("--nfe", 2, "--seed", seed, "--speed", speed, "--engine", engine, "-o", wav, "--mel-out", mel)
-            code, _, err = call(main, "--ckpt", ckpt, *options, text)
-            assert code == 0, err
+            call(main, "--ckpt", ckpt, *options, text).succeeded()
             known[key] = wav.read_bytes(), mel
         return known[key]
 

@@ -70,8 +70,7 @@ def test_the_command_takes_several_recordings(run, source, synthesizer, recordin
     expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, noise_key=0)
     out = ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy")
     given = [part for path in paths for part in ("--speaker-wav", path)]
-    code, _, err = call(main, "--ckpt", run, "--nfe", 2, "--temperature", 0, "--speed", 4, *out, *given, "a word")
-    assert code == 0, err
+    call(main, "--ckpt", run, "--nfe", 2, "--temperature", 0, "--speed", 4, *out, *given, "a word").succeeded()
     np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-4)
 
 

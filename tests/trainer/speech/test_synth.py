@@ -167,8 +167,7 @@ def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_
 @pytest.mark.parametrize("suffix", ["mp3", "flac", "OGG"])
 def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffix):
     out = tmp_path / f"a.{suffix}"
-    code, screen, err = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--nfe", 2, "--speed", 4)
-    assert code == 0, err
+    screen = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--nfe", 2, "--speed", 4).succeeded()
     found = soundfile.info(out)
     assert (found.format, found.samplerate) == (suffix.upper(), 48_000 if suffix == "OGG" else 22_050)
     assert f"{out}: {found.duration:.2f} s" in screen
