@@ -171,6 +171,11 @@ class Done(NamedTuple):
         assert self.code == 0, self.err
         return self.out
 
+    def refused(self):
+        """What it said, if it refused what it was asked to do."""
+        assert self.code == 2, self.err
+        return self.err
+
 
 @pytest.fixture(scope="session")
 def call():

@@ -97,8 +97,7 @@ def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_
         if name.startswith("averages/"):
             np.testing.assert_allclose(taken[name.replace("averages", "weights")], saved[name], atol=1e-6)
     assert int(taken["step"]) == 4
-    code, _, err = run_train(tmp_path / "other", "model.decoder_width=18", more=["--init-from", source])
-    assert code == 2
+    err = run_train(tmp_path / "other", "model.decoder_width=18", more=["--init-from", source]).refused()
     assert "weights of model.decoder_width = 16, expected 18" in err
 
 
@@ -319,8 +318,7 @@ def test_out_with_resume_goes_on_with_the_runs_own_settings_and_cache(finished_r
 
 def test_a_resumed_run_does_not_take_over_the_folder_of_another(finished_run, run_train, tmp_path):
     other = shutil.copytree(finished_run[0], tmp_path / "other")
-    code, _, err = run_train(other, "training.steps=13", more=["--resume", finished_run[0]])
-    assert code == 2
+    err = run_train(other, "training.steps=13", more=["--resume", finished_run[0]]).refused()
     assert f"{other}: already holds a run" in err
 
 
