@@ -14,6 +14,9 @@ from pathlib import Path
 import click
 import pytest
 
+from xtts.precompute import cli
+from xtts.precompute.corpus.listing import LAYOUTS
+from xtts.shared.cache import cache_spec
 from xtts.trainer.stored.checkpoint import FORMAT_VERSION
 
 ROOT = Path(__file__).parents[1]
@@ -103,3 +106,20 @@ def test_what_is_copied_and_installed_is_there_and_the_command_runs_without_root
     extras = re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)[1].split(",")
     assert ("gpu" in extras, set(extras) <= set(EXTRAS)) == (kind == "cuda", True)
     assert not re.search(r"^(RUN|COPY) ", text.rpartition("\nUSER ")[2], re.MULTILINE), "installed after USER"
+
+
+def test_help_and_page_name_every_layout():
+    page = TEXTS[ROOT / "docs" / "corpus.md"].partition("\n## Layouts\n")[2].partition("\n## ")[0]
+    assert sorted(re.findall(r"^\| `(\w[\w-]*)` \|", page, re.MULTILINE)) == sorted(LAYOUTS)
+    (option,) = (option for option in cli.build.params if option.name == "layout")
+    assert sorted(re.findall(r"[\w-]+", option.help.partition(": ")[2].replace(" or ", " "))) == sorted(LAYOUTS)
+
+
+def test_the_version_of_the_cache_is_the_same_wherever_it_is_written():
+    page, changes = TEXTS[ROOT / "docs" / "cache-format.md"], (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    places = [
+        (page, r"format version (\d+)"),
+        (page, r"`format_version` \| (\d+) "),
+        (changes, r"Caches have format (\d+)"),
+    ]
+    assert [re.findall(pattern, text) for text, pattern in places] == [[str(cache_spec.FORMAT_VERSION)]] * 3
