@@ -20,3 +20,5 @@ def test_every_file_of_every_stage_is_in_the_wheel_and_nothing_else(wheel):
     wanted = {f"xtts/{path.relative_to(ROOT).as_posix()}" for path in code + data}
     assert sorted(wanted - names) == []
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"xtts"}
+    page = (ROOT / "docs" / "installation.md").read_text(encoding="utf-8")
+    assert f"pip install 'dist/{wheel.name}[" in page, wheel.name
