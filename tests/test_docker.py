@@ -4,7 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from functools import partial
+from http.server import HTTPServer, SimpleHTTPRequestHandler
 from pathlib import Path
 from threading import Thread
 
@@ -25,36 +26,24 @@ def test_what_is_copied_and_installed_is_there_and_the_command_runs_without_root
 
 
 @pytest.mark.parametrize("kind", ["cpu", "cuda"])
-@pytest.mark.parametrize(("extras", "wanted"), [("judge", True), ("phonemes,judge", True), ("phonemes,train", False)])
-def test_a_compiler_is_installed_for_the_extra_that_needs_one(kind, extras, wanted, tmp_path):
+@pytest.mark.parametrize(("extras", "asked"), [("judge", True), ("phonemes,judge", True), ("phonemes,train", False)])
+def test_a_compiler_is_installed_for_the_extra_that_needs_one(kind, extras, asked, tmp_path):
     text = (ROOT / "docker" / f"Dockerfile.{kind}").read_text(encoding="utf-8").replace("\\\n", "")
-    build, _, _ = text.partition("COPY ")
-    (command,) = re.findall(r"^RUN (.*)$", build, re.MULTILINE)
-    fake = tmp_path / "apt-get"
-    fake.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\n')
-    fake.chmod(0o755)
-    path = f"{tmp_path}:{os.environ['PATH']}"
-    subprocess.run(["sh", "-c", command], env={"PATH": path, "EXTRAS": extras}, check=True)
-    assert ((tmp_path / "asked").exists() and "gcc" in (tmp_path / "asked").read_text()) == wanted
+    (command,) = re.findall(r"^RUN (.*)$", text.partition("\nCOPY ")[0], re.MULTILINE)
+    (tmp_path / "apt-get").write_text('#!/bin/sh\necho "$@"\n')
+    (tmp_path / "apt-get").chmod(0o755)
+    said = subprocess.check_output(["/bin/sh", "-c", command], env={"PATH": str(tmp_path), "EXTRAS": extras})
+    assert (b" gcc " in said) == asked
 
 
-@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
-def test_the_health_command_of_the_page_asks_the_server(status, code):
-    class Health(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(status if self.path == "/health" else 404)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
+@pytest.mark.parametrize("healthy", [True, False])
+def test_the_health_command_of_the_page_asks_the_server(healthy, tmp_path):
     (command,) = re.findall(r"--health-cmd '([^']+)'", TEXTS[ROOT / "docs" / "installation.md"])
-    with HTTPServer(("127.0.0.1", 0), Health) as server:
+    (tmp_path / ("health" if healthy else "other")).touch()
+    with HTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=tmp_path)) as server:
         Thread(target=server.serve_forever, daemon=True).start()
-        command = command.replace(":8000/", f":{server.server_port}/")
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        done = subprocess.run(
-            ["sh", "-c", command], env=os.environ | {"PATH": path, "no_proxy": "*"}, capture_output=True, check=False
-        )
+        command = command.replace(":8000/", f":{server.server_port}/")
+        done = subprocess.run(["sh", "-c", command], env=os.environ | {"PATH": path, "no_proxy": "*"}, check=False)
         server.shutdown()
-    assert done.returncode == code, done.stderr
+    assert (done.returncode == 0) == healthy

@@ -116,10 +116,16 @@ def test_help_and_page_name_every_layout():
 
 
 def test_the_version_of_the_cache_is_the_same_wherever_it_is_written():
-    page, changes = TEXTS[ROOT / "docs" / "cache-format.md"], (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    places = [
-        (page, r"format version (\d+)"),
-        (page, r"`format_version` \| (\d+) "),
-        (changes, r"Caches have format (\d+)"),
-    ]
-    assert [re.findall(pattern, text) for text, pattern in places] == [[str(cache_spec.FORMAT_VERSION)]] * 3
+    text = TEXTS[ROOT / "docs" / "cache-format.md"] + (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    stated = re.findall(r"(?:format version|`format_version` \||Caches have format) (\d+)", text)
+    assert stated == [str(cache_spec.FORMAT_VERSION)] * 3
+
+
+def test_the_recipes_name_what_there_is():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Recipes\n")[2].partition("\n## ")[0]
+    named = {name.rstrip("/") for name in re.findall(r"`([\w.][\w./-]*)`", text)}
+    files = [path for folder in FOLDERS.split("|") for path in (ROOT / folder).rglob("*")]
+    known = {name for path in files for name in (path.name, path.relative_to(ROOT).as_posix())} | {"CHANGELOG.md"}
+    words = re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in files if path.suffix == ".py"))
+    assert len(named) > 60
+    assert sorted(named - known - {*words}) == []
