@@ -96,18 +96,6 @@ def test_the_index_leads_to_every_page_and_that_of_the_installation_has_a_row_fo
     assert rows == list(EXTRAS)
 
 
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_what_is_copied_and_installed_is_there_and_the_command_runs_without_root(kind):
-    text = (ROOT / "docker" / f"Dockerfile.{kind}").read_text(encoding="utf-8").replace("\\\n", "")
-    sent = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    sources = {source for some in re.findall(r"^COPY (?!--)(.*) ", text, re.MULTILINE) for source in some.split()}
-    assert {"pyproject.toml", "shared"} < sources
-    assert all((ROOT / source).exists() and f"!{source}" in sent for source in sources)
-    extras = re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)[1].split(",")
-    assert ("gpu" in extras, set(extras) <= set(EXTRAS)) == (kind == "cuda", True)
-    assert not re.search(r"^(RUN|COPY) ", text.rpartition("\nUSER ")[2], re.MULTILINE), "installed after USER"
-
-
 def test_help_and_page_name_every_layout():
     page = TEXTS[ROOT / "docs" / "corpus.md"].partition("\n## Layouts\n")[2].partition("\n## ")[0]
     assert sorted(re.findall(r"^\| `(\w[\w-]*)` \|", page, re.MULTILINE)) == sorted(LAYOUTS)
