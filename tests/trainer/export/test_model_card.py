@@ -152,7 +152,7 @@ def test_a_cache_that_is_gone_gives_no_facts(call, finished_run, tmp_path):
     described = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps({**described, "cache": str(tmp_path / "gone")}))
     call(main, "export", "--ckpt", run, tmp_path / "out", "--format", "safetensors").succeeded()
-    assert "Not known: the cache was not at hand" in card_of(tmp_path / "out")[1]
+    assert "Not known: the cache was not available" in card_of(tmp_path / "out")[1]
     assert json.loads((tmp_path / "out" / "facts.json").read_text())["corpus"] is None
 
 

@@ -24,7 +24,7 @@ def exported(run_train, tmp_path_factory):
     """A run of 12 steps, of which none is trained, with its steps."""
     folder = tmp_path_factory.mktemp("exported") / "run"
     screen = run_train(folder, more=["--export-steps"]).succeeded()
-    assert f"train there with: xtts-train --resume {folder}" in "".join(screen.split("\n"))
+    assert f"and train with: xtts-train --resume {folder}" in "".join(screen.split("\n"))
     return folder
 
 

@@ -290,7 +290,7 @@ def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkey
         assert "error: " in err
     err = call(main, "hello", "--ckpt", "runs/yuong")[2]
     assert "runs/yuong: no such folder" in err
-    assert err.endswith("; there are runs/a-vocoder, runs/young, runs/old\n")
+    assert err.endswith("; choose one of runs/a-vocoder, runs/young, runs/old\n")
 
 
 def test_a_text_sounds_the_same_without_its_unknown_letters(onnx_folder):
@@ -299,7 +299,7 @@ def test_a_text_sounds_the_same_without_its_unknown_letters(onnx_folder):
     assert speech.samples.dtype == np.float32
     assert speech.mel.shape[1] == 80
     assert np.abs(speech.samples).max() <= 1
-    with pytest.warns(UserWarning, match="left out what the voice does not know: \u2665"):
+    with pytest.warns(UserWarning, match="skipped what the voice does not know: \u2665"):
         again = voice.speak("ab\u2665")
     assert np.array_equal(again.mel, speech.mel)
     for half in ("\ud83d", "\ude00"):
