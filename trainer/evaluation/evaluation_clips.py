@@ -1,7 +1,7 @@
 """The clips of a cache, read without TensorFlow."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -33,12 +33,23 @@ class EvaluationClip:
     language: int = 0
 
 
-def read_clips(cache: Path, voice: Voice, select: Callable[[CacheSpec], Iterable[ShardClips]]) -> list[EvaluationClip]:
-    """Read the selected clips of a cache, ordered by id; `LockstepError` if the voice does not fit it."""
+def read_clips(
+    cache: Path, voice: Voice, select: Callable[[CacheSpec], Iterable[ShardClips]], *, any_speaker: bool = False
+) -> list[EvaluationClip]:
+    """Read the selected clips of a cache, ordered by id, with the voice's tokens and languages.
+
+    any_speaker: whether the cache's speakers may differ from the voice's, as for a voice from a recording.
+
+    Raises:
+        LockstepError: The voice does not fit the cache, or lacks a symbol of a clip.
+    """
     with ReadLock(cache):
         spec = load_spec(cache)
-        _check_match(cache, spec, load_tokenizer(cache / spec.tokenizer_file), voice)
+        tokenizer = load_tokenizer(cache / spec.tokenizer_file)
+        _check_match(cache, spec, tokenizer, voice, any_speaker)
         clips = [clip for shard, most in select(spec) for clip in shard_clips(cache, spec, shard, most)]
+    if tokenizer.symbols != voice.tokenizer.symbols or spec.languages != voice.languages:
+        clips = [_with_ids_of(voice, clip, tokenizer.symbols, spec.languages, cache) for clip in clips]
     longest = max(clips, key=lambda clip: len(clip.ids), default=None)
     if longest and len(longest.ids) > voice.most_tokens:
         raise LockstepError(
@@ -46,6 +57,18 @@ def read_clips(cache: Path, voice: Voice, select: Callable[[CacheSpec], Iterable
             expected=f"at most {voice.most_tokens}, the largest shape of the checkpoint",
         )  # fmt: skip
     return sorted(clips, key=lambda clip: clip.clip_id)
+
+
+def _with_ids_of(
+    voice: Voice, clip: EvaluationClip, symbols: Sequence[str], languages: Sequence[str], cache: Path
+) -> EvaluationClip:
+    """Return a clip whose symbols and language have the voice's ids; symbols, languages: those of the cache."""
+    names, known = [symbols[i] for i in clip.ids], {symbol: i for i, symbol in enumerate(voice.tokenizer.symbols)}
+    if missing := sorted({*names} - {*known}):
+        raise LockstepError(
+            f"{cache} ({clip.clip_id})", found=f"symbols that the checkpoint lacks: {' '.join(missing)}"
+        )
+    return replace(clip, ids=[known[name] for name in names], language=voice.languages.index(languages[clip.language]))
 
 
 def all_clips(spec: CacheSpec, *splits: Split) -> list[ShardClips]:
@@ -65,12 +88,15 @@ def some_clips(spec: CacheSpec, split: Split, count: int) -> list[ShardClips]:
     return selected
 
 
-def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voice) -> None:
+def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voice, any_speaker: bool) -> None:
+    ways = [(table.kind, table.add_blank, table.merges) for table in (tokenizer, voice.tokenizer)]
     if spec.mel_profile.name != voice.profile:
         found, expected = f"mel profile {spec.mel_profile.name}", f"the checkpoint's, {voice.profile}"
-    elif tokenizer != voice.tokenizer:
-        found, expected = "another symbol table", "the checkpoint's"
-    elif spec.speakers != voice.speakers:
+    elif ways[0] != ways[1]:
+        found, expected = "another tokenizer", "the checkpoint's"
+    elif not {*spec.languages} <= {*voice.languages}:
+        found, expected = ", ".join(spec.languages), f"the checkpoint's languages, {', '.join(voice.languages)}"
+    elif spec.speakers != voice.speakers and not any_speaker:
         found, expected = "different speakers", "the checkpoint's"
     else:
         return

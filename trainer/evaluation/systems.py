@@ -1,7 +1,7 @@
 """The test set of a voice: sentences of a split, and figures of their speech by several systems."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
@@ -95,7 +95,7 @@ class TestSet:
                 `data` cannot be read.
         """
         self.cache, self.source, self.split, self.limit = cache, source, split, limit
-        self.clips = read_clips(cache, source.voice, lambda spec: all_clips(spec, split))
+        self.clips = self._read(lambda spec: all_clips(spec, split))
         """All R clips of the split."""
         if len({tuple(clip.ids) for clip in self.clips}) < 2:
             fix = "build the cache with a larger split.validation_fraction"
@@ -119,6 +119,9 @@ class TestSet:
             as_built = {key: spec.features["audio"][key] for key in ("trim_silence_db", "loudness_lufs")}
             self._recorded = [recording_of(data, row.clip, rate, **as_built) for row in spoken] if data else None
             self._speakers = [judge.embed(samples, rate) for samples in self._recorded or self._vocoded]
+
+    def _read(self, select: Callable[[CacheSpec], Iterable[ShardClips]]) -> list[EvaluationClip]:
+        return read_clips(self.cache, self.source.voice, select, any_speaker=self.source.takes_recording)
 
     @cached_property
     def _vocoded(self) -> list[np.ndarray]:
@@ -167,7 +170,7 @@ class TestSet:
 
     def other_recordings(self) -> System | None:
         """Compare as many recordings of the other split, of other sentences; None if it has none."""
-        others = read_clips(self.cache, self.source.voice, lambda spec: other_clips(spec, self.split, self.limit))
+        others = self._read(lambda spec: other_clips(spec, self.split, self.limit))
         return System(frechet_distance=self._recordings.frechet_distance(others)) if others else None
 
     def second_reading(self) -> System:
@@ -176,7 +179,7 @@ class TestSet:
         Raises:
             LockstepError: Fewer than two sentences were recorded twice.
         """
-        clips = read_clips(self.cache, self.source.voice, lambda spec: all_clips(spec, "train", "validation"))
+        clips = self._read(lambda spec: all_clips(spec, "train", "validation"))
         pairs = read_twice(clips, self.limit)
         if len(pairs) < 2:
             found = f"{len(pairs)} sentences that a speaker recorded twice"

@@ -1,5 +1,7 @@
 """The clips that speech is compared with, and whose recording lends a sentence its voice."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from cache_files import index_path
@@ -31,6 +33,25 @@ def test_held_out_clips_are_those_of_the_index(voice, tiny_cache):
     for clip in clips:
         assert clip.ids == voice.tokenizer.encode(rows[clip.clip_id].clip.text).ids
         assert clip.mel.shape == (rows[clip.clip_id].mel_length, 80)
+
+
+def with_symbols(voice, symbols):
+    return voice.model_copy(update={"tokenizer": replace(voice.tokenizer, symbols=symbols)})
+
+
+def test_clips_of_another_corpus_get_the_voices_tokens(voice, tiny_cache):
+    *same, last, before = voice.tokenizer.symbols
+    swapped = with_symbols(voice, (*same, before, last))
+    clips = read_clips(tiny_cache, swapped, lambda spec: all_clips(spec, "train"))
+    rows = {row.clip.id: row for row in read_index(index_path(tiny_cache))}
+    assert [clip.ids for clip in clips] == [
+        swapped.tokenizer.encode(rows[clip.clip_id].clip.text).ids for clip in clips
+    ]
+    others = swapped.model_copy(update={"speakers": ["x", "y"]})
+    assert len(read_clips(tiny_cache, others, lambda spec: all_clips(spec, "train"), any_speaker=True)) == len(clips)
+    lacking = with_symbols(voice, tuple("E" if symbol == "e" else symbol for symbol in voice.tokenizer.symbols))
+    with pytest.raises(LockstepError, match=r"\(tone-\d+\): symbols that the checkpoint lacks: e"):
+        read_clips(tiny_cache, lacking, lambda spec: all_clips(spec, "train"))
 
 
 @pytest.mark.parametrize(

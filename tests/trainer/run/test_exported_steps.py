@@ -44,7 +44,7 @@ def by_steps(exported, call, one_shape_cache, tmp_path, monkeypatch):
 def test_a_run_by_exported_steps_is_one_by_tensorflow(by_steps, finished_run, read_steps):
     (folder, resume), (whole, _) = by_steps, finished_run
     screen = resume().succeeded()
-    assert "saved step 12; its voice is made where TensorFlow is: xtts-train --finish" in screen
+    assert "saved step 12; export its voice where TensorFlow is installed: xtts-train --finish" in screen
     for split in ("train", "validation"):
         close(read_steps(folder, split), read_steps(whole, split))
     assert_same_end(folder, whole)

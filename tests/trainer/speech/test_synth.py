@@ -48,7 +48,9 @@ def loudness(mel):
 
 @pytest.fixture
 def long_form(tensorflow_synthesizer):
-    return LongFormSynthesizer(tensorflow_synthesizer, loudness, speaker=0, language="en")
+    synthesizer = LongFormSynthesizer(tensorflow_synthesizer, loudness, speaker=0, language="en")
+    synthesizer.measure()
+    return synthesizer
 
 
 def say(long_form, words):
