@@ -108,6 +108,15 @@ def test_every_step_may_be_the_last(corpora, tmp_path, again):
     assert (written[0], written[-2]) == (3, 0)
 
 
+def test_a_staged_shard_that_is_cut_off_is_written_again(corpora, tmp_path):
+    with pytest.raises(Crash), power_cut(7):
+        build(corpora, tmp_path / "cache", CONFIG)
+    (staged, *_) = (tmp_path / "cache").rglob("shard-*.tfrecord")
+    os.truncate(staged, 100)
+    assert build(corpora, tmp_path / "cache", CONFIG).written_shards == 2
+    assert tree(tmp_path / "cache") == whole(corpora, tmp_path)
+
+
 @pytest.mark.parametrize(
     "number", [signal.SIGTERM, *(pytest.param(n, marks=pytest.mark.long) for n in (signal.SIGINT, signal.SIGKILL))]
 )
