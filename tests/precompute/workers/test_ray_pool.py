@@ -155,7 +155,7 @@ def test_a_machine_without_lockstep_is_a_one_line_error(cluster, tmp_path, monke
     monkeypatch.syspath_prepend(str(tmp_path))
     run = importlib.import_module("not_on_the_cluster").run
     monkeypatch.setattr("xtts.precompute.workers.ray_pool.run_packed", run)
-    with open_pool(1, "ray") as pool, pytest.raises(LockstepError, match="has no lockstep-tts") as caught:
+    with open_pool(1, "ray") as pool, pytest.raises(LockstepError, match="lacks lockstep-tts") as caught:
         list(pool.run(os.getenv, ["HOME"]))
     assert str(caught.value).startswith(f"the Ray cluster at {cluster.address}: ")
 
