@@ -20,7 +20,10 @@ def decode_by_ffmpeg(source: AudioSource, location: str, *, header_only: bool = 
         LockstepError: At `location`, if the extra is not installed.
     """
     av: Any = import_extra("av", "transcribe", location, "faster-whisper, which decodes it, is not installed")
-    opened = (lambda: io.BytesIO(source)) if isinstance(source, bytes) else (lambda: str(source))
+
+    def opened() -> io.BytesIO | str:
+        return io.BytesIO(source) if isinstance(source, bytes) else str(source)
+
     try:
         with av.open(opened()) as container:
             rate = int(container.streams.audio[0].rate)

@@ -41,7 +41,7 @@ def read_clips(
     any_speaker: whether the cache's speakers may differ from the voice's, as for a voice from a recording.
 
     Raises:
-        LockstepError: The voice does not fit the cache, or lacks a symbol of a clip.
+        LockstepError: The voice does not fit the cache.
     """
     with ReadLock(cache):
         spec = load_spec(cache)
@@ -49,7 +49,7 @@ def read_clips(
         _check_match(cache, spec, tokenizer, voice, any_speaker)
         clips = [clip for shard, most in select(spec) for clip in shard_clips(cache, spec, shard, most)]
     if tokenizer.symbols != voice.tokenizer.symbols or spec.languages != voice.languages:
-        clips = [_with_ids_of(voice, clip, tokenizer.symbols, spec.languages, cache) for clip in clips]
+        clips = list(_with_ids_of(voice, clips, tokenizer.symbols, spec.languages))
     longest = max(clips, key=lambda clip: len(clip.ids), default=None)
     if longest and len(longest.ids) > voice.most_tokens:
         raise LockstepError(
@@ -60,15 +60,19 @@ def read_clips(
 
 
 def _with_ids_of(
-    voice: Voice, clip: EvaluationClip, symbols: Sequence[str], languages: Sequence[str], cache: Path
-) -> EvaluationClip:
-    """Return a clip whose symbols and language have the voice's ids; symbols, languages: those of the cache."""
-    names, known = [symbols[i] for i in clip.ids], {symbol: i for i, symbol in enumerate(voice.tokenizer.symbols)}
-    if missing := sorted({*names} - {*known}):
-        raise LockstepError(
-            f"{cache} ({clip.clip_id})", found=f"symbols that the checkpoint lacks: {' '.join(missing)}"
-        )
-    return replace(clip, ids=[known[name] for name in names], language=voice.languages.index(languages[clip.language]))
+    voice: Voice, clips: Iterable[EvaluationClip], symbols: Sequence[str], languages: Sequence[str]
+) -> Iterator[EvaluationClip]:
+    """Yield clips with the voice's ids of symbols and language; skip those with a symbol that it lacks, with a warning.
+
+    symbols, languages: those of the clips' cache.
+    """
+    known = {symbol: i for i, symbol in enumerate(voice.tokenizer.symbols)}
+    for clip in clips:
+        names, language = [symbols[i] for i in clip.ids], voice.languages.index(languages[clip.language])
+        if missing := sorted({*names} - {*known}):
+            warn(f"clip {clip.clip_id} skipped: the checkpoint lacks {' '.join(missing)}")
+        else:
+            yield replace(clip, ids=[known[name] for name in names], language=language)
 
 
 def all_clips(spec: CacheSpec, *splits: Split) -> list[ShardClips]:
