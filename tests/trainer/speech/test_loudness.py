@@ -57,11 +57,11 @@ def test_a_voice_that_reads_no_numbers_is_measured_by_its_letters(onnx_folder, e
     assert voice.gain == pytest.approx(10**1.5), "of what is silent, the noise is not raised without end"
 
 
-def test_the_louder_trial_sets_the_gain():
+def test_the_mean_of_both_trials_sets_the_gain():
     voice = load_voice(BASE, loudness=-20.0)._synthesizer
     counting, number = map(voice._loudness, voice._trials())
-    assert (counting, number) == pytest.approx((-28.6, -27.5), abs=0.8)
-    assert counting + 0.3 < number == pytest.approx(-20 - 20 * np.log10(voice.gain))
+    assert abs(counting - number) > 0.5
+    assert (counting + number) / 2 == pytest.approx(-20 - 20 * np.log10(voice.gain))
 
 
 def test_a_server_speaks_each_voice_and_request_at_its_loudness():
