@@ -19,7 +19,7 @@ from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.speech.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.tensorflow_synthesizer import mean_latents
+from xtts.trainer.speech.tensorflow_synthesizer import recorded_voice
 from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.stored.model_folder import FEWEST_HALVED
 
@@ -50,7 +50,7 @@ def convert_model(
     its F frames. Without it, noise is drawn inside, and the speech has all its frames.
 
     options: their schedule is the default of that input; language: fixed in a model of several, which then has no
-    input for it; references: log-mels float32[F, M], whose mean is the voice of a model with voice latents, fixed in
+    input for it; references: log-mels float32[F, M], which give a model with voice latents its voice, fixed in
     the graph.
     """
     fixed: dict[str, np.ndarray] = {}
@@ -58,7 +58,7 @@ def convert_model(
         fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
     if references:
         frames, silence = source.model.voice_frames, source.voice.mel_profile.silence
-        fixed["voice"] = mean_latents(model.encode_reference, references, frames, silence)
+        fixed["voice"] = recorded_voice(model.encode_reference, references, frames, silence)
     signature = dict(INPUTS)
     for field in source.conditioning:
         if field not in fixed:

@@ -65,7 +65,7 @@ def load_voice(
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
         speaker: Speaker name, for a corpus with several (default: the first, of the language if that is given).
         language: ISO code of the language, for a corpus with several (default: the speaker's).
-        speaker_wav: Recording of the voice to imitate, or several, whose mean is taken; required for a model with voice
+        speaker_wav: Recording of the voice to imitate, or several; required for a model with voice
             latents. At least two seconds of one speaker, as wav, flac, ogg or mp3; m4a, webm and others with the extra
             `transcribe`.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own; without one,

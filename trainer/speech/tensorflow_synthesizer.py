@@ -17,6 +17,8 @@ from xtts.trainer.speech.voice_source import Source
 
 Generated = dict[str, tf.Tensor]
 """`mel` float32[1, T, M], natural-log magnitude, `mel_length` int32[1] and `durations` int32[1, L], in frames."""
+_MOST_WINDOWS = 400
+"""About the most windows of a reference that are encoded, which takes a second or two."""
 
 
 def load_model(source: Source) -> AcousticModel:
@@ -72,26 +74,28 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
     return generate
 
 
-def mean_latents(
+def recorded_voice(
     encode: Callable[..., tf.Tensor], mels: Sequence[np.ndarray], frames: int, silence: float
 ) -> np.ndarray:
-    """Encode the voice of recordings, float32[1, N, D]: the mean over them of the mean latents of their crops.
+    """Encode the voice of recordings, float32[1, N, D]: the mean of the half of all windows nearest to their median.
 
-    The rest of a recording becomes a crop if it is at least half of one.
+    So music, noises and a second person count only if they last longer than the voice. A window is half a crop of the
+    training; windows that lie 25 dB below the loudest hold a pause and count for nothing.
 
     encode: function of `reference_signature`; mels: float32[T, M] each; frames: F of a crop; silence: natural log.
     """
-    means = []
-    for mel in mels:
-        crops, latents = [mel[start : start + frames] for start in range(0, len(mel), frames)], []
-        if len(crops) > 1 and 2 * len(crops[-1]) < frames:
-            del crops[-1]
-        for crop in crops:
-            padded = np.full([1, frames, mel.shape[1]], silence, np.float32)
-            padded[0, : len(crop)] = crop
-            latents.append(encode(tf.constant(padded), tf.constant([len(crop)], tf.int32)).numpy())
-        means.append(np.mean(latents, axis=0))
-    return np.asarray(np.mean(means, axis=0))
+    length = frames // 2
+    hop = max(length // 4, sum(map(len, mels)) // _MOST_WINDOWS)
+    windows = [mel[start : start + length] for mel in mels for start in range(0, max(len(mel) - length, 0) + 1, hop)]
+    power = np.array([np.exp(2.0 * window).mean() for window in windows])
+    latents = []
+    for row in np.flatnonzero(power > 10.0**-2.5 * power.max()):
+        padded = np.full([1, frames, windows[row].shape[1]], silence, np.float32)
+        padded[0, : len(windows[row])] = windows[row]
+        latents.append(encode(tf.constant(padded), tf.constant([len(windows[row])], tf.int32)).numpy())
+    distance = np.square(latents - np.median(latents, axis=0)).reshape([len(latents), -1]).sum(axis=1)
+    nearest = np.argsort(distance, kind="stable")[: (len(latents) + 1) // 2]
+    return np.asarray(np.mean(np.asarray(latents)[nearest], axis=0))
 
 
 class TensorFlowSynthesizer(Synthesizer):
@@ -162,9 +166,9 @@ class TensorFlowSynthesizer(Synthesizer):
         return f"{counted_noun(len(self._ready), 'shape')} made ready in {self.compile_seconds:.1f} s"
 
     def encode_reference(self, *mels: np.ndarray) -> None:
-        """Set the voice to the mean latents of one or more recordings; mels: float32[T, M]."""
+        """Set the voice to that of one or more recordings; mels: float32[T, M]."""
         frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
-        self._latents = tf.constant(mean_latents(self._encode_reference, mels, frames, silence))
+        self._latents = tf.constant(recorded_voice(self._encode_reference, mels, frames, silence))
         self.levels = {}
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:

@@ -13,7 +13,7 @@ from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
 from xtts.trainer.export.saved_model import MODEL_FOLDER, save_model
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.tensorflow_synthesizer import mean_latents
+from xtts.trainer.speech.tensorflow_synthesizer import recorded_voice
 from xtts.trainer.speech.voice_source import read_references
 from xtts.trainer.synth_cli import main
 
@@ -47,21 +47,32 @@ def test_the_recording_decides_the_voice(source, synthesizer, recordings):
     assert np.abs(spoken[0][:frames] - spoken[1][:frames]).mean() > 1e-2
 
 
-def test_the_voice_is_the_mean_over_recordings_of_their_crops():
-    mel = np.random.default_rng(0).normal(-5, 2, [2 * FRAMES + 40, 80]).astype(np.float32)
-    crops = [mel[:FRAMES], mel[FRAMES:-40], mel[-40:]]
+@pytest.mark.parametrize(("parts", "voice"), [
+    ([("a", 0.5)], "a"),  # shorter than a window
+    ([("music", 2), ("a", 6)], "a"),
+    ([("b", 3), ("a", 5)], "a"),
+    ([("pause", 8), ("a", 2)], "a"),
+    ([("a", 2), ("b", 4), ("a", 4)], "a"),
+    ([("b", 5), ("a", 3)], "b"),
+])  # fmt: skip
+def test_the_voice_is_that_of_most_of_the_recording(parts, voice):
+    rng, sounds = np.random.default_rng(0), {"a": -5.0, "b": -4.0, "music": -3.5, "pause": -9.0}
+    mels = [rng.normal(sounds[name], 0.1, [int(FRAMES * crops), 80]).astype(np.float32) for name, crops in parts]
 
     def encode(crop, length):
         assert crop.shape == (1, FRAMES, 80)
-        assert (crop[0, int(length[0]) :].numpy() == -9).all()
+        assert (crop[0, int(length[0]) :].numpy() == -11).all()
         return tf.reduce_mean(crop[:, : int(length[0])], axis=1)
 
-    for recordings, means in (
-        ([mel], [np.mean([crop.mean(axis=0) for crop in crops], axis=0)]),
-        ([mel[: FRAMES + 20], mel[:20]], [crops[0].mean(axis=0), mel[:20].mean(axis=0)]),  # a short rest does not count
-    ):
-        voice = mean_latents(encode, recordings, FRAMES, -9.0)
-        np.testing.assert_allclose(voice[0], np.mean(means, axis=0), atol=1e-5)
+    for recordings in ([np.concatenate(mels)], mels[::-1]):
+        spoken = recorded_voice(encode, recordings, FRAMES, -11.0)
+        np.testing.assert_allclose(spoken, np.full([1, 80], sounds[voice]), atol=0.05)
+
+
+def test_a_long_recording_takes_no_more_windows_than_a_few_hundred():
+    counted = []
+    recorded_voice(lambda *crop: counted.append(1) or tf.zeros([1, 8]), [np.zeros([90_000, 4])], FRAMES, -11.0)
+    assert 300 < len(counted) < 500
 
 
 def test_the_command_takes_several_recordings(run, source, synthesizer, recordings, call, tmp_path):
@@ -89,9 +100,11 @@ def signatures(source, tmp_path_factory):
 
 
 def test_stock_tensorflow_encodes_and_speaks_for_the_given_time(source, synthesizer, signatures):
-    crop = np.random.default_rng(1).normal(-5, 2, [1, FRAMES, 80]).astype(np.float32)
-    voice = signatures["encode_reference"](reference=tf.constant(crop), reference_length=tf.constant([FRAMES]))["voice"]
-    synthesizer.encode_reference(crop[0])
+    window = np.random.default_rng(1).normal(-5, 2, [1, FRAMES // 2, 80]).astype(np.float32)
+    synthesizer.encode_reference(window[0])
+    reference = np.pad(window, [(0, 0), (0, FRAMES // 2), (0, 0)])
+    encode = signatures["encode_reference"]
+    voice = encode(reference=tf.constant(reference), reference_length=tf.constant([FRAMES // 2]))["voice"]
 
     def speak(name, tokens, frames):
         return signatures[name](
