@@ -25,17 +25,6 @@ def test_what_is_copied_and_installed_is_there_and_the_command_runs_without_root
     assert not re.search(r"^(RUN|COPY) ", text.rpartition("\nUSER ")[2], re.MULTILINE), "installed after USER"
 
 
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-@pytest.mark.parametrize(("extras", "asked"), [("judge", True), ("phonemes,judge", True), ("phonemes,train", False)])
-def test_a_compiler_is_installed_for_the_extra_that_needs_one(kind, extras, asked, tmp_path):
-    text = (ROOT / "docker" / f"Dockerfile.{kind}").read_text(encoding="utf-8").replace("\\\n", "")
-    (command,) = re.findall(r"^RUN (.*)$", text.partition("\nCOPY ")[0], re.MULTILINE)
-    (tmp_path / "apt-get").write_text('#!/bin/sh\necho "$@"\n')
-    (tmp_path / "apt-get").chmod(0o755)
-    said = subprocess.check_output(["/bin/sh", "-c", command], env={"PATH": str(tmp_path), "EXTRAS": extras})
-    assert (b" gcc " in said) == asked
-
-
 @pytest.mark.parametrize("healthy", [True, False])
 def test_the_health_command_of_the_page_asks_the_server(healthy, tmp_path):
     (command,) = re.findall(r"--health-cmd '([^']+)'", TEXTS[ROOT / "docs" / "installation.md"])

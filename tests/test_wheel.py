@@ -8,7 +8,7 @@ STAGES = {"configs": "*.yaml", "precompute": "*.py", "shared": "*.py", "trainer"
 DATA = [
     "precompute/view/report.html", "precompute/sample/languages/*.txt", "trainer/serve/page/*",
     "trainer/evaluation/listen.html", "voices/*.py",
-    "voices/base/*", "voices/vocoder/facts.json",
+    "voices/base/*", "voices/speaker-encoder/*", "voices/vocoder/facts.json",
 ]  # fmt: skip
 
 

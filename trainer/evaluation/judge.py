@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import soxr
 
+from xtts.shared.audio.speaker_encoder import embed_speaker
 from xtts.shared.errors import LockstepError
 
 _RATE = 16_000
@@ -24,7 +25,7 @@ _LOOP = 2
 """A transcript with more than this many times the letters of the text is a loop."""
 _UNIQUE_TOKENS = 3
 """Length of the sequences of tokens that may occur once, when a loop is transcribed again."""
-_MODULES = ("distillmos", "faster_whisper", "jiwer", "resemblyzer", "speechmos.dnsmos", "torch")
+_MODULES = ("distillmos", "faster_whisper", "jiwer", "speechmos.dnsmos", "torch")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +84,9 @@ class Judge:
         Raises:
             LockstepError: A package of the extra is missing, or Whisper cannot be loaded.
         """
-        mos, whisper, self._jiwer, resemblyzer, self._dnsmos, self._torch = _modules()
+        mos, whisper, self._jiwer, self._dnsmos, self._torch = _modules()
         with redirect_stdout(StringIO()):  # it prints the path of its weights
             self._mos = mos.ConvTransformerSQAModel().eval()
-        self._encoder = resemblyzer.VoiceEncoder("cpu", verbose=False)
         try:
             self._whisper = whisper.WhisperModel(asr, device="cpu", compute_type="int8")
         except (OSError, RuntimeError, ValueError) as error:  # offline; no model in the folder; no such size
@@ -104,7 +104,7 @@ class Judge:
 
     def embed(self, samples: np.ndarray, rate: int) -> np.ndarray:
         """Embed the speaker of a recording float32[S]: float32[256], of norm 1."""
-        return np.asarray(self._encoder.embed_utterance(_at_16_khz(samples, rate)))
+        return embed_speaker(_at_16_khz(samples, rate))
 
     def summarise(self, spoken: Sequence[Utterance], verdicts: Sequence[Verdict]) -> Opinion:
         """Summarise the verdicts on at least one utterance."""
@@ -125,7 +125,7 @@ class Judge:
         with self._torch.no_grad():
             opinion = float(self._mos(self._torch.from_numpy(samples)[None]))
         heard = transcribe(self._whisper.transcribe, samples, utterance.language, utterance.text)
-        embedding = self._encoder.embed_utterance(samples)
+        embedding = embed_speaker(samples)
         similarities = {speaker: float(embedding @ mean) for speaker, mean in speakers.items()}
         return Verdict(
             heard=heard,

@@ -16,7 +16,7 @@ from xtts.trainer.evaluation.judge import Judge, Utterance
 
 RECORDED = Path(__file__).parents[3] / "docs" / "kerstin-recorded.mp3"
 TEXT = "Trotzdem sind trochäische Verse im Deutschen durchaus nicht selten."
-NEEDED = ("distillmos", "jiwer", "resemblyzer", "speechmos")
+NEEDED = ("distillmos", "jiwer", "speechmos")
 
 
 def test_without_the_extra_a_line_says_what_is_missing(monkeypatch):
