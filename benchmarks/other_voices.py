@@ -81,11 +81,11 @@ def speak(
                           preexec_fn=lambda: os.sched_setaffinity(0, {core}))  # fmt: skip
     if done.returncode:
         sys.exit(done.returncode)
-    told = json.loads(done.stdout.splitlines()[-1])
+    answer = json.loads(done.stdout.splitlines()[-1])
     sounds = [soundfile.read(folder / f"{number:02}.wav", dtype="float32") for number in range(len(clips))]
-    weights = [math.prod(part.dims) for file in told["networks"] for part in onnx.load(file).graph.initializer]
-    size = sum(Path(file).stat().st_size for file in told["networks"])
-    spent = told["program"], f"{told['real_time_factor']:.3f}", f"{sum(weights) / 1e6:.1f}M", f"{size / 1e6:.1f}"
+    weights = [math.prod(part.dims) for file in answer["networks"] for part in onnx.load(file).graph.initializer]
+    size = sum(Path(file).stat().st_size for file in answer["networks"])
+    spent = answer["program"], f"{answer['real_time_factor']:.3f}", f"{sum(weights) / 1e6:.1f}M", f"{size / 1e6:.1f}"
     return [samples for samples, _ in sounds], sounds[0][1], dict(zip(("program", *SPENT), spent, strict=True))
 
 

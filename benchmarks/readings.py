@@ -81,7 +81,7 @@ def read_by_icu(text: str, language: str) -> str:
     numbers = icu.NumberFormat.createInstance(icu.Locale(language))
 
     def spoken(number: re.Match[str]) -> str:
-        with suppress(icu.ICUError):  # 1.2.3 is no number
+        with suppress(icu.ICUError):  # 1.2.3 is not a number
             return str(words.format(numbers.parse(number[0])))
         return number[0]
 

@@ -50,7 +50,7 @@ def main() -> None:
         "hours": round(sum(soundfile.info(path).duration for path in corpus.glob("wavs/*.wav")) / 3600, 2),
         "config": options.config, "rounds": options.rounds,
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
-        "told": {name: build_summary(rounds[-1][1]) for name, rounds in turns.items() if name != VERIFIED},
+        "builds": {name: build_summary(rounds[-1][1]) for name, rounds in turns.items() if name != VERIFIED},
         **machine(("lockstep-tts", "numpy", "scipy", "soundfile")),
     }  # fmt: skip
     report(rebuild_lines(figures), figures, options.out)

@@ -56,8 +56,8 @@ class MeanSpectrumStepFunctions:
         for weight, gradient in zip(self.table.trainable_variables, gradients, strict=True):
             weight.assign_sub(rate * gradient)  # the loop sets the rate: warm-up, constant, decay
         self.step.assign_add(1)
-        told = {"loss": loss, "learning_rate": rate, "useful_frames": tf.cast(frames, tf.float32)}
-        return tf.stack([told.get(name, tf.constant(0.0)) for name in METRICS.step])
+        values = {"loss": loss, "learning_rate": rate, "useful_frames": tf.cast(frames, tf.float32)}
+        return tf.stack([values.get(name, tf.constant(0.0)) for name in METRICS.step])
 
 
 def mean_over(values: tf.Tensor, length: tf.Tensor) -> tf.Tensor:

@@ -14,7 +14,7 @@ SPEED = (
     "step: locked against", "input pipeline alone against from_generator",
     "features: the whole cache against librosa", "features of 13,100 clips: one recording changed",
 )  # fmt: skip
-"""How the rows of all ratios begin that the README tells."""
+"""Beginnings of the rows of all ratios that the README repeats."""
 
 
 def stored_figures(results: Path) -> dict[str, Any]:
@@ -66,9 +66,9 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
     rows = [
         {"build": name, "seconds": rebuild["seconds"][name], "shards written": summary["written"],
          "shards kept": summary["kept"], "memory at most": f"{summary['mib']} MiB"}
-        for name, summary in rebuild["told"].items()
+        for name, summary in rebuild["builds"].items()
     ]  # fmt: skip
-    verify, built = rebuild["seconds"]["verify"], next(iter(rebuild["told"].values()))
+    verify, built = rebuild["seconds"]["verify"], next(iter(rebuild["builds"].values()))
     head = (
         f"{rebuild['clips']:,} clips, {rebuild['hours']} h, `--config {rebuild['config']}`: "
         f"{built['size']}, padding efficiency {built['fill']:.1%}"

@@ -30,7 +30,7 @@ def _precompute(found: Figures) -> Iterator[Cells]:
 
 
 def _rebuild(found: Figures) -> Iterator[Cells]:
-    (fresh, first), *later = ((name, found["seconds"][name]) for name in found["told"])
+    (fresh, first), *later = ((name, found["seconds"][name]) for name in found["builds"])
     for name, seconds in later:
         what = f"features of {found['clips']:,} clips: {name}, against {fresh}"
         yield what, f"{first / seconds:.0f}x", "", f"{seconds:.1f} and {first:.1f} s"

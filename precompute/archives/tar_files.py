@@ -32,7 +32,7 @@ def may_hold_tars(folder: Path) -> bool:
 def tar_members(path: Path) -> Iterator[TarMember]:
     """Yield the regular files in the order of the archive.
 
-    Raises a `LockstepError` if it is no tar file, broken or truncated, or a member is a link, sparse, or has a name
+    Raises a `LockstepError` if it is not a tar file, broken or truncated, or a member is a link, sparse, or has a name
     that leads out of the archive.
     """
     try:

@@ -65,7 +65,7 @@ def check_unchanged(row: IndexRow, recipe: RecordRecipe) -> None:
         return
     problem, fix = "changed while the cache was being built", "leave the corpus unchanged"
     if size == UNKNOWN:
-        problem, fix = f"gone, or not seen from {gethostname()}", "leave the corpus where every machine sees it"
+        problem, fix = f"gone, or not visible from {gethostname()}", "leave the corpus where every machine sees it"
     raise LockstepError(str(path), found=problem, fix=f"{fix} and run the same command again", exit_code=1) from None
 
 

@@ -155,7 +155,7 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], location: str) -
     `folders` are searched for the file, as named, then with each of `SUFFIXES` instead of its own. A missing file gets
     a path in the last folder: the index will call it missing.
 
-    Raises a `LockstepError` if the name is no path, or leads out of the corpus by `..`.
+    Raises a `LockstepError` if the name is not a path, or leads out of the corpus by `..`.
     """
     path = PurePosixPath(named)
     if not named or not path.name or "\0" in named:

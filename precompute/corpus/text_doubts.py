@@ -19,7 +19,7 @@ _ARPABET = frozenset(
 _TABLES = ("gbk", "shift_jis", "cp850", "koi8-r", "cp1253", "cp1254", "mac_roman", "iso8859-2")
 """Tables in which UTF-8 is misread, besides those that ftfy knows, and cp866, which box drawing reveals."""
 _MISREAD_SHARE, _FEWEST_BYTES = 0.92, 10
-"""Share and count of a word's bytes that are UTF-8 from which it counts as misread: none of the 20,000 most frequent
+"""A word counts as misread if at least this share and count of its bytes are UTF-8: none of the 20,000 most frequent
 words of 42 languages does."""
 _SUSPICIOUS = re.compile(
     r"[^\x00-\x7f]|[&<>\[\]\\{}%?\x00-\x08\x0e-\x1f\x7f+#]|=[0-9A-F]{2}|^b['\"]|^(?:nan|NaN|None|NULL|N/A)$|^\d{1,2}:\d{2}"

@@ -93,7 +93,7 @@ def needs_samples(filters: FilterConfig) -> bool:
 
 
 def must_be_measured(row: IndexRow, previous: IndexRow | None) -> bool:
-    """Whether a filter by samples needs the clip decoded; False if writing its record once showed a fault."""
+    """Whether a filter by samples needs the clip decoded; False if an earlier build found a fault in writing it."""
     if row.reason or row.quality is not None:
         return False
     return not (previous and previous.reason and previous.split and same_file(row, previous))

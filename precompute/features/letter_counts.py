@@ -23,13 +23,13 @@ _OTHER_LANGUAGE = "--set text.language=CODE (ISO 639, such as de) if the corpus 
 
 _SCRIPTS = frozenset(script for language in LANGUAGES.values() for script in language.scripts)
 _FEW_CLIPS, _FEW_OF_ALL = 2, 1 / 3
-"""Count and share of clips with such letters up to which these are odd lines or names, not a wrong encoding."""
+"""At most this count and share of clips with such letters are odd lines or names; more show a wrong encoding."""
 _FOREIGN_SHARE = 0.003
-"""Share of letters that a language does not have from which a list is in a wrong encoding: names have fewer."""
+"""Share of letters foreign to the language that shows a wrong encoding: names bring fewer."""
 _IPA_LETTERS = "".join(map(chr, range(0x250, 0x2E0)))
 """Unicode's letters of the International Phonetic Alphabet, stress and length."""
 
-Fate = Literal["left out", "folded", "rare"]
+Fate = Literal["dropped", "folded", "rare"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +43,7 @@ class CharacterCount:
     example: str
     """Id of a clip with it."""
     fate: Fate
-    """`left out`: without a token; `folded`: lost its accent (English); `rare`: has a token, but hardly occurs."""
+    """`dropped`: without a token; `folded`: lost its accent (English); `rare`: has a token, but hardly occurs."""
     is_letter: bool
 
     @property
@@ -107,11 +107,11 @@ class LetterCounts:
 
     @property
     def lost_share(self) -> float:
-        """Share of the letters that are left out or folded, 0 to 1."""
+        """Share of the letters that are dropped or folded, 0 to 1."""
         return sum(letter.count for letter in self.lost_letters()) / max(1, self.letters.total())
 
     def lost_letters(self) -> list[CharacterCount]:
-        """Return the letters that are left out or folded."""
+        """Return the letters that are dropped or folded."""
         return [row for row in self.characters() if row.is_letter and row.fate != "rare"]
 
     def characters(self) -> list[CharacterCount]:
@@ -119,7 +119,7 @@ class LetterCounts:
         lost = self.left_out.keys() | self.folded.keys()
         few = {} if self.language in ("en", *BY_READING) else {c: n for c, n in self.letters.items() if n < RARE}
         rare = Counter({c: n for c, n in few.items() if c not in lost})
-        return [*self._rows(self.left_out, "left out"), *self._rows(self.folded, "folded"), *self._rows(rare, "rare")]
+        return [*self._rows(self.left_out, "dropped"), *self._rows(self.folded, "folded"), *self._rows(rare, "rare")]
 
     def _rows(self, counts: Counter[str], fate: Fate) -> Iterator[CharacterCount]:
         for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):

@@ -16,7 +16,7 @@ from xtts.shared.text.scripts import is_letter
 _ENOUGH_CLIPS = 8
 """A speaker with fewer clips is compared with all clips."""
 OUTLIER_SCORE = 3.5
-"""Robust deviations (1.4826 times the median distance from the median) from which a clip stands out."""
+"""A clip stands out by this many robust deviations (1.4826 times the median distance from the median)."""
 _SAME_TEXTS = 4
 """Clips per distinct text above which the texts look like labels."""
 _SLOWEST, _FASTEST = 1.5, 35.0

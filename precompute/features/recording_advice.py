@@ -10,10 +10,10 @@ from xtts.shared.cache.clip_index import KEPT, QUALITIES, readable_index
 
 ADVICE_TITLE = "the recordings, in brackets those that our voice was trained on:"
 _FEW_MINUTES, _ENOUGH_MINUTES = 9, 18
-"""Speech from which a voice that starts from ours is near its recordings, 10 and 20 minutes with pauses
+"""Speech with which a voice that starts from ours comes near its recordings, 10 and 20 minutes with pauses
 (docs/training.md)."""
 _CLIPPED = 0.02
-"""Share of the clips with clipping from which the level was too high, rather than a few shouts."""
+"""Share of clips with clipping that shows too high a level; fewer may be shouts."""
 _QUIET_DB, _UNEVEN_DB = -40.0, 6.0
 _NOISY_DB = 20.0
 """Speech less than this above the noise floor: white noise 20 dB below the speech gives it."""
@@ -49,9 +49,9 @@ def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str
         ("noise", f"{above_noise:.0f} dB below the speech (26, 31)",
          "record in a quieter place, or filter the noise: the voice learns it" if above_noise < _NOISY_DB else ""),
         ("band", f"up to {band / 1000:.1f} kHz (10.7, 7.4)",
-         "use the originals, if these are telephone or lossy copies: the voice is as dull" if band < _DULL_HZ else ""),
+         "use the originals, not telephone or lossy copies: the voice will be as dull" if band < _DULL_HZ else ""),
         ("room", f"falls by {decay:.0f} dB in 60 ms (15, 21)",
-         "record nearer to the microphone, in a furnished room: the voice echoes" if decay < _REVERBERANT_DB else ""),
+         "record nearer to the microphone in a furnished room: the voice will echo" if decay < _REVERBERANT_DB else ""),
     ]  # fmt: skip
     return [f"  {name:6}  {figure}: {advice or 'good'}" for name, figure, advice in rows]
 
@@ -65,6 +65,6 @@ def _amount(minutes: float) -> str:
 def _level(loudness: float, spread: float, clipped: float, *, is_set: bool) -> str:
     if clipped > _CLIPPED:
         return "record with less gain, or reject those clips (data.filters.max_clipped_share=0)"
-    problem = "quiet, and so will be the voice" if loudness < _QUIET_DB else ""
+    problem = "quiet, and so will the voice be" if loudness < _QUIET_DB else ""
     problem = f"uneven, {spread:.0f} dB between clips" if spread > _UNEVEN_DB else problem
     return f"{problem}; build with --set audio.loudness_lufs=-23" if problem and not is_set else ""

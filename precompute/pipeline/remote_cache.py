@@ -69,8 +69,8 @@ def _publish(
 def _sweep(store: ObjectStore, replaced: float, needed: Collection[str]) -> None:
     """Remove the objects of builds that neither the `cache.json` before this build nor the new one lists.
 
-    Only if the one before, of the time `replaced`, existed for so long that readers and builders of its predecessor
-    have ended, and only objects as old: a builder at work may have sent younger ones. By the store's clock.
+    Only if the one before, written at `replaced`, was in place so long that readers and builders of its predecessor
+    have ended, and only objects of that age: a builder at work may have sent newer ones. Times are the store's.
     """
     objects = store.list()
     if SPEC_FILE not in objects or objects[SPEC_FILE].modified - replaced < KEPT_SECONDS:

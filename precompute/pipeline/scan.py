@@ -217,5 +217,5 @@ def _check_missing(clips: pa.Table, recipe: RecordRecipe) -> None:
     for clip in clips_of(clips.filter(pc.equal(clips["reason"], MISSING_AUDIO))):
         if size_and_time(recipe.path(clip))[0] != UNKNOWN:
             fix = "mount the corpus on every machine at the same path, and run the same command again"
-            problem = "not seen from another machine"
+            problem = "not visible from another machine"
             raise LockstepError(str(recipe.path(clip)), found=problem, fix=fix, exit_code=1)

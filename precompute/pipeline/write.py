@@ -156,7 +156,7 @@ class ShardWork:
 def find_missing(
     plan: Plan, clips: pa.Table, recipe: RecordRecipe, staged: Mapping[str, Finished], reusable: Reusable
 ) -> ShardWork:
-    """Tell finished shards from missing ones; staged shards are newer than those of the previous cache."""
+    """Separate finished shards from missing ones; staged shards are newer than those of the previous cache."""
     left, reused, missing = dict[str, Shard](), dict[str, Shard](), list[MissingShard]()
     for shard in plan.shards:
         shape, speakers = plan.shapes[shard.id.bucket], plan.speakers_of(shard)

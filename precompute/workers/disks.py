@@ -27,7 +27,8 @@ def check_visible(folder: Path) -> None:
     """Raise a `LockstepError` if this process does not see a folder of the build."""
     if not folder.is_dir():
         raise LockstepError(
-            str(folder), found=f"not seen from {socket.gethostname()}", expected="a folder that every machine shares",
+            str(folder), found=f"not visible from {socket.gethostname()}",
+            expected="a folder that every machine shares",
             fix=f"mount it there at the same path, and {CONTINUE}", exit_code=1,
         )  # fmt: skip
 

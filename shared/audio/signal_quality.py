@@ -6,9 +6,9 @@ import numpy as np
 
 _FRAME_SECONDS = 0.02
 _SPEECH_GATE = 0.1
-"""Share of the mean power from which a frame is speech: at most 10 dB below the mean."""
+"""A frame with at least this share of the mean power is speech: at most 10 dB below the mean."""
 _SILENCE_GATE = 1e-3
-"""Share of the speech's power up to which the ends are silent: 30 dB below the speech."""
+"""The ends are silent up to this share of the speech's power: 30 dB below the speech."""
 _NOISE_PERCENTILE = 10.0
 _DIGITAL_SILENCE = 1e-11
 """Power of -110 dBFS, below the last of 16 bits: zero padding, which says nothing about the noise of the room."""
@@ -20,7 +20,7 @@ _CLIPPED_RUN = 3
 """Fewest consecutive samples: an unclipped peak touches full scale once or twice."""
 _BAND_WINDOW = 1024
 _LEAST_SOUND = 1e-7
-"""Share of the power from which a bin holds sound."""
+"""A bin with at least this share of the power holds sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _clipped_samples(samples: np.ndarray) -> int:
 
 def _band_end(samples: np.ndarray, rate: int) -> float:
     """Find the highest frequency in Hz that holds sound; 0 if there is none."""
-    whole = samples[: max(len(samples) - len(samples) % _BAND_WINDOW, _BAND_WINDOW)]  # the cut at the end is no sound
+    whole = samples[: max(len(samples) - len(samples) % _BAND_WINDOW, _BAND_WINDOW)]  # the cut end is not a sound
     padded = np.pad(whole, (0, -len(whole) % _BAND_WINDOW))
     window = np.hanning(_BAND_WINDOW)  # float64, in which the squares of any samples are finite
     spectrum = np.fft.rfft(padded.reshape(-1, _BAND_WINDOW) * window, axis=1)

@@ -24,7 +24,7 @@ _PERMANENT = (
     (("INVALID_ACCESS_KEY_ID", "InvalidAccessKeyId"), "the store does not know these credentials", _CREDENTIALS),
     (("SIGNATURE_DOES_NOT_MATCH", "SignatureDoesNotMatch"), "the secret key is wrong", _CREDENTIALS),
     (("ACCESS_DENIED", "AccessDenied", "HTTP status 403", "PERMISSION_DENIED", "UNAUTHENTICATED"),
-     "access denied: no credentials, or without permission", _CREDENTIALS),
+     "access denied: no credentials, or none with permission", _CREDENTIALS),
     (("No such host", "HTTP status 301", "PERMANENT_REDIRECT"), "the bucket is in another region", "set AWS_REGION"),
 )  # fmt: skip
 """(fragments of Arrow's message, problem, fix) of errors that a retry cannot fix."""

@@ -77,7 +77,7 @@ def _pattern(language: str) -> re.Pattern[str]:
 def spaced(match: re.Match[str], words: str | None, language: str) -> str:
     """Return the words for a match, with spaces if letters touch it: `mp3` is `mp three`; None leaves it unchanged.
 
-    In English a hyphen shows that an A is no article: `A4` is `A-four`.
+    In English a hyphen shows that an A is not an article: `A4` is `A-four`.
     """
     if words is None or language in _UNSPACED:
         return words or match[0]
@@ -120,7 +120,7 @@ def in_words(integer: str, fraction: str, language: str, *, negative: bool = Fal
 
 
 def _year(digits: str, language: str) -> str | None:
-    """Return a year in hundreds; None if the language does not read years so, or it is no year."""
+    """Return a year in hundreds; None if the language does not read years so, or it is not a year."""
     if language not in _YEARS_IN_HUNDREDS or not re.fullmatch("1[1-9][0-9]{2}", digits):
         return None
     return say("to_year", int(digits), language)

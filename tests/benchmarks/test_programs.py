@@ -38,10 +38,10 @@ def micro(tmp_path):
 
 def test_rebuild(measure, tmp_path):
     figures, page = measure("rebuild", "--clips", 12, "--rounds", 1, "--config", "tiny", "--work", tmp_path / "work")
-    fresh, again, changed = figures["told"].values()
+    fresh, again, changed = figures["builds"].values()
     assert (again["written"], again["kept"]) == (0, fresh["written"])
     assert (changed["written"], changed["kept"]) == (1, fresh["written"] - 1)
-    assert list(figures["seconds"]) == [*figures["told"], "verify"]
+    assert list(figures["seconds"]) == [*figures["builds"], "verify"]
     assert "| one recording changed | " in page
 
 

@@ -23,7 +23,7 @@ _OPENING_STEPS = 8
 _TOLERATED_WAIT = 0.2
 """Share of the time that steps may wait for their batches."""
 _GOOD_SECONDS, _SLOW_SECONDS = 0.1, 0.5
-"""Times to load a batch up to which it is good, and beyond which it is slow, if the step time is not known."""
+"""Times to load a batch: good up to the first, slow beyond the second, if the step time is not known."""
 _LOADED_BATCHES = 10
 """Batches loaded when no steps are requested."""
 _DRAIN_SECONDS = 0.5

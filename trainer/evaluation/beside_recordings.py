@@ -17,7 +17,7 @@ _INAUDIBLE_DB = -50.0
 threshold of hearing near 10 kHz. Recordings that were once at 16 kHz have less, whatever the rate of their files."""
 _FRAME_SECONDS = 0.04
 _SPEECH_GATE = 1e-3
-"""Share of the loudest frame's power from which a frame is speech: at most 30 dB below it."""
+"""A frame with at least this share of the loudest one's power is speech: at most 30 dB below it."""
 
 
 @dataclass(frozen=True, kw_only=True)

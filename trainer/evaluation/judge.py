@@ -44,8 +44,8 @@ class Utterance:
 class Verdict:
     """The models' verdict on one utterance."""
 
-    heard: str
-    """Whisper's transcript."""
+    transcript: str
+    """What Whisper understood."""
     character_error_rate: float
     """Insertions, deletions and substitutions over the letters of its text, without marks, spaces and case."""
     distillmos: float
@@ -108,12 +108,12 @@ class Judge:
 
     def summarise(self, spoken: Sequence[Utterance], verdicts: Sequence[Verdict]) -> Opinion:
         """Summarise the verdicts on at least one utterance."""
-        texts, heard = [_letters(each.text) for each in spoken], [_letters(verdict.heard) for verdict in verdicts]
+        texts, transcripts = [_letters(each.text) for each in spoken], [_letters(each.transcript) for each in verdicts]
         opinions = np.array([verdict.distillmos for verdict in verdicts])
         own, others = ([getattr(verdict, name) for verdict in verdicts] for name in ("similarity", "other_similarity"))
         both = [(a, b) for a, b in zip(own, others, strict=True) if a is not None and b is not None]
         return Opinion(
-            character_error_rate=float(self._jiwer.cer(texts, heard)),
+            character_error_rate=float(self._jiwer.cer(texts, transcripts)),
             distillmos=float(opinions.mean()),
             distillmos_error=float(opinions.std() / len(opinions) ** 0.5),
             dnsmos=float(np.mean([verdict.dnsmos for verdict in verdicts])),
@@ -124,12 +124,12 @@ class Judge:
     def _verdict(self, samples: np.ndarray, utterance: Utterance, speakers: dict[int, np.ndarray]) -> Verdict:
         with self._torch.no_grad():
             opinion = float(self._mos(self._torch.from_numpy(samples)[None]))
-        heard = transcribe(self._whisper.transcribe, samples, utterance.language, utterance.text)
+        transcript = transcribe(self._whisper.transcribe, samples, utterance.language, utterance.text)
         embedding = embed_speaker(samples)
         similarities = {speaker: float(embedding @ mean) for speaker, mean in speakers.items()}
         return Verdict(
-            heard=heard,
-            character_error_rate=float(self._jiwer.cer(_letters(utterance.text), _letters(heard))),
+            transcript=transcript,
+            character_error_rate=float(self._jiwer.cer(_letters(utterance.text), _letters(transcript))),
             distillmos=opinion,
             dnsmos=float(self._dnsmos.run(samples, sr=_RATE)["ovrl_mos"]),
             similarity=similarities.pop(utterance.speaker, None),

@@ -40,7 +40,7 @@ ROWS = {
     "level_8_to_11_khz": ("8 to 11 kHz beside recordings", "{:.1f} dB"),
     "similarity": ("similarity of the speaker", "{:.3f}"),
     "other_similarity": ("  of the nearest other speaker", "{:.3f}"),
-    "nearest_speaker": ("nearest to the own speaker", "{:.0%}"),
+    "nearest_speaker": ("nearest to their own speaker", "{:.0%}"),
     "real_time_factor": ("real-time factor", "{:.2f}"),
     "relative_mcd": ("relative MCD", "{:.3f}"),
     "frechet_distance": ("Fréchet distance of mel patches", "{:.2f}"),

@@ -24,7 +24,7 @@ def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
         fix = build_command(cache, config="vocoder")
         raise LockstepError(str(cache), found="whole clips", expected="crops, which train a vocoder", fix=fix)
     if config.training.mixed_precision != "float32":
-        problem = f"{config.training.mixed_precision}, in which no vocoder was tried"
+        problem = f"{config.training.mixed_precision}, in which no vocoder has been tried"
         raise LockstepError("training.mixed_precision", found=problem, expected="float32")
 
 

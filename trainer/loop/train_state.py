@@ -37,7 +37,7 @@ def is_hidden_matrix(variable: tf.Variable) -> bool:
     """True for the matrices and filters inside the networks, which Muon moves.
 
     The first and the last matrix are excluded, as its authors advise, and so are those of the adaptive norms, which
-    turn one vector per clip into scales; filters of one channel are no matrices.
+    turn one vector per clip into scales; filters of one channel are not matrices.
     """
     path = str(variable.path)
     inside = decays(variable) and "/depthwise/" not in path and variable.shape[-1] > 1

@@ -45,7 +45,7 @@ class _Turn(NamedTuple):
     """int32[]: turns of this call so far."""
     batches: tf.Tensor
     updates: tf.Tensor
-    """int64[], both of the run; a batch without a frame is no update."""
+    """int64[], both of the run; a batch without a frame is not an update."""
     epoch: tf.Tensor
     consumed: tf.Tensor
     """Clips consumed, as in `Position`."""
@@ -161,7 +161,7 @@ class TrainingLoop:
         batches, updates, epoch, *consumed = self._progress.numpy().tolist()
         ahead = int(self._step_functions[0].step.numpy() - updates)
         if ahead and self._names_audio:
-            return None  # a batch without a readable clip is no update
+            return None  # a batch without a readable clip is not an update
         for _ in range(ahead):
             _, _, epoch, consumed = self._draw(tf.constant(epoch, tf.int64), tf.constant(consumed, tf.int64))
         self._progress.assign([batches + ahead, updates + ahead, epoch, *consumed])

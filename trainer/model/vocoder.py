@@ -36,9 +36,9 @@ _MOST_NOISE = 0.25
 _BAND_WINDOW, _BAND_HOP = 1024, 256
 """Window and hop of the spectrogram that shows where a recording ends."""
 _LEAST_SOUND = 1e-7
-"""Share of a recording's power from which a bin holds sound: above 8 kHz speech has 1e-6 to 1e-3 (measured)."""
+"""A bin with at least this share of a recording's power holds sound: speech above 8 kHz has 1e-6 to 1e-3 (measured)."""
 _WHOLE_BAND, _BAND_SLOPE_HZ = 0.9, 300.0
-"""Share of half the sample rate from which a recording has the whole band, and width of the slope where it ends."""
+"""A recording that reaches this share of half the sample rate has the whole band; width of the slope where it ends."""
 _PITCH_WIDTH = 96
 _LOG_GAINS = (-8.0, 4.0)
 _NOISE_TABLES = (4093, 4099)

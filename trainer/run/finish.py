@@ -40,7 +40,7 @@ def finish_run(path: Path, console: Console, data: Path | None = None) -> None:
     data: folder of the corpus, if known, for the recordings of the listening page.
 
     Raises:
-        LockstepError: The folder is no run, or cannot be written.
+        LockstepError: The folder is not a run, or cannot be written.
     """
     stored = open_model(path)
     if stored.run is None:

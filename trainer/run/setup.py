@@ -24,7 +24,7 @@ from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.stored_model import open_model
 
 _LARGE_CORPUS_HOURS = 3
-"""Hours of recordings from which a voice starts from nothing by default."""
+"""With this many hours of recordings or more, a voice starts from nothing by default."""
 
 
 @dataclass(frozen=True, kw_only=True)

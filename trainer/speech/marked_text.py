@@ -62,7 +62,7 @@ class Passage:
 
 
 def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Passage], list[str]]:
-    """Split a text into passages: (passages, warnings). A text without marks is one passage; `a < b` is no mark.
+    """Split a text into passages: (passages, warnings). A text without marks is one passage; `a < b` is not a mark.
 
     Entities such as `&amp;` are resolved. location: origin of the text, for messages; phonemes:
     whether the voice can speak `[[ipa]]`, otherwise `<phoneme>` is an unknown tag.

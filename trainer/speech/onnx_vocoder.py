@@ -40,7 +40,7 @@ class OnnxVocoder:
     """An ONNX vocoder: float32[T, M], natural-log magnitude -> float32[S], S within a hop of T * hop."""
 
     def __init__(self, path: Path, profile: MelProfile, warn: Callable[[str], None]) -> None:
-        """Load and try the model; `LockstepError` if it does not fit the profile, or is no vocoder."""
+        """Load and try the model; `LockstepError` if it does not fit the profile, or is not a vocoder."""
         self.path, self.profile = path, profile
         self._session = open_session(read_file(path), str(path))
         self._metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map

@@ -12,7 +12,7 @@ from xtts.shared.system.machine import peak_resident_bytes
 _BFLOAT16_SINCE = (8, 0)
 """Lowest compute capability that multiplies in bfloat16."""
 _UNCOMPILED_SINCE = (12, 0)
-"""Compute capability from which TensorFlow 2.21 cannot compile: its PTX is too old."""
+"""Lowest compute capability for which TensorFlow 2.21 cannot compile: its PTX is too old."""
 _BY_JAX = "train by JAX: pip install 'lockstep-tts[jax-cuda]', then --runtime jax"
 
 

@@ -51,7 +51,7 @@ def checked_clip(
 ) -> Clip:  # fmt: skip
     """Return a clip, with a doubt if its text is damaged.
 
-    Raises a `LockstepError` if its id or speaker is no plain name or its language is unknown.
+    Raises a `LockstepError` if its id or speaker is not a plain name or its language is unknown.
     """
     clip_id, speaker = nfc(clip_id), nfc(speaker)
     check_name(clip_id, what="clip id", location=location)

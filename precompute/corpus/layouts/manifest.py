@@ -96,7 +96,7 @@ def _cut_entry(entry: dict[str, Any], location: str) -> dict[str, Any]:
     """Convert a Lhotse cut to an entry of a manifest, with `offset` unless it is all of its recording.
 
     Text, speaker and language are those of its supervision, whose own times are ignored: as in Lhotse's data set for
-    TTS, the cut is the utterance. Raises a `LockstepError` if it is no cut, or is mixed or transformed, or has several
+    TTS, the cut is the utterance. Raises a `LockstepError` if it is not a cut, is mixed or transformed, or has several
     channels or supervisions.
     """
     recording, source = _recording(entry, location)

@@ -42,7 +42,7 @@ _SAMPLED_LINES = 1000
 """Count of lines at the start of a list from which its columns are inferred."""
 _LONGEST_NAME_WORDS = 3
 _ENOUGH_CLIPS = 4
-"""Number of clips from which a column whose values all differ does not hold speakers."""
+"""With this many clips or more, a column whose values all differ does not hold speakers."""
 _LABEL_RATIO = 3
 """Labels are shorter than texts by at least this factor, in UTF-8 bytes: a Chinese character has 3, like its pinyin."""
 _Line = tuple[str, list[str]]

@@ -78,5 +78,5 @@ def test_empty_row_groups_are_skipped(tmp_path):
 
 def test_a_missing_folder_is_rejected(tmp_path):
     data = write_rows(tmp_path / "x.parquet", VALUES)
-    with pytest.raises(LockstepError, match="away: not seen from"):
+    with pytest.raises(LockstepError, match="away: not visible from"):
         unpacked_row(data, "0", tmp_path / "away")

@@ -22,8 +22,8 @@ def test_characters_are_listed_with_name_count_and_example():
     counts = counted("en", [ENGLISH * 9, "café 5 日", "日 é5€"])
     told = [(row.character, row.count, row.example, row.fate, row.is_letter) for row in counts.characters()]
     assert told == [
-        ("5", 2, "clip1", "left out", False), ("日", 2, "clip1", "left out", True),
-        ("€", 1, "clip2", "left out", False), ("é", 2, "clip1", "folded", True),
+        ("5", 2, "clip1", "dropped", False), ("日", 2, "clip1", "dropped", True),
+        ("€", 1, "clip2", "dropped", False), ("é", 2, "clip1", "folded", True),
     ]  # fmt: skip
     assert counts.characters()[2].name == "EURO SIGN"
     assert counts.characters()[2].shown == "€ 1x in clip clip2"

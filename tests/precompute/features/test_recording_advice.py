@@ -32,7 +32,7 @@ def test_good_recordings_are_good_in_every_line():
     (1, [{"clipped_share": 0.01}, *[{}] * 9], 300, "10% of the clips are clipped (0%): record with less gain"),
     (1, [{"clipped_share": 0.01}, *[{}] * 99], 300, "1% of the clips are clipped (0%): good"),
     (1, [{"loudness_db": -20.0}, {"loudness_db": -35.0}], 300, "uneven, 8 dB between clips"),
-    (1, [{"loudness_db": -45.0, "noise_floor_db": -80.0}], 300, "quiet, and so will be the voice"),
+    (1, [{"loudness_db": -45.0, "noise_floor_db": -80.0}], 300, "quiet, and so will the voice be"),
     (2, [{"noise_floor_db": -43.0}], 300, "19 dB below the speech (26, 31): record in a quieter place"),
     (3, [{"band_hz": 3_900.0}], 300, "up to 3.9 kHz (10.7, 7.4): use the originals"),
     (4, [{"decay_db": 10.0}], 300, "falls by 10 dB in 60 ms (15, 21): record nearer to the microphone"),

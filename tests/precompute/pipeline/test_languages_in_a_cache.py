@@ -81,7 +81,7 @@ def test_build_and_stats_name_lost_letters(corpus, tmp_path):
     root, cache = corpus("one \u2603 two", "nothing else"), ["--cache", tmp_path / "features"]
     built = ["build", "--data", root, *cache, "--set", "shapes.buckets=1", "--workers", 0]
     for line in (built, ["stats", *cache]):
-        assert "\u2603 SNOWMAN: 6x left out, as in tone-0000" in command(*line).output
+        assert "\u2603 SNOWMAN: 6x dropped, as in tone-0000" in command(*line).output
 
 
 def test_the_alphabet_keeps_its_ids_while_clips_come_and_go(corpus, tmp_path):

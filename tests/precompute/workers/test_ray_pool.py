@@ -126,7 +126,7 @@ def test_a_cluster_verifies_and_repairs(cluster, corpus, whole, tmp_path):
 def test_results_and_errors_come_from_the_cluster(cluster, tmp_path):
     with open_pool(1, "ray") as pool:
         assert sorted(pool.run(partial(add, 1), range(20))) == list(range(1, 21))
-        with pytest.raises(LockstepError, match="elsewhere: not seen from"):
+        with pytest.raises(LockstepError, match="elsewhere: not visible from"):
             list(pool.run(attempt_path, [tmp_path / "elsewhere" / "part"]))
         with pytest.raises(OSError, match="No such file"):
             list(pool.run(os.stat, [str(tmp_path / "nothing")]))

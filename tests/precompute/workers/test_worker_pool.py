@@ -40,7 +40,7 @@ def test_tasks_are_taken_as_results_come(pool):
 
 def test_the_error_of_a_task_is_raised_by_the_pool(pool, tmp_path):
     with pool:
-        with pytest.raises(LockstepError, match="elsewhere: not seen from"):
+        with pytest.raises(LockstepError, match="elsewhere: not visible from"):
             list(pool.run(attempt_path, [tmp_path / "elsewhere" / "part"]))
         with pytest.raises(OSError, match="No such file") as caught:
             list(pool.run(os.stat, [str(tmp_path / "nothing")]))
@@ -102,7 +102,7 @@ def test_an_unmounted_corpus_stops_the_build(tiny_corpus, tiny_config, tmp_path)
     (tmp_path / "corpus").mkdir()
     seen_elsewhere = IndexRow(clip=clip, source_bytes=1000, source_mtime_ns=1)
     unmounted = replace(request.recipe, roots={clip.corpus: tmp_path / "corpus"})
-    with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not seen from "):
+    with pytest.raises(LockstepError, match=r"tone-0000\.wav: gone, or not visible from "):
         read_mel(seen_elsewhere, unmounted)
 
 
@@ -116,7 +116,7 @@ def test_a_recording_unseen_by_another_machine_stops_the_build(tiny_corpus, tiny
     monkeypatch.setattr(scan, "with_file", find_most)
     pool = ThisProcess()
     pool.spans_machines = True
-    with pytest.raises(LockstepError, match=r"tone-0003\.wav: not seen from another machine; mount the corpus"):
+    with pytest.raises(LockstepError, match=r"tone-0003\.wav: not visible from another machine; mount the corpus"):
         build(tiny_corpus, tmp_path / "cache", tiny_config, pool=pool)
 
 

@@ -94,7 +94,7 @@ def test_each_kind_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, prepare
     with pytest.raises(LockstepError, match="whole clips, expected crops"):
         prepare(["vocoder"], tiny_cache, tmp_path / "run")
     (tmp_path / "half.yaml").write_text("training: {mixed_precision: bfloat16}")
-    with pytest.raises(LockstepError, match="bfloat16, in which no vocoder was tried, expected float32"):
+    with pytest.raises(LockstepError, match="bfloat16, in which no vocoder has been tried, expected float32"):
         prepare(["vocoder", str(tmp_path / "half.yaml")], crop_cache, tmp_path / "run")
     (tmp_path / "other.yaml").write_text("training: {kind: vocodr}")
     with pytest.raises(LockstepError, match=r"training.kind: 'vocodr', expected acoustic or vocoder"):
