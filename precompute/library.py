@@ -82,7 +82,7 @@ def verify_cache(
         progress: Receives the problems that are repaired, and the progress (default: nothing is shown).
 
     Returns:
-        All problems, in the order of the files: `file`, `where`, `found`, `expected` and `fix` of each.
+        All problems, in the order of the files: `file`, `location`, `found`, `expected` and `fix` of each.
 
     Raises:
         LockstepError: There is no cache to check, no corpus for the requested work, or a URL does not allow it.

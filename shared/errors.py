@@ -1,4 +1,4 @@
-"""`LockstepError`, the one error a user sees: where, what was found, what was expected, what to do."""
+"""`LockstepError`, the one error a user sees: where it is, what was found, what was expected, what to do."""
 
 import importlib
 import shlex
@@ -14,27 +14,24 @@ import click
 
 
 class LockstepError(Exception):
-    """A mistake in the user's input, shown as `where: found, expected ...; fix`.
+    """A mistake in the user's input, shown as `location: found, expected ...; fix`.
 
     Commands print it as one line without a traceback and exit with `exit_code` (1: unsound data, 2: unusable call).
     """
 
-    def __init__(self, where: str, *, found: str, expected: str = "", fix: str = "", exit_code: int = 2) -> None:
-        message = f"{where}: {found}"
+    def __init__(self, location: str, *, found: str, expected: str = "", fix: str = "", exit_code: int = 2) -> None:
+        message = f"{location}: {found}"
         if expected:
             message += f", expected {expected}"
         if fix:
             message += f"; {fix}"
         super().__init__(message)
-        self.where, self.found, self.expected, self.fix = where, found, expected, fix
+        self.location, self.found, self.expected, self.fix = location, found, expected, fix
         self.exit_code = exit_code
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle by keyword, so that a worker process can raise the error in its parent."""
-        rebuild = partial(
-            LockstepError, self.where, found=self.found, expected=self.expected, fix=self.fix, exit_code=self.exit_code
-        )
-        return rebuild, ()
+        return partial(LockstepError, **vars(self)), ()
 
 
 def counted_noun(count: int, noun: str) -> str:
@@ -58,12 +55,12 @@ def build_command(
     return f"run xtts-precompute build{option} --cache {shlex.quote(str(cache))} --data {corpus} --config {config}"
 
 
-def import_extra(module: str, extra: str, where: str, found: str) -> ModuleType:
+def import_extra(module: str, extra: str, location: str, found: str) -> ModuleType:
     """Import a library of an extra; raises `LockstepError` with the command that installs it."""
     try:
         return importlib.import_module(module)
     except ImportError:
-        raise LockstepError(where, found=found, fix=f"pip install 'lockstep-tts[{extra}]'") from None
+        raise LockstepError(location, found=found, fix=f"pip install 'lockstep-tts[{extra}]'") from None
 
 
 def read_text(path: Path, expected: str = "") -> str:

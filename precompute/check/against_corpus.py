@@ -65,7 +65,7 @@ def repair_cache(
             raise refusal(request.corpora.name, found=problem, expected="the corpus that the cache was built from")
     elif changed := check_corpus(cache, request):
         count = counted_noun(len(changed), "clip")
-        problem = f"{count} changed since the cache was built, such as {changed[0].where}"
+        problem = f"{count} changed since the cache was built, such as {changed[0].location}"
         raise refusal(request.corpora.name, found=problem)
     if run_build(request, pool, progress).spec.index_sha256 != spec.index_sha256:
         progress.say(f"{spec.index_file}: the corpus has changed since; the cache now matches the corpus")
@@ -121,7 +121,7 @@ _MISSING, _CHANGED = (("audio missing", "the audio of the cache"), ("audio chang
 
 
 def _finding(clip: Clip, found: str, expected: str) -> CacheFinding:
-    return CacheFinding(file=clip.source, where=f"{clip.source} ({clip.id})", found=found, expected=expected)
+    return CacheFinding(file=clip.source, location=f"{clip.source} ({clip.id})", found=found, expected=expected)
 
 
 _Job = tuple[IndexRow, Path]
@@ -138,7 +138,7 @@ def compare_features(cache: Path, request: BuildRequest, pool: WorkerPool, *, cl
     chunks = (jobs[i : i + _DEEP_CHUNK] for i in range(0, len(jobs), _DEEP_CHUNK))
     with _with_room(request) as recipe, pool:
         findings = [finding for chunk in pool.run(partial(_compare, recipe), chunks) for finding in chunk]
-    return sorted(findings, key=lambda finding: finding.where)
+    return sorted(findings, key=lambda finding: finding.location)
 
 
 def _compare(recipe: RecordRecipe, jobs: list[_Job]) -> list[CacheFinding]:
@@ -150,7 +150,7 @@ def _compare(recipe: RecordRecipe, jobs: list[_Job]) -> list[CacheFinding]:
 
 def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRecipe) -> Iterator[CacheFinding]:
     about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
-    about["where"] = f"{about['file']} record {row.position} ({row.clip.id})"
+    about["location"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
         audio = read_audio(recipe.audio(row.clip), row.clip)
         if row.audio_sha256 not in ("", audio.sha256):

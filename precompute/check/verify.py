@@ -31,14 +31,14 @@ class CacheFinding:
 
     file: str
     """The file of the cache or of the corpus."""
-    where: str
+    location: str
     found: str
     expected: str = ""
     fix: str = ""
 
     def __str__(self) -> str:
         expected = f", expected {self.expected}" if self.expected else ""
-        return f"{self.where}: {self.found}{expected}; {self.fix}"
+        return f"{self.location}: {self.found}{expected}; {self.fix}"
 
 
 def check_cache(cache: PathOrUrl, *, threads: int, engine: str = "local") -> list[CacheFinding]:
@@ -96,7 +96,7 @@ def _rows_by_shard(spec: CacheSpec, rows: list[IndexRow]) -> dict[str, list[Inde
 
 
 def _of_file(name: str, found: str, expected: str = "") -> CacheFinding:
-    return CacheFinding(file=name, where=name, found=found, expected=expected)
+    return CacheFinding(file=name, location=name, found=found, expected=expected)
 
 
 def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
@@ -116,7 +116,7 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding
             yield _of_file(name, f"{count} {what}", f"{expected} as in {SPEC_FILE}")
     for row in _rows_by_shard(spec, rows).get("", []):
         location = f"{name} ({row.clip.id})"
-        yield CacheFinding(file=name, where=location, found="names a shard that the cache does not have")
+        yield CacheFinding(file=name, location=location, found="names a shard that the cache does not have")
 
 
 def _check_shard(
@@ -148,11 +148,13 @@ def _check_records(
         for payload in unframe(data):
             row = rows[count] if count < len(rows) else None
             for found, expected in _record_findings(spec, bucket, payload, row, digest=digests):
-                yield CacheFinding(file=shard.file, where=_location(shard, count, row), found=found, expected=expected)
+                yield CacheFinding(
+                    file=shard.file, location=_location(shard, count, row), found=found, expected=expected
+                )
             count += 1
     except CorruptRecord as error:
         location = _location(shard, count, rows[count] if count < len(rows) else None)
-        yield CacheFinding(file=shard.file, where=location, found=str(error))
+        yield CacheFinding(file=shard.file, location=location, found=str(error))
         return
     for what, records in ((SPEC_FILE, shard.records), (spec.index_file, len(rows))):
         if count != records:

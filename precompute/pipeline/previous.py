@@ -182,7 +182,7 @@ def open_previous(cache: Path) -> PreviousCache:
         with readable_index(index) as file:
             rows = file.read()
     except LockstepError as error:
-        return replace(previous, problem=f"{error.where}: {error.found}: the whole cache is rebuilt")
+        return replace(previous, problem=f"{error.location}: {error.found}: the whole cache is rebuilt")
     return replace(previous, rows=rows.filter(pc.invert(rows["duplicate"])).combine_chunks())
 
 

@@ -57,13 +57,15 @@ def with_retries(url: StoreUrl, action: Callable[[], Result]) -> Result:
 
 
 @contextmanager
-def rename_in_errors(folder: Path, name: str) -> Iterator[None]:
-    """Replace a local folder by `name`, the URL it stands for, in the errors raised inside."""
+def rename_in_errors(folder: Path, url: str) -> Iterator[None]:
+    """Replace a local folder by the URL that it stands for in the errors raised inside."""
     try:
         yield
     except LockstepError as error:
-        where, found, fix = (text.replace(str(folder), name) for text in (error.where, error.found, error.fix))
-        raise LockstepError(where, found=found, expected=error.expected, fix=fix, exit_code=error.exit_code) from None
+        texts = {
+            name: getattr(error, name).replace(str(folder), url) for name in ("location", "found", "expected", "fix")
+        }
+        raise LockstepError(**texts, exit_code=error.exit_code) from None
 
 
 def _explain(url: StoreUrl, error: Exception) -> tuple[LockstepError, bool]:

@@ -94,7 +94,7 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
     try:
         request = SpeechRequest(**{**capabilities.synthesis.model_dump(), **given})
     except LockstepError as error:
-        param = _shortened(error.where.removeprefix("--").replace("-", "_"))
+        param = _shortened(error.location.removeprefix("--").replace("-", "_"))
         expected = f", expected {error.expected}" if error.expected else ""
         raise RequestError(400, f"{param}: {error.found}{expected}", param=param) from None
     language = chosen_language(request.language, capabilities.languages)

@@ -22,7 +22,7 @@ def members(**sounds: bytes) -> list[tuple[str, bytes]]:
 
 def findings(data: Path, cache: Path) -> list[tuple[str, str]]:
     """Without places in archives."""
-    return [(re.sub(r"/\d+\+\d+", "", finding.where), finding.found) for finding in problems(cache, data)]
+    return [(re.sub(r"/\d+\+\d+", "", finding.location), finding.found) for finding in problems(cache, data)]
 
 
 def test_rejected_clips_of_a_rewritten_tar_file_are_unchanged(tmp_path):

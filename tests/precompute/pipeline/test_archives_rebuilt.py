@@ -32,7 +32,7 @@ def test_a_changed_member_alone_rewrites_its_shard(tmp_path, name, change):
     if change != "in the cache":
         sounds["clip0"] = first if change == "moved" else first[:2000] + b"\1\1" + first[2002:]
     write(path, sounds)
-    found = [(finding.where.rpartition("(")[2], finding.found) for finding in problems(cache, path)]
+    found = [(finding.location.rpartition("(")[2], finding.found) for finding in problems(cache, path)]
     assert found == ([] if change == "moved" else [("clip0)", change)])
     assert build(path, cache, *SETTINGS).written_shards == (change == "audio changed")
     assert before.keys() - shards(cache).keys() == ({held} if found else set())

@@ -80,7 +80,7 @@ def test_verify_knows_the_kind_and_finds_other_audio(tiny_corpus, tiny_config, t
     samples, rate = soundfile.read(wav, dtype="int16")
     soundfile.write(wav, samples[:-400], rate)
     (corpus / "wavs" / "tone-0004.wav").unlink()
-    findings = {finding.where: finding.found for finding in problems(cache, corpus)}
+    findings = {finding.location: finding.found for finding in problems(cache, corpus)}
     assert findings == {
         "wavs/tone-0003.wav (tone-0003)": "audio changed",
         "wavs/tone-0004.wav (tone-0004)": "audio missing",
@@ -113,7 +113,7 @@ def test_other_formats_are_refused_with_the_command_that_converts(
     soundfile.write(wav, np.zeros((rate, channels)), rate, **{"format": "WAV", **options})
     with pytest.raises(LockstepError) as error:
         build(corpus, tmp_path / "features", tiny_config, index_only=True)
-    assert error.value.where == str(wav)
+    assert error.value.location == str(wav)
     assert error.value.found == kind
     assert "ffmpeg -i tone-0002.wav -ac 1 -ar 22050 -c:a pcm_s16le tone-0002.new.wav" in error.value.fix
     assert "without --index-only" in error.value.fix

@@ -93,7 +93,7 @@ def test_workers_that_are_missing_are_named():
     ports = free_ports(3)
     with socket.create_server(("127.0.0.1", ports[2])), pytest.raises(LockstepError) as raised:
         wait_for_workers(workers(ports, 1), seconds=0.5)
-    assert raised.value.where == "worker 1 of 3"
+    assert raised.value.location == "worker 1 of 3"
     assert raised.value.found == f"waited 0 s without worker 0 (127.0.0.1:{ports[0]})"
     assert raised.value.exit_code == 1
 
