@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from setup.ljspeech_corpus import read_lengths
 
-from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
+from xtts.shared.cache.bucket_shapes import best_padded_lengths, fill
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def _step_picture(seconds: dict[str, list[float]]) -> "Figure":
 
 def _fill_picture() -> "Figure":
     frames = [length for length, _ in read_lengths(_EVERY_LENGTH)]
-    fills = [100 * padding_efficiency(frames, best_padded_lengths(frames, count)) for count in BUCKET_COUNTS]
+    fills = [100 * fill(frames, best_padded_lengths(frames, count)) for count in BUCKET_COUNTS]
     figure, axis = _figure(4.5)
     bars = axis.bar([str(count) for count in BUCKET_COUNTS], fills, color=[OTHERS, *[OURS] * (len(fills) - 1)])
     axis.bar_label(bars, fmt="%.1f%%", fontsize=8)

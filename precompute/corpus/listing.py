@@ -86,7 +86,7 @@ def read_corpus(
         raise LockstepError(str(data), found=problem, expected="a corpus: a folder, or a file that lists clips")
     try:
         chosen = _choose(data, layout, columns)
-        notes = chosen.left_out(data)
+        notes = chosen.skipped(data)
         end = None if chosen.speaker_folders else limit  # all clips tell which folders are speakers
         read = islice(chosen.read(data), end)
         clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))

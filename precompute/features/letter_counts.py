@@ -73,7 +73,7 @@ class LetterCounts:
     """Smallest id of a clip with each character."""
 
     def add(self, clip_id: str, text: str, left_out: Collection[str]) -> None:
-        """Count one clip; `left_out`: its characters without a token, as in `Tokens.unknown`."""
+        """Count one clip; `left_out`: its characters without a token, as in `Tokens`."""
         original, text = text, INLINE_PHONEMES.sub(" ", text)
         lowered, missing = lower_case(text, self.language), set(left_out)
         letters = Counter({c: count for c, count in Counter(lowered).items() if is_letter(c)})

@@ -47,7 +47,7 @@ class BuildReport:
     """All clips after the scan, rejected ones included, with the columns of an index."""
     quality: pa.Table
     """Quality of the kept clips, as from `read_quality`."""
-    padding_efficiency: list[float]
+    fill: list[float]
     """Useful frames / stored frames of each bucket."""
     kept_shards: int
     written_shards: int
@@ -80,7 +80,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             check_rejects(rejected, request.corpora.name, recipe, of=len(clips))
             sums = measure_sample(plan, rows_of, recipe, pool, progress) if recipe.index_only else None
             index = staging.scratch / INDEX_FILE
-            statistics, padding_efficiency = write_index(index, plan, rows_of, rejected, recipe.config, sums)
+            statistics, fill = write_index(index, plan, rows_of, rejected, recipe.config, sums)
             spec = make_spec(index, statistics, plan, finished, recipe, request.corpora.weights)
             changed = commit(cache, staging, spec, index, recipe.tokenizer, request.publish)
             quality = read_quality(cache / spec.index_file)
@@ -89,7 +89,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
     return BuildReport(
         spec=spec, rejected=counted(rejected["reason"]), reject_lines=reject_lines(rejected), letters=letters,
         clips=clips, quality=quality,
-        padding_efficiency=padding_efficiency, changed=changed,
+        fill=fill, changed=changed,
         kept_shards=len(finished) - len(written), written_shards=len(written), wall_seconds=time.monotonic() - started,
         peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=pool.workers),
     )  # fmt: skip

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.bucket_shapes import BucketShape, choose_shapes, fitting_buckets, padding_efficiency, round_up
+from xtts.shared.cache.bucket_shapes import BucketShape, choose_shapes, fill, fitting_buckets, round_up
 from xtts.shared.cache.cache_spec import SPLITS, shard_file
 from xtts.shared.cache.clip_index import ShardId, strings
 from xtts.shared.cache.records import CropAudio
@@ -248,9 +248,7 @@ def _shapes(tokens: np.ndarray, frames: np.ndarray, config: Config, previous: Pr
     best = choose_shapes(tokens, frames, config.shapes.buckets)
     if previous is None or (fitting_buckets(previous.shapes, tokens, frames) < 0).any():
         return best
-    loss = padding_efficiency(frames, [s.frames for s in best]) - padding_efficiency(
-        frames, [s.frames for s in previous.shapes]
-    )
+    loss = fill(frames, [s.frames for s in best]) - fill(frames, [s.frames for s in previous.shapes])
     return best if loss > _TOLERATED_LOSS else previous.shapes
 
 

@@ -107,7 +107,7 @@ def _with_tokens(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe)
             return replace(row, tokens=tokens, token_length=length, left_out=left_out)
     encoded = recipe.encode(row.clip)
     tokens = np.array(encoded.ids, "<u2").tobytes()
-    return replace(row, tokens=tokens, token_length=len(encoded.ids), left_out=encoded.unknown)
+    return replace(row, tokens=tokens, token_length=len(encoded.ids), left_out="".join(sorted(encoded.left_out)))
 
 
 def _with_audio(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) -> IndexRow:

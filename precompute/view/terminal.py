@@ -104,7 +104,7 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     if not spec.holds_crops and (advice := recording_advice(report.quality, loudness)):
         lines += [ADVICE_TITLE, *advice]
     lines += [
-        bucket_table(spec, report.padding_efficiency),
+        bucket_table(spec, report.fill),
         f"padding efficiency {figures.fill:.1%} (useful frames / stored frames)",
     ]
     if report.changed:
@@ -117,14 +117,14 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     return "\n".join([*lines, f"{cache}: {size}, {shards}, {report.wall_seconds:.1f} s, {memory}"])
 
 
-def bucket_table(spec: CacheSpec, padding_efficiency: Sequence[float]) -> str:
+def bucket_table(spec: CacheSpec, fill: Sequence[float]) -> str:
     """Return a table of the buckets: shapes, counts of clips and shards, useful frames / stored frames."""
     rows = [["bucket", "tokens", "frames", "train", "validation", "shards", "efficiency"]]
     for position, bucket in enumerate(spec.buckets):
         clips = [str(bucket.clips(split)) for split in SPLITS]
         shards = str(len(bucket.train) + len(bucket.validation))
         cells = [f"{position:02d}", str(bucket.tokens), str(bucket.frames), *clips, shards]
-        rows.append([*cells, f"{padding_efficiency[position]:.1%}"])
+        rows.append([*cells, f"{fill[position]:.1%}"])
     return _table(rows)
 
 
@@ -139,10 +139,7 @@ def stats_text(
     for name, values in stats.percentiles.items():
         lengths.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
     plans = [["buckets", "padding efficiency", "padded lengths"]]
-    plans += [
-        [str(n), f"{stats.padding_efficiency[n]:.1%}", " ".join(map(str, stats.padded_lengths[n]))]
-        for n in stats.padding_efficiency
-    ]
+    plans += [[str(n), f"{stats.fill[n]:.1%}", " ".join(map(str, stats.padded_lengths[n]))] for n in stats.fill]
     rows = [["corpus", "clips", "hours", "rejected", "weight"]]
     rows += [[c.name or "(no name)", str(c.clips), f"{c.hours:.2f}", str(c.rejected), f"{c.weight:g}"] for c in corpora]
     return "\n".join([*lines, *(["", _table(rows)] if corpora else []), "", _table(lengths), "", _table(plans)])

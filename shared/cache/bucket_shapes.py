@@ -77,7 +77,7 @@ def fitting_buckets(shapes: Sequence[BucketShape], tokens: Lengths, frames: Leng
     return buckets
 
 
-def padding_efficiency(frames: Lengths, padded_lengths: Sequence[int]) -> float:
+def fill(frames: Lengths, padded_lengths: Sequence[int]) -> float:
     """Return useful / stored frames if every clip is padded to the shortest padded length that holds it."""
     held = np.asarray(padded_lengths)[np.searchsorted(padded_lengths, frames)]
     return float(np.sum(frames) / np.sum(held))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.shared.cache.bucket_shapes import best_padded_lengths, padding_efficiency
+from xtts.shared.cache.bucket_shapes import best_padded_lengths, fill
 from xtts.shared.cache.clip_index import KEPT, IndexRow, kept_rows, readable_index
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class CorpusStats:
     rejected: dict[str, int]
     percentiles: dict[str, list[float]]
     """`tokens`, unless all are crops, `frames` and `seconds`, each at `PERCENTILES`."""
-    padding_efficiency: dict[int, float]
+    fill: dict[int, float]
     """Useful frames / stored frames at the best padded lengths, by count of buckets."""
     padded_lengths: dict[int, list[int]]
     """Best padded lengths, by count of buckets."""
@@ -53,7 +53,7 @@ def corpus_stats(lengths: "pa.Table") -> CorpusStats:
         clips=len(frames), hours=math.fsum(seconds) / 3600, padded_lengths=padded_lengths,
         rejected=dict(Counter(filter(None, lengths["reason"].to_pylist())).most_common()),
         percentiles={name: _percentiles(values) for name, values in lengths_by_name.items() if values.any()},
-        padding_efficiency={n: padding_efficiency(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
+        fill={n: fill(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
     )  # fmt: skip
 
 

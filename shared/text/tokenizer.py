@@ -46,11 +46,6 @@ class Tokens:
     left_out: Mapping[str, int]
     """Characters without a token and their counts, including those that espeak-ng would spell or name."""
 
-    @property
-    def unknown(self) -> str:
-        """The characters without a token, sorted."""
-        return "".join(sorted(self.left_out))
-
 
 @dataclass(frozen=True, kw_only=True)
 class Tokenizer:

@@ -109,14 +109,11 @@ def caps(clips: "pa.Table", config: Config) -> Findings:
 def padding(clips: "pa.Table", spec: CacheSpec) -> Findings:
     """Check the share of padding, and find the number of buckets that reduces it."""
     stats, now, used = corpus_stats(clips), spec.statistics.fill, len(spec.buckets)
-    best = max(stats.padding_efficiency.values())
-    enough = min(n for n, fill in stats.padding_efficiency.items() if fill >= _NEAR_BEST_FILL * best)
-    text = (
-        f"{now:.1%} of stored frames are useful in {used} buckets; {enough} best buckets: "
-        f"{stats.padding_efficiency[enough]:.1%}"
-    )
-    yield Fact(name="padding", value={"fill": now, "buckets": used, "fills": stats.padding_efficiency}, text=text)
-    gain = stats.padding_efficiency[enough] / now
+    best = max(stats.fill.values())
+    enough = min(n for n, fill in stats.fill.items() if fill >= _NEAR_BEST_FILL * best)
+    text = f"{now:.1%} of stored frames are useful in {used} buckets; {enough} best buckets: {stats.fill[enough]:.1%}"
+    yield Fact(name="padding", value={"fill": now, "buckets": used, "fills": stats.fill}, text=text)
+    gain = stats.fill[enough] / now
     if enough > used and gain >= _WORTHWHILE_FILL:
         yield Problem(
             name="padding",
@@ -126,5 +123,5 @@ def padding(clips: "pa.Table", spec: CacheSpec) -> Findings:
             value=enough,
             fix="then run xtts-precompute build again",
             gain=f"{gain:.2f} times the useful frames a second: {now:.1%} of a step is useful now, then "
-            f"{stats.padding_efficiency[enough]:.1%}; {enough} steps to compile instead of {used}",
+            f"{stats.fill[enough]:.1%}; {enough} steps to compile instead of {used}",
         )

@@ -102,12 +102,12 @@ def encode_text(words: str, voice: Voice, language: str, location: str) -> tuple
         left_out.update(tokens.left_out)
         pause = _frames(passage.pause, voice)
         texts.append(Text(words=spoken, ids=tokens.ids, location=location, pause=pause, written=passage.words))
-    unknown = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in sorted(left_out))
+    skipped = " ".join(c if c.isprintable() else f"U+{ord(c):04X}" for c in sorted(left_out))
     if not any(text.ids for text in texts):
-        found = f"only unknown characters: {unknown}" if unknown else "no text"
+        found = f"only unknown characters: {skipped}" if skipped else "no text"
         raise LockstepError(location, found=f"nothing to speak ({found})", expected="letters that the voice knows")
-    if unknown:
-        warnings.append(f"{location}: skipped what the voice does not know: {unknown}")
+    if skipped:
+        warnings.append(f"{location}: skipped what the voice does not know: {skipped}")
     return texts, warnings
 
 

@@ -32,7 +32,7 @@ class Layout:
     """Yields the clips in a fixed order, with sources relative to `folder_of(data)`.
 
     Raises a `LockstepError` if a line, a file or the corpus cannot be used."""
-    left_out: Callable[[Path], list[str]] = lambda _: []
+    skipped: Callable[[Path], list[str]] = lambda _: []
     """Returns lines to print about what is not read."""
     speaker_folders: bool = False
     """Whether folders are the speakers unless a clip names one."""

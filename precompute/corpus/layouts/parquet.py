@@ -53,7 +53,7 @@ def parquet(named: Mapping[str, str]) -> Layout:
     Of several splits only the training split is read. named: columns that the user names, see `find_columns`.
     """
     return Layout(
-        "parquet", f"files *{SUFFIX} with rows, in it or in its data/", _matches, partial(_read, named), _left_out
+        "parquet", f"files *{SUFFIX} with rows, in it or in its data/", _matches, partial(_read, named), _skipped
     )
 
 
@@ -107,7 +107,7 @@ def _rows(
         raise LockstepError(str(path), found=f"cannot be read ({error})", expected="a Parquet file") from None
 
 
-def _left_out(data: Path) -> list[str]:
+def _skipped(data: Path) -> list[str]:
     """Return a line for each split that is not read."""
     counts = Counter(map(_split, _read_and_skipped(data)[1]))
     return [

@@ -40,8 +40,8 @@ def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: 
     normalised.
     """
     matches, read = partial(_has_pair, suffixes), partial(_read, suffixes, by_speaker=by_speaker)
-    left_out = partial(_skipped, suffixes)
-    return Layout(name, expected, matches, read, left_out, speaker_folders=not by_speaker)
+    skipped = partial(_skipped, suffixes)
+    return Layout(name, expected, matches, read, skipped, speaker_folders=not by_speaker)
 
 
 def _has_pair(suffixes: tuple[str, ...], data: Path) -> bool:

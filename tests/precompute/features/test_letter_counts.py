@@ -14,7 +14,7 @@ def counted(language: str, texts: list[str]) -> LetterCounts:
     tokenizer = learn_tokenizer("characters", {language: texts}, add_blank=False)
     counts = LetterCounts(language)
     for i, text in enumerate(texts):
-        counts.add(f"clip{i}", text, tokenizer.encode(text).unknown)
+        counts.add(f"clip{i}", text, tokenizer.encode(text).left_out)
     return counts
 
 

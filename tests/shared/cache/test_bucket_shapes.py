@@ -8,8 +8,8 @@ from xtts.shared.cache.bucket_shapes import (
     BucketShape,
     best_padded_lengths,
     choose_shapes,
+    fill,
     fitting_buckets,
-    padding_efficiency,
     round_up,
 )
 
@@ -19,7 +19,7 @@ def test_ljspeech_reaches_the_documented_padding_efficiency(ljspeech_frames, buc
     padded_lengths = best_padded_lengths(ljspeech_frames, buckets)
     assert len(padded_lengths) == buckets
     assert padded_lengths[-1] == 872
-    assert 100 * padding_efficiency(ljspeech_frames, padded_lengths) == pytest.approx(expected, abs=0.051)
+    assert 100 * fill(ljspeech_frames, padded_lengths) == pytest.approx(expected, abs=0.051)
 
 
 @fuzzed(few=1, many=50)
@@ -28,8 +28,8 @@ def test_no_other_padded_lengths_are_better(buckets, fuzz):
     for frames in np.random.default_rng(fuzz.seed() + buckets).integers(1, 120, size=(fuzz.examples, 60)).tolist():
         candidates = sorted({round_up(f) for f in frames})
         choices = (sorted({*chosen, candidates[-1]}) for chosen in combinations(candidates, buckets - 1))
-        best = max(padding_efficiency(frames, choice) for choice in choices)
-        assert padding_efficiency(frames, best_padded_lengths(frames, buckets)) == best
+        best = max(fill(frames, choice) for choice in choices)
+        assert fill(frames, best_padded_lengths(frames, buckets)) == best
 
 
 def test_a_shape_holds_the_longest_text_and_is_never_empty():

@@ -30,4 +30,4 @@ def test_ljspeech_has_the_documented_percentiles(ljspeech_frames, kept_row, tmp_
     assert stats.clips == 13_100
     frames = stats.percentiles["frames"]
     assert (frames[0], frames[2], frames[3], frames[5]) == (582, 837, 863, 869)
-    assert [round(100 * stats.padding_efficiency[n], 1) for n in (8, 12)] == [92.9, 95.1]
+    assert [round(100 * stats.fill[n], 1) for n in (8, 12)] == [92.9, 95.1]

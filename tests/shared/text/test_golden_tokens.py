@@ -39,7 +39,7 @@ def tokens() -> dict[str, list[dict[str, str]]]:
                 encoded = made[code, kind].encode(text)
                 symbols = [made[code, kind].symbols[i] for i in encoded.ids]
                 row[kind] = ("|" if kind == "bpe" else "").join(symbols)
-                left_out |= set(encoded.unknown)
+                left_out |= set(encoded.left_out)
             golden[code].append({**row, "left out": "".join(sorted(left_out))})
     return golden
 

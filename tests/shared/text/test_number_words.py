@@ -49,7 +49,7 @@ def test_digits_are_read_one_by_one_without_other_words(language, written, spoke
         pytest.importorskip("pypinyin")
     tokenizer = learn_tokenizer("characters", {language: [written]}, add_blank=False)
     tokens = tokenizer.encode(expand(written, language))
-    assert (tokenizer.decode(tokens.ids), tokens.unknown) == (spoken, "")
+    assert (tokenizer.decode(tokens.ids), tokens.left_out) == (spoken, {})
 
 
 def test_every_language_has_words_for_digits():

@@ -40,7 +40,7 @@ def test_a_cap_of_800_frames_on_ljspeechs_lengths(clips_of, configured, only, pr
 
 def test_padding_names_the_bucket_count_that_fixes_it(clips_of, setup, only):
     clips = clips_of([int(n) for n in np.random.default_rng(0).integers(100, 870, 2000)])
-    fills = corpus_stats(clips).padding_efficiency
+    fills = corpus_stats(clips).fill
     statistics = setup.spec.statistics.model_copy(update={"fill": fills[1]})
     wasteful = setup.spec.model_copy(update={"buckets": setup.spec.buckets[:1], "statistics": statistics})
     problem = only(settings.padding(clips, wasteful))
