@@ -112,7 +112,7 @@ class Running:
 def running(options: argparse.Namespace, engine: str, cache: str) -> Iterator[Running]:
     """A server on a free port, what it keeps in `cache`."""
     began = time.perf_counter()
-    given = ("--ckpt", options.run, "--engine", engine, "--vocoder", options.vocoder, "--port", 0, "--nfe", 10)
+    given = ("--ckpt", options.run, "--runtime", engine, "--vocoder", options.vocoder, "--port", 0, "--nfe", 10)
     line = command_line("synth", "serve", *given)
     process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True, env=os.environ | {"XDG_CACHE_HOME": cache})
     assert process.stdout

@@ -22,7 +22,7 @@ from xtts.shared.errors import report_errors
 from xtts.trainer.evaluation.evaluate import OTHER_RECORDINGS, RECORDED, VOCODED
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.systems import ROWS, System, TestSet
-from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.speech.voice_source import open_source

@@ -7,7 +7,7 @@ import click
 
 from xtts.shared.errors import LockstepError, report_errors
 from xtts.trainer.serve.cli import serve
-from xtts.trainer.speech.command_options import checkpoint_option, engine_option, synthesis_options, vocoder_option
+from xtts.trainer.speech.command_options import checkpoint_option, runtime_option, synthesis_options, vocoder_option
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
 _PATH = click.Path(path_type=Path)
@@ -71,7 +71,7 @@ def main() -> None:
               help="Reference recording to imitate, for models with voice latents; several are averaged.")  # fmt: skip
 @click.option("--lexicon", type=_PATH, metavar="FILE",
               help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")  # fmt: skip
-@engine_option
+@runtime_option
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
     """Speak TEXT. The word `speak` may be omitted."""
     with report_errors():

@@ -18,8 +18,8 @@ from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.evaluation.evaluation_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.systems import ROWS, System, TestSet, other_clips
-from xtts.trainer.speech.engines import make_synthesizer
 from xtts.trainer.speech.output_files import check_file, write_bytes
+from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.speech.voice_source import open_source

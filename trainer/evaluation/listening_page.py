@@ -20,7 +20,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.evaluation_clips import all_clips, read_clips, some_clips
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.evaluation.systems import ROWS, recording_of, speak_clips
-from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.speech.voice_source import Source

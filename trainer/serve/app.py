@@ -95,7 +95,7 @@ class Server:
         capabilities, profile = self.voice.capabilities, self.voice.mel_profile
         return JSONResponse(
             {
-                "model": capabilities.model, "engine": self.voice.synthesizer.engine,
+                "model": capabilities.model, "runtime": self.voice.synthesizer.runtime,
                 "voices": [{"id": name, "name": name} for name in capabilities.voices],
                 "languages": capabilities.languages, "voice_languages": capabilities.voice_languages,
                 "nfe": capabilities.nfe, "formats": FORMATS,
@@ -220,7 +220,7 @@ def serve(settings: ServerSettings) -> None:
     wyoming = listening_socket(settings.host, settings.wyoming, "--wyoming") if settings.wyoming else None
     began = time.perf_counter()
     voice = ServedVoice(settings, warn, tell=click.echo)
-    click.echo(f"{voice.source.checkpoint}: engine {voice.synthesizer.engine}, {voice.synthesizer.readiness()}")
+    click.echo(f"{voice.source.checkpoint}: runtime {voice.synthesizer.runtime}, {voice.synthesizer.readiness()}")
     server = Server(voice, settings)
     config = uvicorn.Config(
         make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="off",

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
-from xtts.trainer.speech.command_options import checkpoint_option, engine_option, synthesis_options, vocoder_option
+from xtts.trainer.speech.command_options import checkpoint_option, runtime_option, synthesis_options, vocoder_option
 
 _PATH = click.Path(path_type=Path)
 
@@ -22,7 +22,7 @@ _PATH = click.Path(path_type=Path)
 @synthesis_options("nfe", multiple=True, default=(4, 10),
                   help="Numbers of decoder evaluations that clients may request, the default first.")  # fmt: skip
 @synthesis_options("solver", "loudness")
-@engine_option
+@runtime_option
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording of a voice to offer, for models with voice latents; may be repeated.")  # fmt: skip

@@ -16,8 +16,8 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
-from xtts.trainer.speech.engines import make_synthesizer
 from xtts.trainer.speech.long_form import LongFormSynthesizer, MelPiece, encode_text
+from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.speech.voice_source import Source, chosen_name, open_source, read_reference, read_references
@@ -77,7 +77,7 @@ class ServedVoice:
             synthesis=options[0],
         )
         self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=self.source.checkpoint, clip=False)
-        self.synthesizer = make_synthesizer(self.source, options[0], settings.engine, tell)
+        self.synthesizer = make_synthesizer(self.source, options[0], settings.runtime, tell)
         self._synthesizers: dict[str, Synthesizer] = {}
         self._adding = threading.Lock()
         for name in self.capabilities.voices:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from xtts.shared.errors import LockstepError
 from xtts.trainer.model.sampling_schedule import Solver
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.synthesizer import Engine
+from xtts.trainer.speech.synthesizer import Runtime
 
 _SHORTEST_TOKEN = 16
 
@@ -28,7 +28,7 @@ class ServerSettings:
     solver: Solver
     """Default of requests, as is the loudness."""
     loudness: float | str
-    engine: Engine | None
+    runtime: Runtime | None
     vocoder: str | None
     speaker_wav: tuple[Path, ...]
     max_letters: int

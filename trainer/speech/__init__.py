@@ -1,1 +1,1 @@
-"""From text to sound: sentences, engines, vocoders, sound files."""
+"""From text to sound: sentences, runtimes, vocoders, sound files."""

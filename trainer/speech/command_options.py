@@ -47,8 +47,8 @@ vocoder_option = click.option(
     help="Vocoder: Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own; without one, ours "
     "for mel profile hifigan, griffinlim for others]",
 )
-engine_option = click.option(
-    "--engine", type=click.Choice(["onnx", "tensorflow"]),
+runtime_option = click.option(
+    "--runtime", type=click.Choice(["onnx", "tensorflow"]),
     help="Runtime of the model.  [default: onnx, but tensorflow to imitate a recording]",
 )  # fmt: skip
 

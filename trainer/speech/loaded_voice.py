@@ -7,10 +7,10 @@ from os import PathLike
 from pathlib import Path
 
 from xtts.shared.text.pronunciation import read_lexicon
-from xtts.trainer.speech.engines import make_synthesizer
 from xtts.trainer.speech.long_form import LongFormSynthesizer, Speech, encode_text
+from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.synthesizer import Engine
+from xtts.trainer.speech.synthesizer import Runtime
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.speech.voice_source import Source, open_source, read_references
 
@@ -40,8 +40,8 @@ class LoadedVoice:
             LockstepError: Nothing in the text can be spoken, or a pause or tag of SSML cannot be read. Single
                 characters and tags that the checkpoint does not know are skipped with a warning.
         """
-        texts, left_out = encode_text(text, self._voice, self._synthesizer.language, "text")
-        for warning in left_out:
+        texts, doubts = encode_text(text, self._voice, self._synthesizer.language, "text")
+        for warning in doubts:
             warnings.warn(warning, stacklevel=2)
         return self._synthesizer.speak(texts)
 
@@ -54,7 +54,7 @@ def load_voice(
     speaker_wav: str | PathLike[str] | Sequence[str | PathLike[str]] | None = None,
     vocoder: str | None = None,
     lexicon: str | PathLike[str] | None = None,
-    engine: Engine | None = None,
+    runtime: Runtime | None = None,
     **synthesis: object,
 ) -> LoadedVoice:
     """Load the averaged weights of a checkpoint to speak with, as `xtts-synth` does.
@@ -71,7 +71,7 @@ def load_voice(
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own; without one,
             ours for mel profile hifigan, "griffinlim" for others).
         lexicon: File with lines of a word, a tab, and [[phonemes]] or a respelling, preferred to the voice's readings.
-        engine: "onnx" or "tensorflow" (default: ONNX; TensorFlow to imitate a recording). They draw different noise.
+        runtime: "onnx" or "tensorflow" (default: ONNX; TensorFlow to imitate a recording). They draw different noise.
         synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, seconds, loudness.
 
     Raises:
@@ -82,7 +82,7 @@ def load_voice(
     recordings = [speaker_wav] if isinstance(speaker_wav, (str, PathLike)) else speaker_wav or []
     _, load = choose_voice(
         Path(checkpoint), speaker=speaker, language=language, speaker_wav=[Path(path) for path in recordings],
-        vocoder=vocoder, lexicon=None if lexicon is None else Path(lexicon), engine=engine, options=options,
+        vocoder=vocoder, lexicon=None if lexicon is None else Path(lexicon), runtime=runtime, options=options,
         warn=warnings.warn, tell=lambda _: None,
     )  # fmt: skip
     return LoadedVoice(load())
@@ -90,7 +90,7 @@ def load_voice(
 
 def choose_voice(
     checkpoint: Path, *, speaker: str | None, language: str | None, speaker_wav: Sequence[Path], vocoder: str | None,
-    lexicon: Path | None, engine: Engine | None, options: SynthesisOptions, warn: Callable[[str], None],
+    lexicon: Path | None, runtime: Runtime | None, options: SynthesisOptions, warn: Callable[[str], None],
     tell: Callable[[str], None],
 ) -> tuple[Source, Callable[[], LongFormSynthesizer]]:  # fmt: skip
     """Check a choice of voice before its model is loaded: (its source, function that loads vocoder and model).
@@ -109,7 +109,7 @@ def choose_voice(
 
     def load() -> LongFormSynthesizer:
         loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, warn, voice=source.checkpoint, clip=False)
-        synthesizer = make_synthesizer(source, options, engine, tell)
+        synthesizer = make_synthesizer(source, options, runtime, tell)
         if recordings:
             synthesizer.encode_reference(*recordings)
         speaking = LongFormSynthesizer(synthesizer, loaded_vocoder, speaker=row, language=code)

@@ -31,7 +31,7 @@ _TABLES = {"sid", "language"}
 class OnnxSynthesizer(Synthesizer):
     """Speaks with a graph of `xtts-synth export --format onnx`, any number of tokens and frames, without padding."""
 
-    engine = "onnx"
+    runtime = "onnx"
 
     def __init__(self, source: Source, options: SynthesisOptions, *, graph: bytes, location: str) -> None:
         """Load the graph and speak one token; `LockstepError` if it does not turn tokens into a mel.

@@ -12,7 +12,7 @@ from xtts.trainer.speech.loaded_voice import choose_voice
 from xtts.trainer.speech.long_form import Speech, encode_text
 from xtts.trainer.speech.output_files import STANDARD_OUTPUT, check_file, check_folder, write_mel, write_sound
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.synthesizer import Engine
+from xtts.trainer.speech.synthesizer import Runtime
 from xtts.trainer.speech.word_times import SUFFIXES, write_times
 from xtts.trainer.system.onnx_file import read_file
 
@@ -20,14 +20,14 @@ from xtts.trainer.system.onnx_file import read_file
 def speak(
     checkpoint: Path, options: SynthesisOptions, *, text: str | None, file: Path | None, out: Path | None,
     mel_out: Path | None, timestamps: Path | None, vocoder: str | None, speaker: str | None, language: str | None,
-    speaker_wav: tuple[Path, ...], lexicon: Path | None, engine: Engine | None,
+    speaker_wav: tuple[Path, ...], lexicon: Path | None, runtime: Runtime | None,
 ) -> None:  # fmt: skip
     """Speak, write, and report how long it took; the arguments are the options of the command."""
     out = _check_outputs(text, file, out, mel_out, timestamps)
     tell = partial(click.echo, err=out == STANDARD_OUTPUT)
     source, load = choose_voice(
         checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
-        engine=engine, options=options, warn=warn, tell=tell,
+        runtime=runtime, options=options, warn=warn, tell=tell,
     )  # fmt: skip
     texts = []
     for words, location, path in _read_texts(text, file, out):

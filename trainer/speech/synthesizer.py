@@ -1,4 +1,4 @@
-"""Interface of every engine, which turns tokens into mels."""
+"""Interface of every runtime, which turns tokens into mels."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,7 +8,7 @@ import numpy as np
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.stored.voice_description import Voice
 
-Engine = Literal["onnx", "tensorflow"]
+Runtime = Literal["onnx", "tensorflow"]
 
 
 class Synthesizer:
@@ -18,7 +18,7 @@ class Synthesizer:
     calls of `speak`.
     """
 
-    engine: Engine
+    runtime: Runtime
     voice: Voice
     options: SynthesisOptions
     compile_seconds: float

@@ -101,7 +101,7 @@ def recorded_voice(
 class TensorFlowSynthesizer(Synthesizer):
     """Speaks with a checkpoint or a folder of safetensors; every `nfe` has its own compiled functions."""
 
-    engine = "tensorflow"
+    runtime = "tensorflow"
 
     def __init__(
         self, source: Source, options: SynthesisOptions, *, tell: Callable[[str], None] = lambda line: None

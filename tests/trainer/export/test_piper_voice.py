@@ -313,7 +313,7 @@ def test_piper_says_what_lockstep_says(language, text, piper, call, tmp_path):
     assert result.returncode == 0, result.stderr
     assert "Missing phoneme" not in result.stderr
     line = ("--ckpt", BASE, "--language", language, "--temperature", "0")
-    call(cli.main, *line, "--engine", "tensorflow", "-o", tmp_path / "ours.wav", text).succeeded()
+    call(cli.main, *line, "--runtime", "tensorflow", "-o", tmp_path / "ours.wav", text).succeeded()
     theirs, ours = (samples_of(tmp_path / f"{name}.wav") for name in ("theirs", "ours"))
     assert len(theirs) == len(ours)
     assert np.corrcoef(theirs, ours)[0, 1] > 0.99

@@ -15,7 +15,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.cli import main
 from xtts.trainer.evaluation.listening_page import LISTEN_FILE, write_listening_page
 from xtts.trainer.run.finish import finish_run
-from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.vocoder import OUR_VOCODER, VOCODER_FILE
 from xtts.trainer.speech.voice_source import open_source

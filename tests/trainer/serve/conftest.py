@@ -30,14 +30,14 @@ def listening(served_voice):
 
 @pytest.fixture(scope="session")
 def spoken_by_command(call, onnx_folder, tmp_path_factory):
-    """`spoken_by_command(text, seed=..., speed=..., ckpt=..., engine=...)`: (wav, mel) of `xtts-synth` in two steps."""
+    """`spoken_by_command(text, seed=..., speed=..., ckpt=..., runtime=...)`: (wav, mel) of a command in two steps."""
     base, known = tmp_path_factory.mktemp("command"), {}
 
-    def speak(text, *, seed=0, speed=4, ckpt=onnx_folder, engine="onnx"):
-        key = (text, seed, speed, ckpt, engine)
+    def speak(text, *, seed=0, speed=4, ckpt=onnx_folder, runtime="onnx"):
+        key = (text, seed, speed, ckpt, runtime)
         if key not in known:
             wav, mel = base / f"{len(known)}.wav", base / f"{len(known)}.npy"
-            options = ("--nfe", 2, "--seed", seed, "--speed", speed, "--engine", engine, "-o", wav, "--mel-out", mel)
+            options = ("--nfe", 2, "--seed", seed, "--speed", speed, "--runtime", runtime, "-o", wav, "--mel-out", mel)
             call(main, "--ckpt", ckpt, *options, text).succeeded()
             known[key] = wav.read_bytes(), mel
         return known[key]

@@ -125,7 +125,7 @@ def test_a_recording_is_refused_by_a_model_that_imitates_none(server):
 
 def test_of_two_recordings_with_one_name_at_once_one_is_refused(imitator, recordings):
     low, high = recordings / "low.wav", (recordings / "high.wav").read_bytes()
-    voice = ServedVoice(settings_of(imitator[0], engine="tensorflow", nfe=(2,), speaker_wav=(low,)), print, print)
+    voice = ServedVoice(settings_of(imitator[0], runtime="tensorflow", nfe=(2,), speaker_wav=(low,)), print, print)
     with listening_server(voice) as client, ThreadPoolExecutor(2) as threads:
         sound = {"content": high, "headers": {"Content-Type": "audio/wav"}}
         answers = list(threads.map(lambda _: client.put("/v1/audio/voices/high", **sound), range(2)))

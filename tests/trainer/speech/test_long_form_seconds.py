@@ -1,4 +1,4 @@
-"""`--seconds`, in both engines."""
+"""`--seconds`, in both runtimes."""
 
 import numpy as np
 import pytest
@@ -14,8 +14,8 @@ FRAMES_PER_SECOND, HOP = 22_050 / 256, 256
 
 
 @pytest.fixture(scope="session")
-def engines(several, several_graph):
-    """Both engines by name, the one of TensorFlow compiled."""
+def runtimes(several, several_graph):
+    """Both runtimes by name, the one of TensorFlow compiled."""
     _, source = several
     both = {
         "tensorflow": TensorFlowSynthesizer(source, OPTIONS),
@@ -26,9 +26,9 @@ def engines(several, several_graph):
 
 
 @pytest.fixture(params=["tensorflow", "onnx"])
-def long_form(request, engines):
+def long_form(request, runtimes):
     """One whose sound is silence."""
-    silent = engines[request.param], lambda mel: np.zeros(len(mel) * HOP, np.float32)
+    silent = runtimes[request.param], lambda mel: np.zeros(len(mel) * HOP, np.float32)
     return LongFormSynthesizer(*silent, speaker=0, language="en")
 
 

@@ -1,4 +1,4 @@
-"""The two engines of speech: which one speaks; speech without TensorFlow is in test_synth."""
+"""The two runtimes of speech: which one speaks; speech without TensorFlow is in test_synth."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ import pytest
 from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.speech.engines import make_synthesizer
+from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.voice_source import open_source, read_references
 from xtts.trainer.stored.run_folder import RunFolder
@@ -46,7 +46,7 @@ def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
     assert len(mel) == longest < durations.sum()
 
 
-# Which engine speaks
+# Which runtime speaks
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +70,7 @@ def test_a_float16_folder_speaks_with_weights_or_graph(
     weights = source.averages()
     halved = {path: values.astype(np.float16 if values.size >= 64 else np.float32) for path, values in whole.items()}
     assert all(np.array_equal(weights[path], halved[path]) for path in whole)
-    speakers = {engine: make_synthesizer(source, OPTIONS, engine, print) for engine in (None, "tensorflow")}
+    speakers = {runtime: make_synthesizer(source, OPTIONS, runtime, print) for runtime in (None, "tensorflow")}
     assert [type(each).__name__ for each in speakers.values()] == ["OnnxSynthesizer", "TensorFlowSynthesizer"]
     found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (
         speakers["tensorflow"], tensorflow_synthesizer
@@ -94,7 +94,7 @@ def test_onnx_speaks_where_there_is_a_graph_and_no_recording_is_imitated(source,
     monkeypatch.setattr("xtts.trainer.speech.onnx_synthesizer.OnnxSynthesizer", lambda *_, graph, location: "onnx")
     exported = open_source(onnx_folder)
     assert make_synthesizer(exported, OPTIONS, None, print) == "onnx"
-    with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --engine onnx"):
+    with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --runtime onnx"):
         make_synthesizer(exported, OPTIONS, "tensorflow", print)
     assert make_synthesizer(source, OPTIONS, None, print) == "tensorflow"
     with pytest.raises(
@@ -103,7 +103,7 @@ def test_onnx_speaks_where_there_is_a_graph_and_no_recording_is_imitated(source,
         make_synthesizer(source, OPTIONS, "onnx", print)
     imitator = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
     assert make_synthesizer(imitator, OPTIONS, None, print) == "tensorflow"
-    with pytest.raises(LockstepError, match="no reference recording, expected --engine tensorflow"):
+    with pytest.raises(LockstepError, match="no reference recording, expected --runtime tensorflow"):
         make_synthesizer(imitator, OPTIONS, "onnx", print)
 
 

@@ -212,9 +212,9 @@ def test_tensorflow_is_silent_in_a_program_of_its_own(moved_run, tmp_path):
 
 @pytest.fixture
 def refused(tmp_path, finished_run, monkeypatch):
-    """`refused(*arguments, stdin=..., ckpt=...)`: the one line of stderr; no engine may be made ready before it."""
+    """`refused(*arguments, stdin=..., ckpt=...)`: the one line of stderr; no runtime may be made ready before it."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(library, "make_synthesizer", lambda *_, **__: pytest.fail("an engine was made ready"))
+    monkeypatch.setattr(library, "make_synthesizer", lambda *_, **__: pytest.fail("a runtime was made ready"))
 
     def run(*arguments, stdin=b"", ckpt=finished_run[0]):
         before = sorted(tmp_path.rglob("*"))

@@ -1,4 +1,4 @@
-"""Times of words: in the tokens, in the samples of both engines, in files."""
+"""Times of words: in the tokens, in the samples of both runtimes, in files."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_written_words_are_found_among_the_tokens(text, heard, alone, expected):
 @pytest.fixture(params=["onnx", "tensorflow"])
 def voice(request, onnx_folder, moved_run):
     folder = onnx_folder if request.param == "onnx" else moved_run
-    return load_voice(folder, engine=request.param, nfe=2, speed=2.0)
+    return load_voice(folder, runtime=request.param, nfe=2, speed=2.0)
 
 
 TEXT = "[pause:0.3s] one, two three [pause:0.5s] <s>four.</s> five six seven eight nine ten, " * 2
