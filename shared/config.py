@@ -57,7 +57,7 @@ Doubt = Literal[
 
 
 class DataConfig(ConfigSection):
-    """How stage 2 reads a cache; `filters` is for stage 1."""
+    """Reading of a cache by stage 2; `filters` is for stage 1."""
 
     verify: Literal["quick", "full", "off"] = "quick"
     """Check of the cache before training: `quick` compares file sizes, `full` every checksum."""
@@ -71,7 +71,7 @@ class DataConfig(ConfigSection):
 
 
 class AudioConfig(ConfigSection):
-    """From samples to mel. Any change rebuilds the mels."""
+    """Settings from samples to mel. Any change rebuilds the mels."""
 
     profile: str = "hifigan"
     """Mel profile, see shared/audio/mel_profiles.py."""
@@ -96,7 +96,7 @@ class AudioConfig(ConfigSection):
 
 
 class TextConfig(ConfigSection):
-    """From transcript to tokens."""
+    """Settings from transcript to tokens."""
 
     tokenizer: Literal["auto", "characters", "phonemes", "bpe"] = "characters"
     """Symbol table, see shared/text/tokenizer.py; `phonemes` is IPA by the language's voice of espeak-ng, extra

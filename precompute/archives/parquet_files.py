@@ -47,7 +47,7 @@ def open_parquet(path: Path) -> Iterator["pq.ParquetFile"]:
         raise BrokenParquet(text[:120] or type(error).__name__) from None
 
 
-def row_values(file: "pq.ParquetFile", group: int, leaves: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+def row_values(file: "pq.ParquetFile", group: int, leaves: Sequence[str]) -> Iterator[tuple[object, ...]]:
     """Yield the values of `leaves` in each row of a row group; a leaf is a column, or a field of one (`audio.path`)."""
     for batch in file.iter_batches(_BATCH_ROWS, row_groups=[group], columns=list(leaves)):
         columns = _flat(batch)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
@@ -149,7 +148,7 @@ def _compare(recipe: RecordRecipe, jobs: list[_Job]) -> list[CacheFinding]:
 
 
 def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRecipe) -> Iterator[CacheFinding]:
-    about: dict[str, Any] = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
+    about = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["location"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
         audio = read_audio(recipe.audio(row.clip), row.clip)
@@ -176,7 +175,7 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
 
 
 def _compare_mel(
-    mel: np.ndarray, stored: Record, recipe: RecordRecipe, about: dict[str, Any]
+    mel: np.ndarray, stored: Record, recipe: RecordRecipe, about: dict[str, str]
 ) -> Iterator[CacheFinding]:
     error = np.abs(mel.astype(np.float32) - stored.unpadded_mel.astype(np.float32))
     most = _TOLERANCE[recipe.config.shards.mel_dtype]

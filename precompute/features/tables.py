@@ -33,7 +33,7 @@ def with_status(status: str, tables: Iterable[pa.Table]) -> pa.Table:
     return pa.concat_tables([table.filter(pc.equal(table["status"], status)) for table in tables])
 
 
-def counted(column: "pa.ChunkedArray[Any]") -> dict[Any, int]:
+def counted(column: "pa.ChunkedArray[Any]") -> dict[str, int]:
     """Return the count of each value of a column: the most frequent first, then in the order of the rows."""
     counts = pc.value_counts(column.combine_chunks()).to_pylist()
     return {item["values"]: item["counts"] for item in sorted(counts, key=lambda item: -item["counts"])}

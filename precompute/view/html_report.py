@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
@@ -136,7 +135,7 @@ def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
     return folders
 
 
-def scatter(kept: Sequence[IndexRow], quality: QualityStats) -> dict[str, Any]:
+def scatter(kept: Sequence[IndexRow], quality: QualityStats) -> dict[str, object]:
     """Return a plot of letters against seconds: the maximum and ticks of both axes, distinct points, and outliers."""
     from matplotlib.ticker import MaxNLocator
 
@@ -149,14 +148,14 @@ def scatter(kept: Sequence[IndexRow], quality: QualityStats) -> dict[str, Any]:
     return {"most": most, "ticks": ticks, "shares": sorted(rounded), "marked": marked}
 
 
-def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, dict[str, Any]]:
+def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, dict[str, object]]:
     """Return histograms by title: frames with the buckets' padded lengths, tokens and seconds with percentiles."""
     columns: dict[str, list[float]] = {
         "frames": [row.mel_length for row in kept],
         "tokens": [row.token_length for row in kept],
         "seconds": [row.seconds for row in kept],
     }
-    drawn = dict[str, dict[str, Any]]()
+    drawn = dict[str, dict[str, object]]()
     for name in stats.percentiles:
         values = columns[name]
         title, marks = f"{name} and percentiles", {"50%": stats.percentiles[name][0], "95%": stats.percentiles[name][2]}

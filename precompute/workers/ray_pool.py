@@ -117,8 +117,8 @@ class RayPool(WorkerPool):
             raise self._failed("no machine with a CPU")
 
 
-def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[str, Any]) -> None:
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "runtime_env": environment}
+def _initialise(ray: ModuleType, workers: int, address: str, environment: dict[str, dict[str, str]]) -> None:
+    options: dict[str, object] = {"log_to_driver": False, "logging_level": "ERROR", "runtime_env": environment}
     if address:
         options["address"] = _answering(address)
     else:

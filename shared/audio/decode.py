@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isinf
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import soundfile
@@ -174,7 +173,7 @@ def source_rate(notes: str, rate: int) -> int:
 
 
 @contextmanager
-def _opened(source: AudioSource) -> Iterator[Any]:
+def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
     """Open a file; errors of libsndfile and the system become `AudioProblem`."""
     try:
         with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:

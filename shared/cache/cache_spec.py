@@ -168,12 +168,12 @@ class CacheSpec(_SpecPart):
 
     @property
     def names_audio(self) -> bool:
-        """True for a cache without mels (`xtts-precompute build --index-only`): the trainer reads the wavs."""
+        """Whether it is a cache without mels (`xtts-precompute build --index-only`): the trainer reads the wavs."""
         return bool(self.audio_folders)
 
     @property
     def holds_crops(self) -> bool:
-        """True for a cache of crops (`audio.crop_frames`), which train a vocoder."""
+        """Whether it is a cache of crops (`audio.crop_frames`), which train a vocoder."""
         return self.features["audio"]["crop_frames"] is not None
 
     def audio_file(self, corpus: str, source: str) -> Path:
@@ -213,7 +213,7 @@ def shard_files(spec: CacheSpec) -> dict[ShardId, str]:
     return {shard_id_of(shard.file): shard.file for shard in spec.shards()}
 
 
-def digest_of(value: Mapping[str, Any]) -> str:
+def digest_of(value: Mapping[str, object]) -> str:
     """SHA-256 of the canonical JSON of `value`: the fingerprint of settings and specs."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -157,7 +157,7 @@ def strings(column: "pa.Array[Any] | pa.ChunkedArray[Any]") -> list[str]:
 
 
 def with_column(
-    table: "pa.Table", name: str, values: "Sequence[Any] | pa.Array[Any] | pa.ChunkedArray[Any]"
+    table: "pa.Table", name: str, values: "Sequence[object] | pa.Array[Any] | pa.ChunkedArray[Any]"
 ) -> "pa.Table":
     """The table with the values of a column replaced by a list or an Arrow array."""
     import pyarrow as pa
@@ -187,7 +187,7 @@ def table_of(rows: Sequence[IndexRow]) -> "pa.Table":
     """An Arrow table of rows, with the columns of an index."""
     import pyarrow as pa
 
-    columns: dict[str, list[Any]] = {name: [getattr(row.clip, name) for row in rows] for name in _CLIP}
+    columns: dict[str, list[object]] = {name: [getattr(row.clip, name) for row in rows] for name in _CLIP}
     columns |= {name: [getattr(row, name) for row in rows] for name in _RESULTS}
     columns |= {name: [getattr(row.quality, name, None) for row in rows] for name in QUALITIES}
     return pa.table(columns, index_schema())

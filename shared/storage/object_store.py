@@ -12,11 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.failures import with_retries
 from xtts.shared.storage.urls import StoreUrl
+
+if TYPE_CHECKING:
+    from pyarrow import fs
 
 REQUESTS_AT_ONCE = 8
 _CHUNK_BYTES = 2**24
@@ -39,7 +42,7 @@ class ObjectStore:
         self.url = url
 
     @cached_property
-    def opened(self) -> tuple[Any, str]:
+    def opened(self) -> "tuple[fs.FileSystem, str]":
         """Arrow's file system, and the URL's path in it."""
         from pyarrow import fs
 

@@ -1,7 +1,7 @@
 """Batches from shards: TFRecord and `tf.io.parse_example`, with shapes and types from the cache spec."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import tensorflow as tf
 
@@ -13,7 +13,7 @@ from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 
 _BUFFER_BYTES = 4 << 20
 """Read buffers of the shards that are read at once."""
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def without_autograph(function: F) -> F:

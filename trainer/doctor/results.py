@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -19,7 +18,7 @@ class Fact:
     """One measurement or observation."""
 
     name: str
-    value: Any
+    value: object
     """Value for JSON: SI units without prefix (seconds, bytes, FLOP/s), shares from 0 to 1."""
     text: str
     """Text for the page."""
@@ -35,7 +34,7 @@ class Problem:
     cause: str
     setting: str = ""
     """The `section.key` to change; empty if no setting fixes it."""
-    value: Any = None
+    value: object = None
     """Value to set it to."""
     fix: str = ""
     """Advice besides the setting, or instead of one."""
@@ -72,7 +71,7 @@ class Report(dict[str, tuple[list[Fact], list[Problem]]]):
         """(name of its section, problem) of everything to act on, in order."""
         return [(name, problem) for name, (_, problems) in self.items() for problem in problems]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """The page for programs."""
         sections = {
             name: {"healthy": not problems, "facts": {fact.name: fact.value for fact in facts}}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -155,7 +156,7 @@ def transcribe(
     return transcript
 
 
-def _modules() -> list[Any]:
+def _modules() -> list[ModuleType]:
     """Import the modules of the extra; `LockstepError` names those that are missing."""
     loaded, missing = [], []
     with warnings.catch_warnings(action="ignore"):  # deprecations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from xtts.trainer.export.export_formats import ExportRequest
-    from xtts.trainer.loop.objectives import Objective
+    from xtts.trainer.loop.objectives import Network, Objective
     from xtts.trainer.reporting.samples import Samples
 
 
@@ -49,7 +49,7 @@ class Kind:
     """Raises `LockstepError` if a run on a cache cannot begin with the weights of a stored model of this kind."""
     default_start: Callable[[Config], Path | None]
     """Our model of this kind, from which a small corpus starts unless `--init-from` says otherwise."""
-    network: Callable[[Config, CacheSpec], Any]
+    network: "Callable[[Config, CacheSpec], Network]"
     """Makes the network, sized by the cache, with initial weights from `training.seed`."""
     objective: "Callable[[Any], Objective]"
     """The losses of a network."""

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -58,31 +57,33 @@ class JaxTrainingLoop(TrainingLoop):
     def run(self, count: int) -> CallResult:
         """Queue `count` steps and wait for the last; setting `stop` ends it early."""
         self.host_calls += 1
-        began, queue, drawn, stopped = time.perf_counter(), StepQueue(), list[tuple[Any, ...]](), False
+        began, queue, drawn, stopped = time.perf_counter(), StepQueue(), list[tuple[int, int, np.ndarray]](), False
         batches, updates, epoch, *consumed = self._progress.numpy().tolist()
         for _ in range(count):
             if stopped := bool(self.stop.numpy()):
                 break
-            *draw, frames, epoch, consumed = self._launch(queue, epoch, consumed, updates)
+            index, offset, unread, frames, epoch, consumed = self._launch(queue, epoch, consumed, updates)
             updates += int(frames > 0)
-            drawn.append(tuple(draw))
+            drawn.append((index, offset, unread))
         queue.wait()
         self._progress.assign([batches + len(drawn), updates, epoch, *consumed])
         self._note_position()
-        indices, offsets, unread = ([row[i] for row in drawn] for i in range(3))
+        indices, offsets, rows = ([row[i] for row in drawn] for i in range(3))
         values = len(self._step_functions[0].metrics.step)
         return CallResult(
             np.array(queue.metrics, np.float32).reshape(-1, values), np.array(queue.seconds).reshape(-1, 3),
             np.array(indices, np.int32), np.array(offsets, np.int64), time.perf_counter() - began, stopped,
-            np.array(unread).reshape(-1, self._max_batch) if self._names_audio else None,
+            np.array(rows).reshape(-1, self._max_batch) if self._names_audio else None,
         )  # fmt: skip
 
-    def _next(self, epoch: int, consumed: list[int], updates: int) -> tuple[Any, ...]:
+    def _next(self, epoch: int, consumed: list[int], updates: int) -> tuple[np.ndarray, ...]:
         """Draw a batch: (as in `_draw`, learning rate)."""
         turn = self._turn_of(*(tf.constant(value, tf.int64) for value in (epoch, consumed, updates)))
         return tuple(tensor.numpy() for tensor in turn)
 
-    def _launch(self, queue: StepQueue, epoch: int, consumed: list[int], updates: int) -> tuple[Any, ...]:
+    def _launch(
+        self, queue: StepQueue, epoch: int, consumed: list[int], updates: int
+    ) -> tuple[int, int, np.ndarray, int, int, list[int]]:
         """Draw and read a batch, and queue its step.
 
         Returns (bucket, clips consumed before, rows without a clip, useful frames, epoch and clips consumed after it).
@@ -102,7 +103,7 @@ class JaxTrainingLoop(TrainingLoop):
         """The last step whose update is complete; None if the device does not tell."""
         try:
             self._runtime.pull()
-        except Exception:  # of the runtime: the device is lost, or the state was in the step that failed
+        except RuntimeError:  # of JAX: the device is lost, or the state was in the step that failed
             return None
         return super().last_whole_step()
 

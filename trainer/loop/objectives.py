@@ -1,6 +1,6 @@
 """The objective of each model: its losses on a batch, and the random numbers that they need."""
 
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import tensorflow as tf
 
@@ -120,7 +120,7 @@ class AcousticObjective:
         tokens = tf.cast(tf.reduce_sum(clips.token_length), tf.float32)
         return tf.stack(self.counts_of(tf.cast(frames, tf.float32), tokens))
 
-    def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> list[Any]:
+    def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> list[tf.Tensor | float]:
         """See `Objective`."""
         return [frames * self.model.mel_channels, frames * self.model.mel_channels, tokens]
 

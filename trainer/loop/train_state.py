@@ -16,7 +16,7 @@ from xtts.trainer.loop.training_loop import Position
 
 
 def decays(variable: tf.Variable) -> bool:
-    """True for matrices and filters, which get weight decay; biases, norms and embeddings do not."""
+    """Whether it is a matrix or a filter, which gets weight decay; biases, norms and embeddings do not."""
     return str(variable.name) == "kernel"
 
 
@@ -34,7 +34,7 @@ _AT_THE_EDGE = ("/modulation/", "place_projection", "noisy_projection", "decoder
 
 
 def is_hidden_matrix(variable: tf.Variable) -> bool:
-    """True for the matrices and filters inside the networks, which Muon moves.
+    """Whether it is a matrix or a filter inside a network, which Muon moves.
 
     The first and the last matrix are excluded, as its authors advise, and so are those of the adaptive norms, which
     turn one vector per clip into scales; filters of one channel are not matrices.

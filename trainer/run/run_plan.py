@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -75,7 +74,7 @@ class RunPlan(Setup):
         return _leaves(self.config.model_dump()) | origin
 
 
-def _leaves(settings: Mapping[str, Any], section: str = "") -> dict[str, str]:
+def _leaves(settings: Mapping[str, object], section: str = "") -> dict[str, str]:
     leaves: dict[str, str] = {}
     for key, value in settings.items():
         name = f"{section}{key}"

@@ -195,7 +195,7 @@ class TrainingRun:
         return self.step < self.training.steps and not self.stop_reason
 
     def is_due(self, every: int) -> bool:
-        """True at multiples of an interval and at the last step."""
+        """Whether the step is a multiple of an interval, or the last."""
         return self.step % every == 0 or self.step == self.training.steps
 
     def compile(self) -> None:
@@ -254,7 +254,7 @@ class TrainingRun:
 
     @property
     def is_stale(self) -> bool:
-        """True if the last `training.patience` validations brought no improvement, and the decay is still to come."""
+        """Whether the last `training.patience` validations brought no improvement, and the decay is still to come."""
         patience = self.training.patience
         return patience is not None and self.best.since >= patience and self.step < decay_start(self.training)
 

@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class SpeechResult:
     mels: list[np.ndarray] = field(default_factory=list)
     """float32[T, M] of every piece so far, natural-log magnitude."""
     warnings: list[str] = field(default_factory=list)
-    times: dict[str, Any] = field(default_factory=dict)
+    times: dict[str, object] = field(default_factory=dict)
     """`times_json` of the words, if the request asks for them."""
 
 

@@ -61,7 +61,7 @@ class SpeechRequest(SynthesisOptions):
     """The JSON of a request: the fields of OpenAI's API, those of this server, and the options of synthesis."""
 
     input: Annotated[str, Field(min_length=1)]
-    model: Any = None
+    model: object = None
     """Ignored: a server has one model."""
     voice: Annotated[str | None, BeforeValidator(_voice_name)] = None
     instructions: str | None = None

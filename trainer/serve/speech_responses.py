@@ -6,7 +6,7 @@ import json
 import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -141,7 +141,7 @@ class _Stream(StreamingResponse):
         yield _event({"type": "speech.audio.done", "usage": usage})
 
 
-def _event(content: dict[str, Any]) -> bytes:
+def _event(content: dict[str, object]) -> bytes:
     return f"data: {json.dumps(content)}\n\n".encode()
 
 

@@ -1,1 +1,1 @@
-"""From text to sound: sentences, runtimes, vocoders, sound files."""
+"""Speech from text to sound: sentences, runtimes, vocoders, sound files."""

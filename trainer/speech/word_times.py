@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from xtts.shared.text.alphabet import PUNCTUATION
 from xtts.trainer.speech.marked_text import Words
@@ -94,7 +94,7 @@ def _owners(spelled: Sequence[tuple[str, int]], spoken: Sequence[str]) -> list[i
     return owners
 
 
-def times_json(lines: Sequence[Sequence[Word]], seconds: float) -> dict[str, Any]:
+def times_json(lines: Sequence[Sequence[Word]], seconds: float) -> dict[str, object]:
     """Return the JSON of word times: `seconds` of the audio and its `words`, each with `word`, `start` and `end`."""
     return {"seconds": round(seconds, 3), "words": [asdict(word) for line in lines for word in line]}
 
