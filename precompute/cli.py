@@ -149,8 +149,8 @@ def stats(cache: str) -> None:
         from xtts.precompute.features.filters import reject_lines
         from xtts.precompute.features.letter_counts import letters_of
         from xtts.precompute.features.quality_stats import quality_stats
-        from xtts.precompute.features.recording_advice import ADVICE_TITLE, read_quality, recording_advice
-        from xtts.precompute.view.terminal import quality_text, stats_text
+        from xtts.precompute.features.recording_advice import read_quality
+        from xtts.precompute.view.terminal import advice_lines, quality_text, stats_text
         from xtts.shared.cache.cache_copy import local_cache
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index, table_of
@@ -159,7 +159,7 @@ def stats(cache: str) -> None:
 
         with local_cache(cache) as folder, ReadLock(folder):
             spec = load_spec(folder)
-            index, loudness = folder / spec.index_file, spec.features["audio"]["loudness_lufs"]
+            index = folder / spec.index_file
             rows, lengths, quality = read_index(index), read_lengths(index), read_quality(index)
         letters, corpora = (
             letters_of(rows, spec.text_language, spec.features["text"]["tokenizer"]),
@@ -167,7 +167,8 @@ def stats(cache: str) -> None:
         )
         rejected = reject_lines(table_of([row for row in rows if not row.is_kept]))
         click.echo(stats_text(corpus_stats(lengths), rejected, letters, corpora))
-        click.echo("\n".join(["", ADVICE_TITLE, *recording_advice(quality, loudness)]))
+        if advice := advice_lines(quality, spec):
+            click.echo("\n".join(["", *advice]))
         click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
 
 
