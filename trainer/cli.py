@@ -37,64 +37,43 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
 @click.version_option(package_name="lockstep-tts")
 @config_options
 @click.option(
-    "--cache",
-    metavar="DIR|URL",
+    "--cache", metavar="DIR|URL",
     help="Cache that xtts-precompute built: a folder or a URL.  [default: features, or the run's own]",
-)
+)  # fmt: skip
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
+    "--out", type=click.Path(path_type=Path),
     help="Folder of the run: checkpoints, metrics, TensorBoard.  [default: runs/SIZE-CACHE]",
-)
+)  # fmt: skip
 @click.option(
-    "--resume",
-    is_flag=False,
-    flag_value="",
-    metavar="[CKPT]",
+    "--resume", is_flag=False, flag_value="", metavar="[CKPT]",
     help="Run folder or checkpoint to continue; without a value, the folder of --out if it holds a run.",
-)
+)  # fmt: skip
 @click.option(
-    "--finish",
-    type=click.Path(path_type=Path),
-    metavar="RUN",
-    callback=_finish,
-    expose_value=False,
-    is_eager=True,
+    "--finish", type=click.Path(path_type=Path), metavar="RUN", callback=_finish, expose_value=False, is_eager=True,
     help="Stopped run: export its newest checkpoint into RUN/voice/, as after the last step, without training.",
-)
+)  # fmt: skip
 @click.option(
-    "--export-steps",
-    is_flag=True,
+    "--export-steps", is_flag=True,
     help="Write the steps and the order of the clips into RUN/steps/ without training: JAX trains from them where "
     "TensorFlow is not installed.",
-)
+)  # fmt: skip
 @click.option(
-    "--init-from",
-    type=click.Path(path_type=Path),
-    metavar="CKPT|nothing",
+    "--init-from", type=click.Path(path_type=Path), metavar="CKPT|nothing",
     help="Model whose weights start a new run at step 0: a run folder, a checkpoint or an exported folder.  "
     "[default: our voice, for tiny on less than 3 hours]",
-)
+)  # fmt: skip
 @click.option(
-    "--runtime",
-    "training__runtime",
-    type=click.Choice(["tensorflow", "jax"]),
+    "--runtime", "training__runtime", type=click.Choice(["tensorflow", "jax"]),
     help="What runs the steps: TensorFlow, or JAX on its device (training.runtime).  [default: tensorflow]",
-)
+)  # fmt: skip
 @click.option(
-    "--steps",
-    "training__steps",
-    type=click.IntRange(min=1),
-    metavar="N",
+    "--steps", "training__steps", type=click.IntRange(min=1), metavar="N",
     help="Number of steps in the whole run (training.steps); --epochs takes precedence.",
-)
+)  # fmt: skip
 @click.option(
-    "--epochs",
-    "training__epochs",
-    type=click.IntRange(min=1),
-    metavar="N",
+    "--epochs", "training__epochs", type=click.IntRange(min=1), metavar="N",
     help="Number of passes over the corpus, instead of steps (training.epochs).",
-)
+)  # fmt: skip
 def main(
     config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None,
     out: Path | None, resume: str | None, init_from: Path | None, export_steps: bool,

@@ -47,19 +47,15 @@ def main() -> None:
     "--file", type=_PATH, metavar="LINES.txt", help="Text file, one line per sound file; -o is then a folder."
 )
 @click.option(
-    "-o",
-    "--out",
-    type=_PATH,
+    "-o", "--out", type=_PATH,
     help="Sound file (.wav, .flac, .mp3, .ogg, .opus), - for a wav on standard output, or with --file a folder.  "
     "[default: out.wav]",
-)
+)  # fmt: skip
 @synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds", "loudness")
 @click.option(
-    "--mel-out",
-    type=_PATH,
-    metavar="FILE.npy",
+    "--mel-out", type=_PATH, metavar="FILE.npy",
     help="File for the natural-log mel, float32[frames, channels], for a vocoder of your own.",
-)
+)  # fmt: skip
 @click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
               help="File for the times of the words (.json), or for subtitles by sentence (.srt).")  # fmt: skip
 @vocoder_option
@@ -92,17 +88,14 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
     "--cache", metavar="DIR|URL", help="Cache that has the sentences: a folder or a URL.  [default: the run's own]"
 )
 @click.option(
-    "--split",
-    type=click.Choice(["validation", "train"]),
-    default="validation",
+    "--split", type=click.Choice(["validation", "train"]), default="validation",
     help="Sentences to speak: held out, or trained on.",
-)
+)  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), default=100, metavar="N", help="Largest number of sentences to speak.")
 @click.option(
-    "--judge",
-    is_flag=True,
+    "--judge", is_flag=True,
     help="Add character errors, predicted opinions and similarity to the speaker (extra judge).",
-)
+)  # fmt: skip
 @click.option("--asr", default="base", metavar="SIZE|DIR",
               help="Whisper for the character errors: a size to download, or a folder.")  # fmt: skip
 @click.option("--data", type=_PATH, metavar="DIR", help="Corpus of the cache, to judge its recordings as well.")
@@ -110,12 +103,9 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
               help="Also compare second readings of sentences that were recorded twice with the first.")  # fmt: skip
 @vocoder_option
 @click.option(
-    "--json",
-    "json_file",
-    type=_PATH,
-    metavar="FILE.json",
+    "--json", "json_file", type=_PATH, metavar="FILE.json",
     help="File for the figures, including those of every sentence.",
-)
+)  # fmt: skip
 @synthesis_options("nfe", "solver", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
     """Print how good a voice is: its speech of held-out sentences against their recordings."""
@@ -160,18 +150,15 @@ _FORMAT_OPTIONS = {
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")
 @click.option("--float16", is_flag=True, help="16-bit weights, half the size; not for a SavedModel.")
 @click.option(
-    "--language",
-    metavar="CODE",
+    "--language", metavar="CODE",
     help="Language to fix in the graph of a voice with several.  [default: an input of an onnx graph; piper needs one]",
-)
+)  # fmt: skip
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording that a graph imitates, for models with voice latents.")  # fmt: skip
 @click.option(
-    "--vocoder",
-    type=_PATH,
-    metavar="FILE.onnx",
+    "--vocoder", type=_PATH, metavar="FILE.onnx",
     help="Vocoder of the voice.  [default: that of an exported folder; without one, ours for mel profile hifigan]",
-)
+)  # fmt: skip
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], vocoder: Path | None, **given: Any) -> None:  # noqa: ANN401 - of `ExportOptions`, and of synthesis
     """Export a voice, or a vocoder, into the folder OUT, for other programs or to pass it on."""
     with report_errors():

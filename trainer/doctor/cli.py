@@ -18,24 +18,18 @@ _PATH = click.Path(path_type=Path)
 @click.version_option(package_name="lockstep-tts")
 @config_options
 @click.option(
-    "--cache",
-    metavar="DIR|URL",
+    "--cache", metavar="DIR|URL",
     help=f"Cache that xtts-precompute built: a folder or a URL.  [default: the run's, else {DEFAULT_CACHE}]",
-)
+)  # fmt: skip
 @click.option(
-    "--steps",
-    type=click.IntRange(min=0),
-    default=30,
-    metavar="N",
+    "--steps", type=click.IntRange(min=0), default=30, metavar="N",
     help="Number of training steps to time; 0 compiles nothing.",
-)
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="JSON output, for programs.")
 @click.option(
-    "--run",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="DIR",
+    "--run", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
     help="Run folder: check its settings, its cache, and its validation losses for overfitting.  [default: none]",
-)
+)  # fmt: skip
 @click.option(
     "--profile", type=_PATH, metavar="DIR", help="Folder for a trace of ten steps, for TensorBoard's profile plugin."
 )
