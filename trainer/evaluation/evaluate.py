@@ -17,7 +17,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.evaluation.evaluation_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
-from xtts.trainer.evaluation.systems import ROWS, System, TestSet, other_clips
+from xtts.trainer.evaluation.systems import System, TestSet, figure_rows, other_clips
 from xtts.trainer.speech.output_files import check_file, write_bytes
 from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
@@ -90,8 +90,6 @@ def _figures_table(systems: Mapping[str, System], spoken: int, kind: str) -> Tab
     for name, system in systems.items():
         count = f" ({len(system.sentences)})" if len(system.sentences) not in (0, spoken) else ""
         table.add_column(name + count, justify="right")
-    columns = [system.means for system in systems.values()]
-    for key, (name, template) in ROWS.items():
-        if any(key in means for means in columns):
-            table.add_row(name, *(template.format(means[key]) if key in means else "" for means in columns))
+    for name, cells in figure_rows(system.means for system in systems.values()):
+        table.add_row(name, *cells)
     return table

@@ -19,7 +19,7 @@ from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.evaluation_clips import all_clips, read_clips, some_clips
 from xtts.trainer.evaluation.figures import spread
-from xtts.trainer.evaluation.systems import ROWS, recording_of, speak_clips
+from xtts.trainer.evaluation.systems import figure_rows, recording_of, speak_clips
 from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.vocoder import make_vocoder
@@ -91,25 +91,16 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
             sounds=[_sound(name, samples, rate) for name, samples in sounds.items()],
         )  # fmt: skip
 
-    pairs = zip((clips[i] for i in own), spoken, strict=True)
+    pairs, systems = zip((clips[i] for i in own), spoken, strict=True), evaluation.get("systems", {})
     template = files("xtts.trainer.evaluation").joinpath("listen.html").read_text(encoding="utf-8")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     page = environment.from_string(template).render(
         name=source.name, sentences=[sentence(rows[clip.clip_id], clip.mel, mel) for clip, (mel, _, _) in pairs],
         held_out=held_out, rate=rate, run=shlex.quote(str(source.run.path)),
-        several=len(source.voice.speakers) > 1, systems=list(evaluation.get("systems", {})), figures=_rows(evaluation),
+        several=len(source.voice.speakers) > 1, systems=list(systems), figures=figure_rows(systems.values()),
         judged=evaluation.get("spoken"),
     )  # fmt: skip
     (folder / LISTEN_FILE).write_text(page, encoding="utf-8")
-
-
-def _rows(evaluation: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
-    """Return (name of a figure, its text for each system, empty where not measured)."""
-    systems = evaluation.get("systems", {}).values()
-    return [
-        (name, [template.format(means[key]) if key in means else "" for means in systems])
-        for key, (name, template) in ROWS.items() if any(key in means for means in systems)
-    ]  # fmt: skip
 
 
 def _sound(name: str, samples: np.ndarray, rate: int) -> _Sound:

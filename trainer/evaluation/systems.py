@@ -1,7 +1,7 @@
 """The test set of a voice: sentences of a split, and figures of their speech by several systems."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import groupby
@@ -53,6 +53,15 @@ ROWS = {
     "retrieval_at_1": ("retrieval@1", "{:.1%}"),
 }
 """Figures of a `System` in the order of the table: name and format of each."""
+
+
+def figure_rows(systems: Iterable[Mapping[str, float]]) -> list[tuple[str, list[str]]]:
+    """Return (name of a figure, its text for each system, empty where it is not known); systems: `System.means`."""
+    columns = list(systems)
+    return [
+        (name, [template.format(means[key]) if key in means else "" for means in columns])
+        for key, (name, template) in ROWS.items() if any(key in means for means in columns)
+    ]  # fmt: skip
 
 
 @dataclass(kw_only=True)

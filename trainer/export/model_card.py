@@ -14,7 +14,7 @@ import yaml
 from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError, read_text
-from xtts.trainer.evaluation.systems import ROWS
+from xtts.trainer.evaluation.systems import figure_rows
 from xtts.trainer.export.export_formats import ExportOptions
 from xtts.trainer.export.onnx_model import TOKENS_FILE
 from xtts.trainer.speech.vocoder import OUR_VOCODER, OUR_WEIGHTS, VOCODER_FILE
@@ -249,9 +249,7 @@ def _figures(evaluation: Mapping[str, Any]) -> str:
     """Make a table of the mean figures of every system, a row for each figure."""
     systems = evaluation["systems"]
     rows = [f"| | {' | '.join(systems)} |", "|---|" + "---:|" * len(systems)]
-    for key, (name, template) in ROWS.items():
-        cells = [template.format(means[key]) if key in means else "" for means in systems.values()]
-        rows += [f"| {name} | {' | '.join(cells)} |"] if any(cells) else []
+    rows += [f"| {name} | {' | '.join(cells)} |" for name, cells in figure_rows(systems.values())]
     kind = "held-out" if evaluation["split"] == "validation" else "training"
     return f"Means over {evaluation['spoken']} {kind} sentences, by `xtts-synth evaluate`:\n\n" + "\n".join(rows)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from itertools import accumulate, pairwise
+from itertools import accumulate, islice, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -156,9 +156,8 @@ class LongFormSynthesizer:
 
     def _trials(self) -> list[list[int]]:
         """Tokens to measure by: numbers, or letters if the voice or its language has no words for numbers."""
-        letters = "".join(symbol for symbol in self.voice.tokenizer.symbols if len(symbol) == 1 and symbol.isalpha())[
-            :40
-        ]
+        symbols = (symbol for symbol in self.voice.tokenizer.symbols if len(symbol) == 1 and symbol.isalpha())
+        letters = "".join(islice(symbols, 40))
         trials = list[list[int]]()
         for text in (*_NUMBERS, letters if self.voice.tokenizer.kind != "phonemes" else f"[[{letters}]]"):
             with suppress(LockstepError):
