@@ -30,7 +30,9 @@ def test_unicode_line_separators_do_not_end_a_line(tmp_path):
     assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("\xe9t\xe9", odd), ("b", "x")]
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 201])
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 201, "\ud800"]
+)
 def test_unsafe_names_are_rejected(name):
     assert name_problem(name) is not None
 
@@ -199,6 +201,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
     ({"id": "../b"}, r"m\.jsonl:2: clip id '\.\./b' reads as a path"),
     ({"speaker": {"name": "ann"}}, r"m\.jsonl:2: speaker is \{'name': 'ann'\}, expected a string"),
     ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are not text"),
+    ({"text": "\ud800"}, r"m\.jsonl:2: characters that are not text"),
 ])  # fmt: skip
 def test_invalid_manifest_lines_are_rejected(tmp_path, entry, message):
     line = entry if isinstance(entry, str) else json.dumps({"audio_filepath": "b.wav", "text": "x", **entry})

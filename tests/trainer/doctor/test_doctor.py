@@ -4,9 +4,7 @@ import json
 import os
 
 import pytest
-from cache_files import build_cache
 
-from xtts.shared.config_files import load_config
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor.cli import main
 from xtts.trainer.doctor.results import Report
@@ -52,26 +50,6 @@ def test_without_a_problem_the_exit_code_is_0(micro_options, call, monkeypatch):
     out = call(main, *micro_options).succeeded()
     assert "✓ config" in out
     assert "advice  none: nothing slows the training down" in out
-
-
-@pytest.mark.long
-def test_a_healthy_set_up_is_measured_as_such(micro, tone_corpus, call, tmp_path):
-    """Clips of like lengths in one shape; all is compiled as for users."""
-    corpus = tone_corpus(tmp_path / "corpus", 24, seconds=(1.5, 1.55))
-    shapes = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
-    cache = tmp_path / "features"
-    build_cache(corpus, cache, load_config("tiny", flags=shapes))
-    # As many steps a call, and between pauses, as by default: those of so small a model are soon over. A wider decoder,
-    # whose steps are longer than a batch takes to load.
-    settings = [
-        *micro, "shapes.buckets=1", "model.decoder_width=256", "training.steps_per_call=50",
-        "training.validate_every=500", "training.checkpoint_every=500",
-    ]  # fmt: skip
-    options = [part for setting in settings for part in ("--set", setting)]
-    code, out, _ = call(main, "--cache", cache, *options, "--steps", 12, "--json")
-    report = json.loads(out)
-    assert (code, report["advice"]) == (0, [])
-    assert report["sections"]["steps"]["facts"]["traces"] == 1
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

@@ -9,7 +9,7 @@ from four_clips import small_model
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.loop.optimizer import AdamW, Muon, learning_rate, matrix_shape, orthogonalise
 from xtts.trainer.loop.schedule import decay_start, decaying_from, peak_learning_rate
-from xtts.trainer.loop.train_state import clip_group, is_hidden_matrix, make_optimizer
+from xtts.trainer.loop.train_state import clip_group, is_hidden_matrix
 
 TRAINING = TrainingConfig(
     learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_fraction=1 / 11, steps=110,
@@ -103,20 +103,6 @@ def test_groups_are_clipped_separately():
         np.testing.assert_allclose(found, expected)
     groups = {str(weight.path): clip_group(weight) for weight in small_model().trainable_variables}
     assert all(group == ("duration_predictor" in path) for path, group in groups.items())
-
-
-def test_every_weight_has_its_own_place_in_the_vectors():
-    weights = small_model().trainable_variables
-    for optimizer in (
-        make_optimizer(weights, TRAINING),
-        make_optimizer(weights, TRAINING.model_copy(update={"optimizer": "adamw"})),
-    ):
-        numbers = [tf.fill(weight.shape, float(i)) for i, weight in enumerate(weights)]
-        vector = optimizer.flat.flatten(numbers)
-        for part, number in zip(optimizer.flat.split(vector), numbers, strict=True):
-            assert np.array_equal(part, number)
-        chosen = [i % 3 == 0 for i in range(len(weights))]
-        assert np.array_equal(optimizer.flat.mask(chosen), vector.numpy() % 3 == 0)
 
 
 @pytest.mark.parametrize("epochs", [None, 7, "auto"])

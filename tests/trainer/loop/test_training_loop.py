@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
-from four_clips import clips, small_model
+from four_clips import small_model
 from graph_walk import PYTHON_OPS, unknown_shapes, walk
 
 from xtts.shared.config_files import load_config
@@ -117,22 +117,6 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     losses, bad = ValidationLoop(buckets, [step_functions], training_run.loop.stop).run()
     assert bad == poisoned.batches
     assert not Best(step=3, loss=1.5).note(6, losses["prior"]), "nothing finite is no better loss"
-
-
-def test_accumulated_gradients_equal_those_of_the_large_batch():
-    """Without dropout, whose numbers are those of a micro-batch; XLA would take longer to compile than to sum up."""
-    model, outcomes = small_model(dropout=0.0, duration_dropout=0.0), []
-    batch = Batch(*map(tf.constant, (*clips()[:4], *np.zeros([2, 4], np.int32))))
-    for micro in (1, 4):
-        training = load_config("tiny").training.model_copy(update={"gradient_accumulation_steps": micro})
-        optimizer = AdamW(model.trainable_variables, training, lambda _: True)
-        step_functions = StepFunctions(
-            AcousticObjective(model), optimizer, training, tf.Variable(3, dtype=tf.int64), typical=(94.0, 21.0)
-        )
-        outcomes.append(step_functions.accumulate(batch))
-    (losses, gradient), (expected, whole) = outcomes
-    np.testing.assert_allclose(losses, expected, rtol=1e-5)
-    np.testing.assert_allclose(gradient, whole, rtol=2e-3, atol=2e-5)
 
 
 def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_several():

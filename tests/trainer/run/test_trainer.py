@@ -77,18 +77,6 @@ def test_the_rhythm_of_host_calls_does_not_change_the_numbers(finished_run, run_
     assert logged == ["3/12", "6/12", "9/12", "12/12"]
 
 
-def test_the_loss_falls(run_train, read_steps, tmp_path):
-    run_train(
-        tmp_path / "run", "training.steps=60", "training.steps_per_call=60", "training.log_every=60",
-        "training.validate_every=20", "training.checkpoint_every=60", "training.warmup_fraction=0.1",
-    )  # fmt: skip
-    losses = [line["loss"] for line in read_steps(tmp_path / "run")]
-    first, _, last = read_steps(tmp_path / "run", "validation")
-    assert np.mean(losses[-10:]) < 0.75 * np.mean(losses[:10])
-    for name in ("prior", "flow"):  # the tones' random letters do not predict durations of held-out clips
-        assert last[name] < first[name]
-
-
 def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_path):
     source = finished_run[0] / "checkpoints" / "step-12"
     run_train(tmp_path / "run", "training.steps=4", "training.learning_rate=1e-12", more=["--init-from", source])
