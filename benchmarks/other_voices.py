@@ -4,6 +4,7 @@
         [--asr base] [--limit 24] [--sounds build/other-voices] [--out FILE.json]
 
 VOICE is an exported folder with ONNX graphs of model and vocoder; the cache is of its first speaker's corpus alone.
+Long sentences of LJSpeech's texts (public domain) are spoken and judged beside those of the corpus.
 Another program speaks with the PYTHON of an environment that has it (`pip install hibari-tts[fast]`, `piper-tts`; FILE
 is Piper's voice), as another person: there is no likeness. The real-time factor is processor time from text to sound,
 in one thread, for a second of sound; parameters and size are those of the networks from phonemes to sound.
@@ -36,6 +37,7 @@ from xtts.trainer.speech.voice_source import open_source
 
 LEVEL = 0.05  # root mean square, 26 dB below full scale: DNSMOS depends on it
 SPENT = ("real-time factor", "parameters", "MB")
+LONG = (Path(__file__).parent / "setup" / "long_sentences.txt").read_text(encoding="utf-8").splitlines()
 
 
 def main() -> None:
@@ -53,13 +55,16 @@ def main() -> None:
     with report_errors():
         source, judge = open_source(options.voice), Judge(options.asr)
         clips, rate = held_out(options.cache, options.limit), source.voice.mel_profile.sample_rate
-        hear = partial(opinion, judge, [clip.text for clip in clips], source.languages[0])
-        recordings = [recording_of(options.data, clip, rate) for clip in clips]
-        table: list[Row] = [{"voice": RECORDED} | hear(recordings, rate) | dict.fromkeys(SPENT)]
+        texts, hear = [" ".join(clip.text.split()) for clip in clips], partial(opinion, judge, source.languages[0])
+        recordings = hear(texts, [recording_of(options.data, clip, rate) for clip in clips], rate)
+        table: list[Row] = [{"voice": RECORDED} | recordings | dict.fromkeys((*map(long, recordings), *SPENT))]
         for name, *words in [("lockstep", sys.executable, options.voice), *options.other]:
-            sounds, rate, about = speak(name, *words, clips=clips, folder=options.sounds / name)
-            table.append({"voice": about.pop("program")} | hear(sounds, rate) | about)
-    section = {"title": "held-out sentences", "sentences": len(clips), **machine(["onnxruntime"]), "table": table}
+            sounds, rate, about = speak(name, *words, texts=[*texts, *LONG], folder=options.sounds / name)
+            row = {"voice": about.pop("program")} | hear(texts, sounds[: len(texts)], rate)
+            of_long = hear(LONG, sounds[len(texts) :], rate)
+            table.append(row | {long(column): cell for column, cell in of_long.items()} | about)
+    section = {"title": "held-out and long sentences", "sentences": [len(texts), len(LONG)], "table": table}
+    section |= machine(["onnxruntime"])
     report(section_lines("other voices", section), section, options.out)
 
 
@@ -70,19 +75,24 @@ def held_out(cache: Path, limit: int) -> list[Clip]:
     return [clips[i] for i in spread(len(clips), limit)]
 
 
+def long(column: str) -> str:
+    """The column of the long sentences beside that of the others."""
+    return f"{column}, long"
+
+
 def speak(
-    name: str, python: str, *files: object, clips: Sequence[Clip], folder: Path
+    name: str, python: str, *files: object, texts: Sequence[str], folder: Path
 ) -> tuple[list[np.ndarray], int, dict[str, str]]:
-    """(sounds of the clips' texts, Hz, cells of the table) of a program in a process of its own, on one core."""
+    """(sounds of the texts, Hz, cells of the table) of a program in a process of its own, on one core."""
     folder.mkdir(parents=True, exist_ok=True)
     line, core = [python, speakers.__file__, name, str(folder), *map(str, files)], max(os.sched_getaffinity(0))
-    texts = "".join(f"{' '.join(clip.text.split())}\n" for clip in clips)
-    done = subprocess.run(line, input=texts, stdout=subprocess.PIPE, text=True,
+    lines = "".join(f"{text}\n" for text in texts)
+    done = subprocess.run(line, input=lines, stdout=subprocess.PIPE, text=True,
                           preexec_fn=lambda: os.sched_setaffinity(0, {core}))  # fmt: skip
     if done.returncode:
         sys.exit(done.returncode)
     answer = json.loads(done.stdout.splitlines()[-1])
-    sounds = [soundfile.read(folder / f"{number:02}.wav", dtype="float32") for number in range(len(clips))]
+    sounds = [soundfile.read(folder / f"{number:02}.wav", dtype="float32") for number in range(len(texts))]
     weights = [math.prod(part.dims) for file in answer["networks"] for part in onnx.load(file).graph.initializer]
     size = sum(Path(file).stat().st_size for file in answer["networks"])
     spent = answer["program"], f"{answer['real_time_factor']:.3f}", f"{sum(weights) / 1e6:.1f}M", f"{size / 1e6:.1f}"
@@ -90,7 +100,7 @@ def speak(
 
 
 def opinion(
-    judge: Judge, texts: Sequence[str], language: str, sounds: Sequence[np.ndarray], rate: int
+    judge: Judge, language: str, texts: Sequence[str], sounds: Sequence[np.ndarray], rate: int
 ) -> dict[str, str]:
     """Cells of the table; all sounds have one level, and count as other speakers': none is asked to be like another."""
     spoken = [

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from xtts.shared.cache.clip_index import Clip
 from xtts.shared.text.text_normalization import expand
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -61,8 +60,8 @@ for line in ("", '{"split": "train"}'):
 def test_another_program_speaks_each_text_in_its_own_process_and_only_that_is_timed(hibari, tmp_path):
     from other_voices import speak
 
-    clips = [Clip("a", "", "one\ntwo", "a.wav"), Clip("b", "", "three four", "b.wav")]
-    sounds, rate, about = speak("hibari", sys.executable, clips=clips, folder=tmp_path / "sounds")
+    texts, folder = ["one two", "three four"], tmp_path / "sounds"
+    sounds, rate, about = speak("hibari", sys.executable, texts=texts, folder=folder)
     assert rate == 8000
     assert [len(samples) for samples in sounds] == [800, 800]
     assert np.concatenate(sounds)[::800] == pytest.approx([0.07, 0.1], abs=1e-4)

@@ -93,9 +93,11 @@ def test_other_voices(measure, hibari, tiny_cache, tiny_corpus, monkeypatch, tmp
     assert float(own["real-time factor"]) > 0
     assert recording["real-time factor"] is None
     assert other["DNSMOS"] == "0.05", "of its level"
-    assert [{rate for _, rate, _ in spoken} for spoken in heard] == [{22_050}, {22_050}, {8000}]
+    assert [{rate for _, rate, _ in spoken} for spoken in heard] == [{22_050}] * 3 + [{8000}] * 2
+    assert [len(spoken) for spoken in heard] == [2, 2, 20, 2, 20]
     assert {language for spoken in heard for _, _, language in spoken} == {"en"}
-    assert len({tuple(text for text, _, _ in spoken) for spoken in heard}) == 1
+    assert len({tuple(text for text, _, _ in spoken) for spoken in heard}) == 2
+    assert (recording["DistillMOS, long"], other["DNSMOS, long"]) == (None, "0.05")
     assert "| hibari-tts 1.0 | " in page
 
 
