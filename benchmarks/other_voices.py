@@ -102,12 +102,13 @@ def speak(
 def opinion(
     judge: Judge, language: str, texts: Sequence[str], sounds: Sequence[np.ndarray], rate: int
 ) -> dict[str, str]:
-    """Cells of the table; all sounds have one level, and count as other speakers': none is asked to be like another."""
+    """Cells of the table; all sounds have one level."""
     spoken = [
         Utterance(samples=samples * np.float32(LEVEL / samples.std()), text=text, language=language, speaker=number)
         for number, (samples, text) in enumerate(zip(sounds, texts, strict=True))
     ]
-    found = judge.summarise(spoken, judge.judge(spoken, rate, [np.zeros(0)] * len(spoken)))
+    embeddings = [judge.embed(utterance.samples, rate) for utterance in spoken]
+    found = judge.summarise(spoken, judge.judge(spoken, rate, embeddings))
     opinions = {"DistillMOS": f"{found.distillmos:.2f} ±{found.distillmos_error:.2f}", "DNSMOS": f"{found.dnsmos:.2f}"}
     return {"character errors": f"{found.character_error_rate:.1%}"} | opinions
 

@@ -74,7 +74,11 @@ def test_other_voices(measure, hibari, tiny_cache, tiny_corpus, monkeypatch, tmp
         def __init__(self, asr):
             assert asr == "base"
 
+        def embed(self, samples, rate):
+            return np.ones(256)
+
         def judge(self, spoken, rate, recorded):
+            assert len(recorded) == len(spoken)
             heard.append([(utterance.text, rate, utterance.language) for utterance in spoken])
             return [float(np.abs(utterance.samples).max()) for utterance in spoken]
 
