@@ -1,6 +1,6 @@
 """Base classes of the configuration's sections, and the sections of the networks."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -85,47 +85,15 @@ class ModelConfig(NetworkConfig):
     """Share of activations dropped in training, in all parts but the decoder and the duration predictor."""
     duration_dropout: Fraction
     """The same in the duration predictor, which is the first to overfit."""
-    voice_latents: Annotated[int, Field(ge=0, le=1024)]
-    """Latents that carry the voice of a reference recording; 0: no such encoder, a speaker table distinguishes voices.
-    Above 0 the recording alone decides the voice, unless voice_speaker_table is true."""
-    voice_speaker_table: bool
-    """Keep the speaker table beside the latents: a voice is then a speaker of the corpus and a recording."""
-    voice_vtlp: Annotated[float, Field(ge=0.0, le=0.5)]
-    """Vocal tract length perturbation of the training with voice latents: half of the speakers of a batch get all
-    frequencies times a factor between 1 / (1 + voice_vtlp) and 1 + voice_vtlp, in clip and reference alike. 0: none."""
-    voice_frames: PositiveInt
-    """Largest number of frames of a reference crop; in training a crop is at most half of its clip."""
-    voice_width: PositiveInt
-    """D of the reference encoder and of its latents; divisible by voice_heads."""
-    voice_layers: PositiveInt
-    """Convolutions over the crop."""
-    voice_kernel: PositiveInt
-    """Width of those convolutions, frames; odd."""
-    voice_blocks: PositiveInt
-    """Resampler blocks, in which the latents attend to the crop."""
-    voice_heads: PositiveInt
-    """Attention heads of a resampler block."""
-    voice_expansion: PositiveInt
-    """Hidden width of a resampler block's perceptron as a multiple of voice_width."""
-
-    def weight_settings(self) -> dict[str, Any]:
-        """All settings; without those of a reference encoder that is off."""
-        settings = super().weight_settings()
-        idle = () if self.voice_latents else [key for key in settings if key.startswith("voice_")]
-        return {key: value for key, value in settings.items() if key not in idle or key == "voice_latents"}
-
-    @property
-    def has_speaker_table(self) -> bool:
-        """Whether several speakers of a corpus have a table."""
-        return self.voice_speaker_table or not self.voice_latents
+    voice_from: Literal["table", "recording"] = "table"
+    """Source of the voice: a table of the corpus' speakers, or any recording (`--speaker-wav`), which a model of many
+    people imitates. Both stages need `recording`: the cache then holds embeddings of the speakers."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.text_width % (2 * self.text_heads):
             raise ValueError(f"text_width {self.text_width} is not divisible by 2 * text_heads ({2 * self.text_heads})")
-        if self.voice_width % self.voice_heads:
-            raise ValueError(f"voice_width {self.voice_width} is not divisible by voice_heads ({self.voice_heads})")
-        for name in ("prenet_kernel", "duration_kernel", "decoder_kernel", "voice_kernel"):
+        for name in ("prenet_kernel", "duration_kernel", "decoder_kernel"):
             if getattr(self, name) % 2 == 0:
                 raise ValueError(f"{name} {getattr(self, name)} is even, expected an odd width")
         if self.decoder_width % 2:

@@ -64,7 +64,7 @@ def main() -> None:
 )
 @click.option("--language", metavar="CODE", help="Language, if the voice has several.  [default: the speaker's]")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Reference recording to imitate, for models with voice latents; several are averaged.")  # fmt: skip
+              help="Recording to imitate, or several of one person, with a model that imitates.")  # fmt: skip
 @click.option("--lexicon", type=_PATH, metavar="FILE",
               help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")  # fmt: skip
 @runtime_option
@@ -154,7 +154,7 @@ _FORMAT_OPTIONS = {
     help="Language to fix in the graph of a voice with several.  [default: an input of an onnx graph; piper needs one]",
 )  # fmt: skip
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Recording that a graph imitates, for models with voice latents.")  # fmt: skip
+              help="Recording that the graph is to imitate, of a model that imitates.")  # fmt: skip
 @click.option(
     "--vocoder", type=_PATH, metavar="FILE.onnx",
     help="Vocoder of the voice.  [default: that of an exported folder; without one, ours for mel profile hifigan]",

@@ -36,7 +36,7 @@ class Runner:
     def __init__(self, cache: Path, config: Config) -> None:
         self.spec = load_spec(cache)
         buckets = training_buckets(cache, self.spec, config)
-        state = TrainState(kind_of(config).network(config, self.spec), config.training, self.spec)
+        state = TrainState(kind_of(config).network(config, self.spec, cache), config.training, self.spec)
         typical = typical_update(self.spec, batch_sizes(self.spec, config.training))
         objective = AcousticObjective(state.model)
         self.step_functions = StepFunctions(objective, state.optimizer, config.training, state.step, typical=typical)

@@ -100,7 +100,7 @@ def _of_file(name: str, found: str, expected: str = "") -> CacheFinding:
 
 
 def _check_small_files(cache: Path, spec: CacheSpec) -> Iterator[CacheFinding]:
-    for name, digest in ((spec.tokenizer_file, spec.tokenizer_sha256), (spec.index_file, spec.index_sha256)):
+    for name, digest in spec.small_files.items():
         if not (cache / name).is_file():
             yield _of_file(name, "missing", "a file of the cache")
         elif file_sha256(cache / name) != digest:

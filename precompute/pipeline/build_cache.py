@@ -23,6 +23,7 @@ from xtts.precompute.pipeline.plan import ShardPlan, plan_cache, plan_columns
 from xtts.precompute.pipeline.previous import find_reusable
 from xtts.precompute.pipeline.scan import scan_clips
 from xtts.precompute.pipeline.staging import StagingArea
+from xtts.precompute.pipeline.voices import embed_speakers
 from xtts.precompute.pipeline.write import ShardWork, find_missing, write_missing
 from xtts.precompute.workers.disks import beside, disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
@@ -81,7 +82,10 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             sums = measure_sample(plan, rows_of, recipe, pool, progress) if recipe.index_only else None
             index = staging.scratch / INDEX_FILE
             statistics, fill = write_index(index, plan, rows_of, rejected, recipe.config, sums)
-            spec = make_spec(index, statistics, plan, finished, recipe, request.corpora.weights)
+            voices = None
+            if recipe.config.model.voice_from == "recording":
+                voices = embed_speakers(index, list(plan.speakers), recipe, cache, request.previous.spec, staging, pool)
+            spec = make_spec(index, statistics, plan, finished, recipe, request.corpora.weights, voices)
             changed = commit(cache, staging, spec, index, recipe.tokenizer, request.publish)
             quality = read_quality(cache / spec.index_file)
             if left := sweep(cache, spec):

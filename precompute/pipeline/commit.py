@@ -25,6 +25,7 @@ from xtts.shared.cache.cache_spec import (
     CacheSpec,
     Shard,
     Statistics,
+    Voices,
     digest_of,
     replaced_files,
     spec_bytes,
@@ -38,11 +39,12 @@ from xtts.shared.text.tokenizer import Tokenizer
 
 def make_spec(
     index: Path, statistics: Statistics, plan: Plan, finished: Mapping[str, Shard], recipe: RecordRecipe,
-    weights: Mapping[str, float],
+    weights: Mapping[str, float], voices: Voices | None,
 ) -> CacheSpec:  # fmt: skip
     """The contents of `cache.json`.
 
-    index: the file that becomes the index; weights: corpus to its sampling weight, unless that is 1.
+    index: the file that becomes the index; weights: corpus to its sampling weight, unless that is 1; voices: the
+    file of `embed_speakers`, if there is one.
     """
     features, profile, config = recipe.features, recipe.profile, recipe.config
     tokenizer_sha256, index_sha256 = recipe.tokenizer.sha256, file_sha256(index)
@@ -53,7 +55,7 @@ def make_spec(
         fixed_length=config.shapes.pad_to_fixed_length, vocabulary=recipe.tokenizer.size,
         tokenizer_sha256=tokenizer_sha256, index_sha256=index_sha256,
         index_rows=statistics.clips + statistics.rejected, index_file=with_digest(INDEX_FILE, index_sha256),
-        tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256), speakers=list(plan.speakers),
+        tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256), voices=voices, speakers=list(plan.speakers),
         languages=list(recipe.tokenizer.languages), weights=dict(weights),
         audio_folders=roots if recipe.index_only else {}, buckets=_buckets(plan, finished), statistics=statistics,
         feature_version=FEATURE_VERSION, versions=installed_versions(), mel_check=recipe.mel_check,
@@ -81,14 +83,16 @@ def commit(
     """
     shards = [shard.file for shard in spec.shards()]
     new = [file for file in shards if staging.staged(file).exists()]
-    if not _holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
+    if not holds(cache / spec.tokenizer_file, spec.tokenizer_sha256):
         atomic_files.write(staging.staged(spec.tokenizer_file), tokenizer.to_bytes())
         new.append(spec.tokenizer_file)
-    if not _holds(cache / spec.index_file, spec.index_sha256):
+    if not holds(cache / spec.index_file, spec.index_sha256):
         atomic_files.sync_file(index)
         atomic_files.move((index, staging.staged(spec.index_file)))
         new.append(spec.index_file)
-    changed = bool(new) or not _holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
+    if spec.voices and not holds(cache / spec.voices.file, spec.voices.sha256):
+        new.append(spec.voices.file)
+    changed = bool(new) or not holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
     if publish is not None:
         publish(spec, {file: staging.staged(file) if file in new else cache / file for file in spec.files})
     if changed:
@@ -98,7 +102,7 @@ def commit(
     return changed
 
 
-def _holds(path: Path, sha256: str) -> bool:
+def holds(path: Path, sha256: str) -> bool:
     """Whether the file exists and has this content."""
     return path.is_file() and file_sha256(path) == sha256
 

@@ -5,10 +5,12 @@ weights of Resemblyzer 0.1.4, Apache 2.0, in `voices/speaker-encoder`). Its embe
 value; the cosine between two says how alike their voices are.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
 import numpy as np
+import soxr
 
 from xtts.shared.audio.mel import hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import MelProfile
@@ -19,9 +21,26 @@ _PROFILE = MelProfile(
     name="resemblyzer", sample_rate=RATE, fft_size=400, hop_samples=160, window_samples=400, mel_channels=40,
     low_hz=0.0, high_hz=RATE / 2, centered=True, mel_scale="slaney", magnitude_floor=0.0, log_floor=1e-5,
 )  # fmt: skip
+EMBEDDING = 256
+"""Values of an embedding."""
+VTLP = 0.15
+"""Largest vocal tract length perturbation (Jaitly and Hinton, ICML 2013): all frequencies of a voice times a factor
+between 1 / 1.15 and 1.15 sound like a shorter or longer vocal tract, with a higher or lower pitch."""
+FACTORS = (1.0, *((1.0 + VTLP) ** np.linspace(-1.0, 1.0, 6)).tolist())
+"""Those of `embed_voices`; the first leaves the voice as it is."""
+VARIANTS = 4
+"""Embeddings of a voice at each factor, of different seconds."""
 _WINDOW_FRAMES, _HOP_FRAMES = 160, 77
 _LEAST_COVERAGE = 0.75
 """Share of the last window that sound must fill, unless it is the only one."""
+_REFERENCE_HOP_FRAMES, _MOST_WINDOWS = 40, 400
+_PAUSE = 10.0**-2.5
+"""Power of a window, as a share of the loudest one's, below which it holds a pause."""
+_LEVEL = 10.0 ** (-30.0 / 20.0)
+"""Root mean square to which recordings are scaled, as for the training of the encoder."""
+_VARIANT_WINDOWS = 3
+_SPREAD = 0.05
+"""Typical deviation of a value of an embedding among people."""
 
 
 def embed_speaker(samples: np.ndarray) -> np.ndarray:
@@ -29,10 +48,55 @@ def embed_speaker(samples: np.ndarray) -> np.ndarray:
     mel = _power_mel(samples)
     starts = np.arange(0, max(len(mel) - _WINDOW_FRAMES, 0) + _HOP_FRAMES, _HOP_FRAMES)
     covered = (len(samples) / _PROFILE.hop_samples - starts) / _WINDOW_FRAMES
-    starts = starts[(covered >= _LEAST_COVERAGE) | (starts == 0)]
-    mel = np.pad(mel, [(0, max(starts[-1] + _WINDOW_FRAMES - len(mel), 0)), (0, 0)])
-    mean = _embed_windows(np.stack([mel[start : start + _WINDOW_FRAMES] for start in starts])).mean(axis=0)
-    return np.asarray(mean / np.linalg.norm(mean))
+    return _unit(_embed_windows(mel, starts[(covered >= _LEAST_COVERAGE) | (starts == 0)]).mean(axis=0))
+
+
+def recorded_voice(recordings: Sequence[np.ndarray]) -> np.ndarray:
+    """Find the voice of recordings, float32[S] each at `RATE`, for a model that imitates: float32[256].
+
+    It is the mean of the half of all windows nearest to their median. So music, noises and a second person count only
+    if they last longer than the voice.
+    """
+    windows, power = list[np.ndarray](), list[np.ndarray]()
+    hop = max(_REFERENCE_HOP_FRAMES, sum(map(len, recordings)) // _PROFILE.hop_samples // _MOST_WINDOWS)
+    for samples in recordings:
+        mel = _power_mel(_levelled(samples))
+        starts = np.arange(0, max(len(mel) - _WINDOW_FRAMES, 0) + 1, hop)
+        windows.append(_embed_windows(mel, starts))
+        power.append(np.array([mel[start : start + _WINDOW_FRAMES].mean() for start in starts]))
+    loud = np.concatenate(power)
+    voices = np.concatenate(windows)[loud > _PAUSE * loud.max()]
+    distance = np.square(voices - np.median(voices, axis=0)).sum(axis=1)
+    nearest = np.argsort(distance, kind="stable")[: (len(voices) + 1) // 2]
+    return _standardised(_unit(voices[nearest].mean(axis=0)))
+
+
+def embed_voices(recordings: Sequence[np.ndarray]) -> np.ndarray:
+    """Embed a speaker of a corpus, and the voices that perturbation makes of it: float16[7, 4, 256].
+
+    recordings: float32[S] each at `RATE`. By factor of `FACTORS` and `VARIANTS`, in the units of `recorded_voice`.
+    """
+    speech, voices = np.concatenate([_levelled(samples) for samples in recordings]), []
+    for factor in FACTORS:
+        mel = _power_mel(soxr.resample(speech, RATE * factor, RATE) if factor != 1.0 else speech)
+        starts = np.linspace(0, max(len(mel) - _WINDOW_FRAMES, 0), VARIANTS * _VARIANT_WINDOWS).astype(int)
+        means = _embed_windows(mel, starts).reshape([VARIANTS, _VARIANT_WINDOWS, EMBEDDING]).mean(axis=1)
+        voices.append(_standardised(_unit(means)))
+    return np.asarray(voices, np.float16)
+
+
+def _levelled(samples: np.ndarray) -> np.ndarray:
+    samples = samples.astype(np.float32)
+    return np.asarray(samples * (_LEVEL / max(float(np.sqrt(np.mean(samples**2))), 1e-9)))
+
+
+def _unit(embeddings: np.ndarray) -> np.ndarray:
+    return np.asarray(embeddings / np.linalg.norm(embeddings, axis=-1, keepdims=True))
+
+
+def _standardised(embeddings: np.ndarray) -> np.ndarray:
+    """Subtract the mean over people, and scale values to a deviation near 1."""
+    return np.asarray((embeddings - _weights()["mean"]) / _SPREAD, np.float32)
 
 
 def _power_mel(samples: np.ndarray) -> np.ndarray:
@@ -40,25 +104,25 @@ def _power_mel(samples: np.ndarray) -> np.ndarray:
     padded = np.pad(samples.astype(np.float32), _PROFILE.padding_samples)
     frames = np.lib.stride_tricks.sliding_window_view(padded, _PROFILE.fft_size)[:: _PROFILE.hop_samples]
     power = np.abs(np.fft.rfft(frames * hann_window(_PROFILE, np.dtype(np.float32)))) ** 2
-    return (power @ mel_filterbank(_PROFILE).T).astype(np.float32)
+    return np.asarray(power @ mel_filterbank(_PROFILE).T, np.float32)
 
 
-def _embed_windows(mels: np.ndarray) -> np.ndarray:
-    """Embed windows of a mel: float32[P, 160, 40] -> float32[P, 256], each of norm 1."""
-    weights, sequence = _weights(), mels.transpose(1, 0, 2)
+def _embed_windows(mel: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Embed windows of a mel float32[T, 40], each of norm 1: float32[P, 256]."""
+    mel = np.pad(mel, [(0, max(int(starts[-1]) + _WINDOW_FRAMES - len(mel), 0)), (0, 0)])
+    weights, sequence = _weights(), np.stack([mel[start : start + _WINDOW_FRAMES] for start in starts], axis=1)
     for layer in range(3):
         inputs = sequence @ weights[f"input_{layer}"] + weights[f"bias_{layer}"]
-        hidden = cell = np.zeros([mels.shape[0], 256], np.float32)
+        hidden = cell = np.zeros([len(starts), EMBEDDING], np.float32)
         states = []
         for step in inputs:
             gates = step + hidden @ weights[f"hidden_{layer}"]
             take, keep, _, give = np.split(0.5 + 0.5 * np.tanh(0.5 * gates), 4, axis=1)  # the logistic function
-            cell = keep * cell + take * np.tanh(gates[:, 512:768])
+            cell = keep * cell + take * np.tanh(gates[:, 2 * EMBEDDING : 3 * EMBEDDING])
             hidden = give * np.tanh(cell)
             states.append(hidden)
         sequence = np.stack(states)
-    embeddings = np.maximum(sequence[-1] @ weights["projection"] + weights["projection_bias"], 0.0)
-    return np.asarray(embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True))
+    return _unit(np.maximum(sequence[-1] @ weights["projection"] + weights["projection_bias"], 0.0))
 
 
 @cache

@@ -27,13 +27,13 @@ class CacheCopy:
         self.folder = folder or root / f"{url.name}-{url.digest}"
 
     def open(self) -> CacheSpec:
-        """Download `cache.json`, the index and the tokenizer; raises `LockstepError` if there is no finished cache."""
+        """Download `cache.json` and the small files; raises `LockstepError` if there is no finished cache."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with blocking_lock(self.folder / _COPY_LOCK), self.url_in_errors():
                 spec = self._read_spec()
-                self._download(spec.index_file, spec.index_sha256)
-                self._download(spec.tokenizer_file, spec.tokenizer_sha256)
+                for name, sha256 in spec.small_files.items():
+                    self._download(name, sha256)
                 with without_readers(self.folder) as free:  # a run may still read files of the previous build
                     for path in replaced_files(self.folder, spec) if free else ():
                         path.unlink(missing_ok=True)

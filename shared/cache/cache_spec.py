@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
@@ -15,9 +16,9 @@ from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[12] = 12
-SPEC_FILE, INDEX_FILE, TOKENIZER_FILE = "cache.json", "index.parquet", "tokenizer.json"
-"""Files of a cache; the names of the last two contain a digest: see `with_digest`."""
+FORMAT_VERSION: Literal[13] = 13
+SPEC_FILE, INDEX_FILE, TOKENIZER_FILE, VOICES_FILE = "cache.json", "index.parquet", "tokenizer.json", "voices.npy"
+"""Files of a cache; the names of all but the first contain a digest: see `with_digest`."""
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 
@@ -40,7 +41,9 @@ SHARD_PATTERN = (
 _SHARD_FILE = re.compile(r"(train|validation)/bucket-(\d\d)/shard-(?:(.+)-)?(\d{5,7})-of-(\d{5,7})[-.].*")
 """(split, bucket, corpus, shard, count of shards) of a file with or without digest."""
 INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}\.parquet$", rf"^tokenizer{_DIGEST_PART}\.json$"
-_OF_A_BUILD = rf"(train|validation)/bucket-\d{{2}}/shard-[^/]+\.tfrecord$|{INDEX_PATTERN}|{TOKENIZER_PATTERN}"
+VOICES_PATTERN = rf"^voices{_DIGEST_PART}\.npy$"
+_OF_A_BUILD = "|".join((r"(train|validation)/bucket-\d{2}/shard-[^/]+\.tfrecord$", INDEX_PATTERN, TOKENIZER_PATTERN,
+                       VOICES_PATTERN))  # fmt: skip
 
 
 class _SpecPart(BaseModel):
@@ -87,6 +90,15 @@ class Bucket(_SpecPart):
         return positions
 
 
+class Voices(_SpecPart):
+    """The file with the speakers' embeddings, float16[S, 7, 4, 256]: those of `embed_voices` of each speaker."""
+
+    file: Annotated[str, Field(pattern=VOICES_PATTERN)]
+    sha256: Digest
+    source: Digest
+    """Digest of what they were computed from."""
+
+
 class Statistics(_SpecPart):
     """Figures of the kept clips; those of the mel are over the true frames of the training split."""
 
@@ -104,7 +116,7 @@ class Statistics(_SpecPart):
 class CacheSpec(_SpecPart):
     """The contents of `cache.json` without its own digest."""
 
-    format_version: Literal[12]
+    format_version: Literal[13]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]
@@ -122,6 +134,8 @@ class CacheSpec(_SpecPart):
     index_rows: Count
     index_file: Annotated[str, Field(pattern=INDEX_PATTERN)]
     tokenizer_file: Annotated[str, Field(pattern=TOKENIZER_PATTERN)]
+    voices: Voices | None
+    """Of a cache for a model that imitates recordings (`model.voice_from: recording`)."""
     speakers: list[str]
     languages: Annotated[list[str], Field(min_length=1, max_length=1000)]
     """ISO codes; the position of a language is its id."""
@@ -164,7 +178,7 @@ class CacheSpec(_SpecPart):
         for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
             shard["file"] = without_digest(shard["file"])
             del shard["settings"]
-        return digest_of(fields)
+        return digest_of(fields | {"voices": self.voices and self.voices.sha256})
 
     @property
     def names_audio(self) -> bool:
@@ -205,7 +219,13 @@ class CacheSpec(_SpecPart):
     @property
     def files(self) -> set[str]:
         """Names of all files but `cache.json`."""
-        return {self.index_file, self.tokenizer_file, *(shard.file for shard in self.shards())}
+        return {*self.small_files, *(shard.file for shard in self.shards())}
+
+    @property
+    def small_files(self) -> dict[str, str]:
+        """All files but `cache.json` and the shards, with their SHA-256."""
+        voices = {self.voices.file: self.voices.sha256} if self.voices else {}
+        return {self.index_file: self.index_sha256, self.tokenizer_file: self.tokenizer_sha256} | voices
 
 
 def shard_files(spec: CacheSpec) -> dict[ShardId, str]:
@@ -297,3 +317,19 @@ def _parts(file: str) -> tuple[str, ...]:
     match = _SHARD_FILE.fullmatch(file)
     assert match, file
     return match.groups("")
+
+
+def check_voices(spec: CacheSpec, cache: object) -> Voices:
+    """Return the voices of a cache, for messages called `cache`; `LockstepError` if it has none."""
+    if spec.voices is None:
+        raise LockstepError(
+            str(cache), found="no embeddings of its speakers", expected="those that a model of recorded voices needs",
+            fix="build it again with --set model.voice_from=recording",
+        )  # fmt: skip
+    return spec.voices
+
+
+def load_voices(cache: Path, spec: CacheSpec) -> np.ndarray:
+    """Read the speakers' embeddings, float16[S, 7, 4, 256]; `LockstepError` if the cache has none."""
+    path = cache / check_voices(spec, cache).file
+    return np.asarray(np.load(path))

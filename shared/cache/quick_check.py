@@ -33,7 +33,7 @@ def file_sha256(path: Path) -> str:
 def quick_check(cache: Path, spec: CacheSpec) -> None:
     """Raise a `LockstepError` for the first file that is missing or has the wrong size; reads no features."""
     fix = repair_command(cache)
-    for name in (spec.index_file, spec.tokenizer_file):
+    for name in spec.small_files:
         if not (cache / name).is_file():
             raise LockstepError(str(cache / name), found="missing", fix=fix, exit_code=1)
     for shard in spec.shards():
@@ -46,8 +46,7 @@ def full_check(cache: Path, spec: CacheSpec) -> None:
     """Raise a `LockstepError` for the first file whose SHA-256 differs from `cache.json`; reads every byte."""
     quick_check(cache, spec)
     fix = repair_command(cache)
-    digests = {spec.index_file: spec.index_sha256, spec.tokenizer_file: spec.tokenizer_sha256}
-    digests |= {shard.file: shard.sha256 for shard in spec.shards()}
+    digests = spec.small_files | {shard.file: shard.sha256 for shard in spec.shards()}
     with ThreadPoolExecutor() as pool:  # hashing releases the interpreter lock
         for name, digest in zip(digests, pool.map(lambda name: file_sha256(cache / name), digests), strict=True):
             if digest != digests[name]:

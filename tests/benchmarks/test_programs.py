@@ -31,7 +31,7 @@ SETTINGS = [f"model.{name}={value}" for name, value in MICRO.items()]
 def micro(tmp_path):
     """A configuration with one shape of the least model."""
     path = tmp_path / "micro.yaml"
-    model = {"size": "tiny", **MICRO, "voice_width": 16, "voice_layers": 1, "voice_frames": 48}
+    model = {"size": "tiny", **MICRO}
     path.write_text(json.dumps({"model": model, "shapes": {"buckets": 1}, "training": {"batch_size": 3}}))
     return path
 

@@ -44,8 +44,6 @@ def test_the_language_no_is_norwegian():
     ("training.gradient_accumulation_steps=3", "batch_size 8 is not divisible by gradient_accumulation_steps 3"),
     ("model.size=huge", "model.size 'huge', expected one of tiny, small, normal, big"),
     ("model.text_heads=3", "text_width .* is not divisible"),
-    ("model.voice_heads=3", r"voice_width 64 is not divisible by voice_heads \(3\)"),
-    ("model.voice_kernel=4", "voice_kernel 4 is even"),
     ("model.decoder_levels=[{rate: 4, width: 18, blocks: 1, heads: 2, expansion: 2}]", r"18 is not div.* \(4\)"),
     ("model.decoder_levels=[{rate: 4, width: 16, blocks: 1, heads: 2}]", "levels.0.expansion: field required"),
     ("audio.profile=[", "not readable as YAML"),

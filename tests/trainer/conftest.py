@@ -57,7 +57,7 @@ MICRO = [
     "training.samples_every=null", "training.optimizer=adamw",  # compiled in half of the time
 ]  # fmt: skip
 IMITATION = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
-"""Of the untrained model with voice latents."""
+"""Of the untrained model that imitates."""
 
 
 @pytest.fixture(scope="session")
@@ -94,9 +94,9 @@ def make_plan(tiny_cache):
 
 @pytest.fixture(scope="session")
 def one_shape_cache(tmp_path_factory, tiny_corpus):
-    """The cache of `tiny_corpus` with one shape, a tenth held out: do not change it."""
+    """The cache of `tiny_corpus` with one shape, a tenth held out, and voices: do not change it."""
     cache = tmp_path_factory.mktemp("one-shape") / "features"
-    settings = {"shapes.buckets": 1, "split.validation_fraction": 0.1}
+    settings = {"shapes.buckets": 1, "split.validation_fraction": 0.1, "model.voice_from": "recording"}
     build_cache(tiny_corpus, cache, load_config("tiny", flags=settings))
     return cache
 
@@ -333,12 +333,12 @@ saved_model_folder = exported("saved-model", "--nfe", "2")
 
 @pytest.fixture(scope="session")
 def imitator(make_plan, one_shape_cache, tmp_path_factory):
-    """(run folder of an untrained model with latents, its weights moved so that they all matter; its synthesizer)."""
-    changes = ["model.voice_latents=4", "model.voice_width=16", "model.voice_frames=64"]
+    """(run folder of an untrained model that imitates, its weights moved so that they all matter; its synthesizer)."""
+    changes = ["model.voice_from=recording"]
     plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
     plan.folder.path.mkdir()
     plan.folder.write_run_files(plan.config, plan.cache, plan.spec)
-    state = TrainState(plan.kind.network(plan.config, plan.spec), plan.config.training, plan.spec)
+    state = TrainState(plan.kind.network(plan.config, plan.spec, plan.cache), plan.config.training, plan.spec)
     averages = state.optimizer.averages
     averages.assign_add(0.1 * tf.random.stateless_normal(averages.shape, [3, 0]))
     identity = identity_of(plan.config, plan.spec)

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.audio.speaker_encoder import EMBEDDING, FACTORS, VARIANTS
 from xtts.shared.config_files import load_config
 from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.data.batch import Batch
@@ -17,6 +18,7 @@ from xtts.trainer.model.random_numbers import RandomInputs
 from xtts.trainer.model.sampling_schedule import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
+VOICES = np.random.default_rng(2).normal(size=[4, len(FACTORS), VARIANTS, EMBEDDING]).astype(np.float16)
 EULER = tf.constant(sampling_schedule(3, "euler"))
 KEYS = ("prior", "flow", "duration")
 LEVEL = DecoderLevel(rate=3, width=24, blocks=1, heads=2, expansion=2)
@@ -29,7 +31,7 @@ def sizes(name, **changes):
 
 
 @functools.cache
-def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, **changes):
+def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, voices=False, **changes):
     widths = {"text_width": 32, "duration_width": 24, "decoder_width": 32, "decoder_levels": [LEVEL]}
     config = sizes("tiny", **widths, decoder_blocks=2, text_blocks=1).model_copy(update=changes)
     return AcousticModel(
@@ -40,6 +42,7 @@ def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, **chang
         deviation=2.0,
         dtype_policy=dtype_policy,
         seed=seed,
+        voices=VOICES if voices else None,
     )
 
 

@@ -84,6 +84,6 @@ def several_graph(several, tmp_path_factory, worker_id):
     model, source = several
     with made_once(tmp_path_factory, worker_id, "several-graph") as (place, empty):
         if empty:
-            graph = convert_model(model, source, options=SynthesisOptions(nfe=2), language=None, references=[])
+            graph = convert_model(model, source, options=SynthesisOptions(nfe=2), language=None, recordings=[])
             (place / "model.onnx").write_bytes(graph.SerializeToString())
     return (place / "model.onnx").read_bytes()

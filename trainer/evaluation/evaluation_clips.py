@@ -135,9 +135,3 @@ def _with_mels(records: Sequence[Record], spec: CacheSpec) -> Iterator[Record]:
             yield with_mel(record, spec)
         except CorruptRecord as error:
             warn(f"clip {record.clip_id} skipped: {error}")
-
-
-def another_recording(clips: Sequence[EvaluationClip], position: int) -> int:
-    """Position of the speaker's next clip, wrapping around; `position` itself if the speaker has no other."""
-    later = ((position + 1 + i) % len(clips) for i in range(len(clips)))
-    return next(other for other in later if clips[other].speaker == clips[position].speaker)

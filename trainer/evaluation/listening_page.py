@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.audio.page_media import picture_uri, sound_uri
 from xtts.shared.cache.cache_copy import local_cache
-from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.cache_spec import load_spec, load_voices
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
@@ -74,9 +74,10 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
         )  # fmt: skip
         as_built = {key: spec.features["audio"][key] for key in ("trim_silence_db", "loudness_lufs")}
         rows = {row.clip.id: row for row in kept_rows(read_index(cache / spec.index_file))}
+        voices = load_voices(cache, spec) if source.takes_recording else None
     own = spread(len(clips), _SENTENCES)
     vocoder = make_vocoder(None, source.voice.mel_profile, lambda _: None, voice=source.checkpoint)
-    spoken = speak_clips(make_synthesizer(source, SynthesisOptions(), None, lambda _: None), source, clips, own)
+    spoken = speak_clips(make_synthesizer(source, SynthesisOptions(), None, lambda _: None), source, clips, own, voices)
     rate, edge = source.voice.mel_profile.sample_rate, EDGE_FRAMES * source.voice.mel_profile.hop_samples
 
     def sentence(row: IndexRow, recorded: np.ndarray, mel: np.ndarray) -> _Sentence:

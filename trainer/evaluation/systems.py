@@ -12,7 +12,7 @@ import numpy as np
 from xtts.shared.audio.decode import AudioProblem, Segment, read_recording, source_rate
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.audio.trim_and_loudness import condition
-from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec
+from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec, load_voices
 from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
 from xtts.shared.errors import LockstepError, counted_noun
 from xtts.trainer.evaluation.beside_recordings import Brightness, brightness, zimtohrli_opinion
@@ -20,7 +20,6 @@ from xtts.trainer.evaluation.evaluation_clips import (
     EvaluationClip,
     ShardClips,
     all_clips,
-    another_recording,
     read_clips,
     some_clips,
 )
@@ -115,6 +114,7 @@ class TestSet:
             )  # fmt: skip
         self.own = spread(len(self.clips), limit)
         """Positions of the N clips whose sentences are spoken."""
+        self._voices = load_voices(cache, load_spec(cache)) if source.takes_recording else None
         self._profile, self._judge = source.voice.mel_profile, judge
         self._vocoder = vocoder
         self._recorded: list[np.ndarray] | None = None
@@ -148,7 +148,7 @@ class TestSet:
 
     def synthesised(self, synthesizer: Synthesizer) -> System:
         """Speak the sentences with the voice."""
-        spoken = speak_clips(synthesizer, self.source, self.clips, self.own)
+        spoken = speak_clips(synthesizer, self.source, self.clips, self.own, self._voices)
         mels, frames, times = zip(*spoken, strict=True)
         system = _system(self._recordings.compare(mels, frames))
         if self._judge is not None:
@@ -222,18 +222,20 @@ def _system(comparison: tuple[Figures, Sequence[SentenceFigures]]) -> System:
 
 
 def speak_clips(
-    synthesizer: Synthesizer, source: Source, clips: Sequence[EvaluationClip], own: Sequence[int]
-) -> list[tuple[np.ndarray, int, float]]:
+    synthesizer: Synthesizer, source: Source, clips: Sequence[EvaluationClip], own: Sequence[int],
+    voices: np.ndarray | None,
+) -> list[tuple[np.ndarray, int, float]]:  # fmt: skip
     """Speak the sentences of the clips at positions `own`, each from its own noise.
 
-    With voice latents the reference is another recording of the speaker. -> (mel float32[T, M], natural-log magnitude,
-    cut off at the end of the largest shape; sum of the durations; seconds of synthesis) of each.
+    voices: of the clips' cache, from training recordings of the same speakers, for a model that imitates recordings.
+    -> (mel float32[T, M], natural-log magnitude, cut off at the end of the largest shape; sum of the durations; seconds
+    of synthesis) of each.
     """
     spoken = []
     for noise_key, position in enumerate(own):
         clip = clips[position]
-        if source.takes_recording:
-            synthesizer.encode_reference(clips[another_recording(clips, position)].mel)
+        if voices is not None:
+            synthesizer.set_voice(voices[clip.speaker, 0].astype(np.float32).mean(axis=0))
         began, compiled = time.perf_counter(), synthesizer.compile_seconds
         mel, durations = synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, noise_key=noise_key)
         seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)

@@ -18,7 +18,7 @@ class ExportOptions:
     language: str | None = None
     """Language to fix in the graph of a model of several."""
     speaker_wav: tuple[Path, ...] = ()
-    """References of a model with voice latents, whose voice is fixed in the graph."""
+    """Recordings for a model that imitates them, whose voice is fixed in the graph."""
     license: str | None = None
     """Licence, for the model card, as the fields below are."""
     evaluation: Path | None = None

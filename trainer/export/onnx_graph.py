@@ -13,13 +13,13 @@ import numpy as np
 import onnx
 import tensorflow as tf
 
+from xtts.shared.audio.speaker_encoder import recorded_voice
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.vocoder import Vocoder
 from xtts.trainer.speech.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.tensorflow_synthesizer import recorded_voice
 from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.stored.model_folder import FEWEST_HALVED
 
@@ -42,7 +42,7 @@ _TABLES = {"speaker": "sid", "language": "language"}
 
 def convert_model(
     model: AcousticModel, source: Source, *, options: SynthesisOptions, language: str | None,
-    references: Sequence[np.ndarray],
+    recordings: Sequence[np.ndarray],
 ) -> onnx.ModelProto:  # fmt: skip
     """Convert the model to a graph from `INPUTS` to `MEL` and `DURATIONS`, with the weights inside.
 
@@ -50,15 +50,14 @@ def convert_model(
     its F frames. Without it, noise is drawn inside, and the speech has all its frames.
 
     options: their schedule is the default of that input; language: fixed in a model of several, which then has no
-    input for it; references: log-mels float32[F, M], which give a model with voice latents its voice, fixed in
-    the graph.
+    input for it; recordings: float32[S] each at `RATE`, whose voice is fixed in the graph of a model that
+    imitates.
     """
     fixed: dict[str, np.ndarray] = {}
     if language is not None and "language" in source.conditioning:
         fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
-    if references:
-        frames, silence = source.model.voice_frames, source.voice.mel_profile.silence
-        fixed["voice"] = recorded_voice(model.encode_reference, references, frames, silence)
+    if recordings:
+        fixed["voice"] = recorded_voice(recordings)[np.newaxis]
     signature = dict(INPUTS)
     for field in source.conditioning:
         if field not in fixed:

@@ -10,7 +10,7 @@ from xtts.trainer.export.export_formats import ExportOptions
 from xtts.trainer.speech.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.voice_source import Source, read_references
+from xtts.trainer.speech.voice_source import Source, read_recordings
 from xtts.trainer.stored.model_folder import GRAPH_FILE, write_description
 from xtts.trainer.stored.voice_description import Voice
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -41,13 +41,13 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: ExportOp
     Raises:
         LockstepError: The source lacks the language, or does not fit the recordings.
     """
-    references = read_references(options.speaker_wav, source)
+    recordings = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
     with tensorflow_import(shares_gpu=True):
         from xtts.trainer.export.onnx_graph import convert_model, store_as_float16
         from xtts.trainer.speech.tensorflow_synthesizer import load_model
-    graph = convert_model(load_model(source), source, options=synthesis, language=fixed, references=references)
+    graph = convert_model(load_model(source), source, options=synthesis, language=fixed, recordings=recordings)
     if options.float16:
         store_as_float16(graph)
     import onnx

@@ -22,20 +22,14 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
     options: only nfe and solver count, both fixed in the program.
 
     tokens: int32[1, L] padded with 0, token_length: int32[1], temperature and speed: float32[], seed: int32[2],
-    wanted_frames: int32[1], 0 for what the durations sum up to (, speaker: int32[1]) (, voice: float32[1, N, D])
+    wanted_frames: int32[1], 0 for what the durations sum up to (, speaker: int32[1]) (, voice: float32[1, 256])
     (, language: int32[1]) -> mel: float32[1, T, M], natural-log magnitude, mel_length: int32[1], more than T if the
-    shape was too short, and durations: int32[1, L], frames of each token. A model with voice latents has another
-    signature, `encode_reference`: reference: float32[1, F, M], reference_length: int32[1] -> voice: float32[1, N, D].
+    shape was too short, and durations: int32[1, L], frames of each token. `voice` is that of `recorded_voice`.
     """
     with tensorflow_import(shares_gpu=True):
         import tensorflow as tf
 
-        from xtts.trainer.speech.tensorflow_synthesizer import (
-            generate_signature,
-            generator,
-            load_model,
-            reference_signature,
-        )
+        from xtts.trainer.speech.tensorflow_synthesizer import generate_signature, generator, load_model
 
     model = load_model(source)
     module = tf.Module()
@@ -45,11 +39,6 @@ def save_model(source: Source, folder: Path, *, options: SynthesisOptions) -> st
         generate = partial(generator(model, shape.frames, source.conditioning), schedule)
         speak = tf.function(generate, input_signature=generate_signature(source, shape.tokens))
         signatures[signature_name(shape)] = speak.get_concrete_function()
-    if source.model.voice_latents:
-        encode_reference = tf.function(
-            lambda *crop: {"voice": model.encode_reference(*crop)}, input_signature=reference_signature(source)
-        )
-        signatures["encode_reference"] = encode_reference.get_concrete_function()
     signatures["serving_default"] = signatures[signature_name(source.voice.shapes[-1])]
     tf.saved_model.save(module, str(folder / MODEL_FOLDER), signatures)
     shapes = ", ".join(f"{signature_name(shape)} ({shape.frames} frames)" for shape in source.voice.shapes)

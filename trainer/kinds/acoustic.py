@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.cache.cache_spec import CacheSpec, check_voices, load_voices
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
@@ -37,6 +37,8 @@ def _automatic_steps(config: Config) -> tuple[AutomaticSteps, AutomaticSteps]:
 def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
     if spec.holds_crops:
         raise LockstepError(str(cache), found="crops, which train a vocoder", fix="train with --config vocoder")
+    if config.model.voice_from == "recording":
+        check_voices(spec, cache)
 
 
 def _check_start(stored: StoredModel, spec: CacheSpec) -> None:
@@ -50,7 +52,7 @@ def _check_start(stored: StoredModel, spec: CacheSpec) -> None:
         )  # fmt: skip
 
 
-def _network(config: Config, spec: CacheSpec) -> "AcousticModel":
+def _network(config: Config, spec: CacheSpec, cache: Path) -> "AcousticModel":
     from xtts.trainer.model.acoustic_model import AcousticModel
     from xtts.trainer.model.conditioning import Vocabularies
 
@@ -60,6 +62,7 @@ def _network(config: Config, spec: CacheSpec) -> "AcousticModel":
     return AcousticModel(
         config.model, rows, spec.mel_profile, mean=mean, deviation=deviation, dtype_policy=policy,
         seed=config.training.seed,
+        voices=load_voices(cache, spec) if config.model.voice_from == "recording" else None,
     )  # fmt: skip
 
 
@@ -135,7 +138,7 @@ KIND = Kind(
     samples=_samples,
     initial_weights=_initial_weights,
     # a model that imitates recordings has no graph
-    final_formats=lambda config: [SAFETENSORS] if config.model.voice_latents else [SAFETENSORS, ONNX],
+    final_formats=lambda config: [SAFETENSORS] if config.model.voice_from == "recording" else [SAFETENSORS, ONNX],
     export=_export,
     measure=_measure,
     usage=_usage,

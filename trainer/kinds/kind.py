@@ -49,8 +49,8 @@ class Kind:
     """Raises `LockstepError` if a run on a cache cannot begin with the weights of a stored model of this kind."""
     default_start: Callable[[Config], Path | None]
     """Our model of this kind, from which a small corpus starts unless `--init-from` says otherwise."""
-    network: "Callable[[Config, CacheSpec], Network]"
-    """Makes the network, sized by the cache, with initial weights from `training.seed`."""
+    network: "Callable[[Config, CacheSpec, Path], Network]"
+    """Makes the network, sized by the cache in a folder, with initial weights from `training.seed`."""
     objective: "Callable[[Any], Objective]"
     """The losses of a network."""
     samples: "Callable[[Any, Path, CacheSpec, TrainingConfig], Samples]"

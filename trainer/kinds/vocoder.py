@@ -28,7 +28,7 @@ def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
         raise LockstepError("training.mixed_precision", found=problem, expected="float32")
 
 
-def _network(config: Config, spec: CacheSpec) -> "Vocoder":
+def _network(config: Config, spec: CacheSpec, cache: Path) -> "Vocoder":
     from xtts.trainer.model.vocoder import Vocoder
 
     return Vocoder(config.vocoder, spec.mel_profile, seed=config.training.seed)

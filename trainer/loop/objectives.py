@@ -16,7 +16,6 @@ from xtts.trainer.model.random_numbers import (
     random_uniform,
     spread_times,
 )
-from xtts.trainer.model.reference_encoder import leaked_frame_count
 from xtts.trainer.model.vocoder import Vocoder
 
 VALIDATION_TIMES = 4
@@ -56,11 +55,8 @@ class Objective(Protocol):
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
         """Losses of each clip, summed over the values that `counts` counts: float32[B] each."""
 
-    def counts(self, batch: AnyBatch, *, micro_batches: int = 1) -> tf.Tensor:
-        """Number of values in each sum over a batch, in the order of `metrics.losses`: float32[K].
-
-        micro_batches: number of equal parts in which `loss_sums` gets the batch.
-        """
+    def counts(self, batch: AnyBatch) -> tf.Tensor:
+        """Number of values in each sum over a batch, in the order of `metrics.losses`: float32[K]."""
 
     def counts_of(self, frames: float, tokens: float) -> list[float]:
         """Number of values in each sum over this many useful frames and tokens, in the same order."""
@@ -111,14 +107,11 @@ class AcousticObjective:
         flow = self.model.flow_loss(aligned, numbers.noise, numbers.time)
         return {"prior": aligned.prior, "flow": flow, "duration": aligned.duration}
 
-    def counts(self, batch: AnyBatch, *, micro_batches: int = 1) -> tf.Tensor:
+    def counts(self, batch: AnyBatch) -> tf.Tensor:
         """See `Objective`."""
-        clips, reference = cast(Batch, batch), self.model.reference
-        frames = tf.reduce_sum(clips.mel_length)
-        if reference is not None:
-            frames -= leaked_frame_count(clips.mel_length, clips.speaker, reference.most_frames, micro_batches)
-        tokens = tf.cast(tf.reduce_sum(clips.token_length), tf.float32)
-        return tf.stack(self.counts_of(tf.cast(frames, tf.float32), tokens))
+        clips = cast(Batch, batch)
+        lengths = (clips.mel_length, clips.token_length)
+        return tf.stack(self.counts_of(*(tf.cast(tf.reduce_sum(length), tf.float32) for length in lengths)))
 
     def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> list[tf.Tensor | float]:
         """See `Objective`."""
@@ -168,7 +161,7 @@ class VocoderObjective:
         """See `Objective`."""
         return self._sums(batch, *random)
 
-    def counts(self, batch: AnyBatch, *, micro_batches: int = 1) -> tf.Tensor:
+    def counts(self, batch: AnyBatch) -> tf.Tensor:
         """See `Objective`."""
         frames = tf.cast(tf.reduce_sum(batch.mel_length), tf.float32)
         return tf.stack(self.counts_of(frames, 0.0))

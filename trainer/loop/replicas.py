@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import tensorflow as tf
@@ -34,7 +35,7 @@ class Trained(Protocol):
     """Part of a kind of model that the loops need."""
 
     @property
-    def network(self) -> Callable[[Config, CacheSpec], Network]:
+    def network(self) -> Callable[[Config, CacheSpec, Path], Network]:
         """Makes the network with its initial weights."""
 
     @property
@@ -130,7 +131,7 @@ def _replica(
 ) -> Replica:  # fmt: skip
     """The model and the traced steps of one device; replica: its index among all."""
     spec = buckets[0].spec
-    network = kind.network(config, spec)
+    network = kind.network(config, spec, buckets[0].cache)
     state = TrainState(network, config.training, spec)
     step_functions = StepFunctions(
         kind.objective(network), state.optimizer, config.training, state.step,

@@ -123,7 +123,7 @@ class StepFunctions:
 
     def counts(self, batch: AnyBatch) -> tf.Tensor:
         """The share of these rows in the whole batch's counts of `metrics.losses`: float32[K]."""
-        return self.objective.counts(batch, micro_batches=self._micro_batches)
+        return self.objective.counts(batch)
 
     def gradients(self, bucket: int, batch: AnyBatch, *whole_batch: tf.Tensor) -> list[tf.Tensor]:
         """[losses, gradient] of this replica's rows; whole_batch: see `gradient_steps`."""

@@ -1,1 +1,1 @@
-"""The acoustic model: networks, layers, alignment search, reference encoder, losses."""
+"""The acoustic model: networks, layers, alignment search, recorded voices, losses."""

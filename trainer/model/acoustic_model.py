@@ -12,7 +12,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from xtts.shared.audio.mel import channel_hertz
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.data.batch import Batch
@@ -21,7 +20,7 @@ from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import Block, Initialization, apply_mask, axis_size, length_mask
 from xtts.trainer.model.networks import DurationPredictor, FlowDecoder, TextEncoder, postfilter, solve
 from xtts.trainer.model.random_numbers import fold_seed
-from xtts.trainer.model.reference_encoder import ReferenceEncoder, perturb_vocal_tracts, warping_matrices
+from xtts.trainer.model.recorded_voices import RecordedVoices
 
 NO_CONDITIONING = Conditioning()
 """Conditioning of a model with one voice and one language."""
@@ -36,8 +35,6 @@ class AlignedClips(NamedTuple):
     """float32[B, T, M], the mel in normalised units."""
     frame_mask: tf.Tensor
     """bool[B, T, 1], true inside a clip."""
-    scored: tf.Tensor
-    """bool[B, T, 1], the frames that the prior and flow losses count: frame_mask without the leaked frames."""
     text: tf.Tensor
     """[B, T, D], input of the decoder."""
     conditioning: Conditioning
@@ -65,25 +62,23 @@ class AcousticModel(Block):
 
     def __init__(
         self, config: ModelConfig, vocabularies: Vocabularies, profile: MelProfile, *, mean: float, deviation: float,
-        dtype_policy: str = "float32", seed: int = 0,
+        dtype_policy: str = "float32", seed: int = 0, voices: np.ndarray | None = None,
     ) -> None:  # fmt: skip
-        """mean, deviation: of the corpus' mels; dtype_policy: float32 or mixed_bfloat16."""
+        """mean, deviation: of the corpus' mels; dtype_policy: float32 or mixed_bfloat16.
+
+        voices: of the cache, to train a model that imitates recordings.
+        """
         initial = Initialization(itertools.count(seed * 100_003), keras.DTypePolicy(dtype_policy))
         super().__init__(initial, "acoustic_model")
         self.config, self.mel_channels, self.silence = config, profile.mel_channels, profile.silence
         self.mel_mean, self.mel_deviation = mean, deviation
-        if not config.has_speaker_table:  # beside a table of all speakers a reference may carry no information
+        if config.voice_from == "recording":  # beside a table of all speakers a recording may carry no information
             vocabularies = vocabularies._replace(speakers=1)
         self.encoder = self.add_layer(TextEncoder(config, vocabularies, initial))
         self.mean_projection = self.add_dense(config.text_width, self.mel_channels, "mean_projection", dtype="float32")
         self.duration_predictor = self.add_layer(DurationPredictor(config, initial))
         self.decoder = self.add_layer(FlowDecoder(config, self.mel_channels, vocabularies, initial))
-        self.reference = None
-        if config.voice_latents:
-            self.reference = self.add_layer(ReferenceEncoder(config, self.mel_channels, initial))
-        self.vocal_tracts = None
-        if config.voice_latents and config.voice_vtlp:
-            self.vocal_tracts = warping_matrices(np.array(channel_hertz(profile)), config.voice_vtlp)
+        self.voices = None if voices is None else RecordedVoices(voices, profile)
         self.build()
 
     @property
@@ -98,14 +93,6 @@ class AcousticModel(Block):
         encodings = self.encoder(tokens, valid, conditioning, seed)
         return encodings, self.mean_projection(encodings)
 
-    def encode_reference(self, mel: tf.Tensor, mel_length: tf.Tensor) -> tf.Tensor:
-        """Encode recordings as voice latents [B, N, D], with a model that has them.
-
-        mel: [B, F, M], natural-log magnitude, F at most `voice_frames` as in training, mel_length: int32[B]
-        """
-        frame_mask = length_mask(mel_length, mel.shape[1])
-        return self.reference(self.normalise(mel, frame_mask), frame_mask, None)  # type: ignore[misc]
-
     def normalise(self, mel: tf.Tensor, frame_mask: tf.Tensor) -> tf.Tensor:
         """Normalise natural-log magnitudes: float32[B, T, M], zero outside the clip.
 
@@ -114,35 +101,33 @@ class AcousticModel(Block):
         return apply_mask((tf.cast(mel, tf.float32) - self.mel_mean) / self.mel_deviation, frame_mask)
 
     def align_clips(self, batch: Batch, dropout_seed: tf.Tensor | None) -> AlignedClips:
-        """Compute what does not depend on the flow: voice, alignment, and two losses of each clip.
+        """Compute what does not depend on the flow: alignment, and two losses of each clip.
 
         `prior` is half the squared error of the aligned mean, the Gaussian negative log-likelihood without its
         constant, summed over frames and channels; `duration` is the sum of `duration_deviance` over the tokens.
 
-        dropout_seed: int32[2] | None. It also draws which speakers get another voice, and the reference of each clip:
-        another clip of the speaker and the position of the crop (without a seed, the middle of the speaker's next clip
-        in the batch). Frames inside a clip's own crop leak through the latents, so prior and flow, which train the
-        latents, exclude them. Durations count for all tokens: their gradient never reaches the latents.
+        dropout_seed: int32[2] | None. It also draws which speakers get another voice.
         """
         valid = length_mask(batch.token_length, batch.tokens.shape[1])
         frame_mask = length_mask(batch.mel_length, batch.mel.shape[1])
-        target, conditioning = self.normalise(batch.mel, frame_mask), conditioning_of(batch)
-        scored = frame_mask
-        if self.vocal_tracts is not None and dropout_seed is not None:
-            target = perturb_vocal_tracts(target, batch.speaker, self.vocal_tracts, fold_seed(dropout_seed, 4))
-        if self.reference is not None:
-            seed = fold_seed(dropout_seed, 2)
-            voice, leaked = self.reference.encode_crops(target, batch.mel_length, batch.speaker, seed)
-            conditioning, scored = conditioning._replace(voice=voice), frame_mask & ~leaked
+        target, conditioning = self.normalise(batch.mel, frame_mask), self.conditioning_of(batch)
+        if self.voices is not None and dropout_seed is not None:
+            target, voice = self.voices.draw(target, batch.speaker, fold_seed(dropout_seed, 2))
+            conditioning = conditioning._replace(voice=voice)
         encodings, mean = self.encode(batch.tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), batch.token_length, batch.mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, batch.mel.shape[1])
         predicted = self.duration_predictor(tf.stop_gradient(encodings), valid, fold_seed(dropout_seed, 1))
         return AlignedClips(
-            target=target, frame_mask=frame_mask, scored=scored, text=text, conditioning=conditioning,
-            durations=durations, prior=0.5 * sum_of_squares(target - expected, scored),
+            target=target, frame_mask=frame_mask, text=text, conditioning=conditioning,
+            durations=durations, prior=0.5 * sum_of_squares(target - expected, frame_mask),
             duration=duration_deviance(predicted, durations, valid),
         )  # fmt: skip
+
+    def conditioning_of(self, batch: Batch) -> Conditioning:
+        """The conditioning of recorded clips."""
+        voice = None if self.voices is None else self.voices.of_speakers(batch.speaker)
+        return Conditioning(speaker=batch.speaker, language=batch.language, voice=voice)
 
     def flow_loss(self, clips: AlignedClips, noise: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
         """Sum the squared error of the vector field over each clip, at one flow time per clip: float32[B].
@@ -155,7 +140,7 @@ class AcousticModel(Block):
         noisy = (1.0 - (1.0 - SIGMA_MIN) * t) * noise + t * clips.target
         condition = self.decoder.condition(time, clips.conditioning)
         field = self.decoder(noisy, clips.text, clips.frame_mask, condition)
-        return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.scored)
+        return sum_of_squares(field - (clips.target - (1.0 - SIGMA_MIN) * noise), clips.frame_mask)
 
     def generate(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, schedule: tf.Tensor,
@@ -168,7 +153,7 @@ class AcousticModel(Block):
         schedule: float32[N, 3], see `sampling_schedule`, temperature: float32[], scale of the noise,
         speed: float32[], 2.0 speaks twice as fast, wanted_frames: int32[B], length of the clip instead of a speed, at
         least one frame per token; 0 or no tensor for what the durations sum up to.
-        The voice of `conditioning` comes from `encode_reference`. A clip longer than T frames is cut off there;
+        The voice of `conditioning` comes from `recorded_voice`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
         timed = self.time_tokens(
@@ -215,11 +200,6 @@ class AcousticModel(Block):
         mel = solve(field, apply_mask(noise, frame_mask), schedule) * self.mel_deviation + self.mel_mean
         sharpened = tf.maximum(tf.matmul(mel, postfilter(self.mel_channels)), self.silence)  # no recording has less
         return sharpened if frame_mask is None else tf.where(frame_mask, sharpened, self.silence)
-
-
-def conditioning_of(batch: Batch) -> Conditioning:
-    """The conditioning of recorded clips, without a voice."""
-    return Conditioning(speaker=batch.speaker, language=batch.language)
 
 
 def duration_deviance(log_frames: tf.Tensor, durations: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:

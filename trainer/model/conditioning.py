@@ -14,11 +14,11 @@ class Vocabularies(NamedTuple):
 
 
 class Conditioning(NamedTuple):
-    """Conditioning of a batch; a model reads only the parts that it has a table or an encoder for."""
+    """Conditioning of a batch; a model reads only the parts that it has a table or a layer for."""
 
     speaker: tf.Tensor | None = None
     """int32[B], row of the speaker table."""
     language: tf.Tensor | None = None
     """int32[B], row of the language table."""
     voice: tf.Tensor | None = None
-    """[B, N, D'], latents of the reference encoder."""
+    """float32[B, 256], speaker embedding of a recording."""

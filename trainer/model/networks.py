@@ -26,7 +26,7 @@ from xtts.trainer.model.layers import (
     axis_size,
 )
 from xtts.trainer.model.random_numbers import fold_seed
-from xtts.trainer.model.reference_encoder import CrossAttention
+from xtts.trainer.model.recorded_voices import VoiceEmbedding
 
 POSITION_FEATURES = 4
 _SHARPENING = 1.1
@@ -40,7 +40,7 @@ class TextEncoder(Block):
 
     def __init__(self, config: ModelConfig, vocabularies: Vocabularies, initial: Initialization) -> None:
         super().__init__(initial, "text_encoder")
-        width, voice_width, heads = config.text_width, config.voice_width, config.text_heads
+        width, heads = config.text_width, config.text_heads
         normal = keras.initializers.RandomNormal(0.0, 0.5, seed=next(initial.seeds))
         embedding = keras.layers.Embedding(vocabularies.tokens, width, normal, dtype=initial.dtype, name="tokens")
         self.embedding = self.add_layer(embedding, None)
@@ -54,8 +54,8 @@ class TextEncoder(Block):
             TransformerBlock(width, heads, expansion, rate, initial, f"block_{i}") for i in range(config.text_blocks)
         )
         self.voice = None
-        if config.voice_latents:
-            self.voice = self.add_layer(CrossAttention(width, voice_width, heads, initial, "voice"))
+        if config.voice_from == "recording":
+            self.voice = self.add_layer(VoiceEmbedding(width, initial))
         self.norm = self.add_norm(width, "norm")
 
     def call(
@@ -71,7 +71,7 @@ class TextEncoder(Block):
         for i, block in enumerate(self.prenet):
             x = block(x, valid, fold_seed(seed, i))
         if self.voice is not None:
-            x += self.voice(x, conditioning.voice)
+            x += self.voice(conditioning.voice)[:, tf.newaxis]
         for i, block in enumerate(self.blocks, len(self.prenet)):
             x = block(x, valid, fold_seed(seed, i))
         return apply_mask(self.norm(x), valid)
@@ -139,8 +139,8 @@ class FlowDecoder(Block):
         self.speaker = self.add_table(vocabularies.speakers, condition, "speakers")
         self.language = self.add_table(vocabularies.languages, condition, "languages")
         self.voice = None
-        if config.voice_latents:
-            self.voice = self.add_dense(config.voice_width, condition, "voice")
+        if config.voice_from == "recording":
+            self.voice = self.add_layer(VoiceEmbedding(condition, initial))
         kernel, expansion = config.decoder_kernel, config.decoder_expansion
         self.blocks = self.add_layers(
             DecoderBlock(width, kernel, expansion, condition, initial, f"block_{i}")
@@ -177,7 +177,7 @@ class FlowDecoder(Block):
         if self.language is not None:
             condition += self.language(conditioning.language)
         if self.voice is not None:
-            condition += self.voice(tf.reduce_mean(conditioning.voice, axis=1))
+            condition += self.voice(conditioning.voice)
         return tf.nn.silu(condition)
 
     def call(self, noisy: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:

@@ -17,11 +17,10 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.text.tokenizer import load_tokenizer
 from xtts.trainer.data.batch import Batch, make_signature
 from xtts.trainer.data.batch_sizes import validation_records
-from xtts.trainer.evaluation.evaluation_clips import EvaluationClip, another_recording, shard_clips
+from xtts.trainer.evaluation.evaluation_clips import EvaluationClip, shard_clips
 from xtts.trainer.evaluation.figures import Recordings
 from xtts.trainer.evaluation.pictures import draw_alignment, draw_pair
-from xtts.trainer.model.acoustic_model import AcousticModel, conditioning_of
-from xtts.trainer.model.reference_encoder import crop_reference
+from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.reporting.samples import Samples, Shown
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.vocoder import MelToSamples, make_vocoder
@@ -130,14 +129,8 @@ class SpokenSamples(Samples):
     def generate(self, *tensors: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """(mel float32[B, T, M], mel_length int32[B], durations int32[B, L] of the recordings)."""
         batch = Batch(*tensors)
-        recorded, mel_length = batch.mel, batch.mel_length
-        durations, conditioning = self.model.align_clips(batch, None).durations, conditioning_of(batch)
-        if self.model.reference is not None:  # as in `xtts-synth evaluate`: its own recording would leak the content
-            crop = crop_reference(recorded, mel_length, self.model.config.voice_frames, None)
-            others = [another_recording(self.sentences, i) for i in range(len(self.sentences))]
-            voice = self.model.encode_reference(tf.gather(crop.mel, others), tf.gather(crop.length, others))
-            conditioning = conditioning._replace(voice=voice)
-        noise = tf.random.stateless_normal(recorded.shape, [DEFAULT_OPTIONS.seed, 0])
+        durations = self.model.align_clips(batch, None).durations
+        noise = tf.random.stateless_normal(batch.mel.shape, [DEFAULT_OPTIONS.seed, 0])
         mel, frames, _ = self.model.generate(
             batch.tokens,
             batch.token_length,
@@ -145,7 +138,7 @@ class SpokenSamples(Samples):
             schedule=tf.constant(DEFAULT_OPTIONS.schedule),
             temperature=tf.constant(DEFAULT_OPTIONS.temperature),
             speed=tf.constant(DEFAULT_OPTIONS.speed),
-            conditioning=conditioning,
+            conditioning=self.model.conditioning_of(batch),
         )
         return mel, frames, durations
 

@@ -25,7 +25,7 @@ _PATH = click.Path(path_type=Path)
 @runtime_option
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Recording of a voice to offer, for models with voice latents; may be repeated.")  # fmt: skip
+              help="Recording of a voice to offer, with a model that imitates; may be repeated.")  # fmt: skip
 @click.option("--voice-alias", "voice_aliases", multiple=True, metavar="NAME=SPEAKER",
               help="Alias of a voice, such as alloy=anna. Unknown names get the first voice.")  # fmt: skip
 @click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN",

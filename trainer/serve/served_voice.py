@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from xtts.shared.audio.speaker_encoder import recorded_voice
 from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
@@ -20,7 +21,7 @@ from xtts.trainer.speech.long_form import LongFormSynthesizer, MelPiece, encode_
 from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.speech.voice_source import Source, chosen_name, open_source, read_reference, read_references
+from xtts.trainer.speech.voice_source import Source, chosen_name, open_source, read_recording, read_recordings
 from xtts.trainer.speech.word_times import times_json
 
 _ONLY_VOICE = "default"
@@ -82,7 +83,7 @@ class ServedVoice:
         self._adding = threading.Lock()
         for name in self.capabilities.voices:
             if name in self._recordings:
-                self.synthesizer.encode_reference(self._recordings[name])
+                self.synthesizer.set_voice(self._recordings[name])
             self._synthesizers[name] = copy(self.synthesizer)
         self._vocoder(np.zeros((16, self.mel_profile.mel_channels), np.float32))  # loads, as a first text does
         for language in self.capabilities.languages:
@@ -131,7 +132,7 @@ class ServedVoice:
                 expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
                 raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
             synthesizer = copy(self.synthesizer)
-            synthesizer.encode_reference(read_reference(recording, "recording", self.source))
+            synthesizer.set_voice(recorded_voice([read_recording(recording, "recording")]))
             self._synthesizers[voice] = synthesizer
             voices.append(voice)
 
@@ -150,10 +151,10 @@ def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:
 
 
 def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray]:
-    """Read the log-mel float32[T, M] of every reference recording, by its file name without the suffix."""
-    mels: dict[str, np.ndarray] = {}
-    for path, mel in zip(paths, read_references(paths, source), strict=True):
-        if path.stem in mels:
+    """Read the voice of every recording to imitate, by its file name without the suffix."""
+    found: dict[str, np.ndarray] = {}
+    for path, samples in zip(paths, read_recordings(paths, source), strict=True):
+        if path.stem in found:
             raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="different names")
-        mels[path.stem] = mel
-    return mels
+        found[path.stem] = recorded_voice([samples])
+    return found

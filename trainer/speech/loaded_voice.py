@@ -6,13 +6,14 @@ from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
+from xtts.shared.audio.speaker_encoder import recorded_voice
 from xtts.shared.text.pronunciation import read_lexicon
 from xtts.trainer.speech.long_form import LongFormSynthesizer, Speech, encode_text
 from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import Runtime
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.speech.voice_source import Source, open_source, read_references
+from xtts.trainer.speech.voice_source import Source, open_source, read_recordings
 
 
 class LoadedVoice:
@@ -65,8 +66,8 @@ def load_voice(
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
         speaker: Speaker name, for a corpus with several (default: the first, of the language if that is given).
         language: ISO code of the language, for a corpus with several (default: the speaker's).
-        speaker_wav: Recording of the voice to imitate, or several; required for a model with voice
-            latents. At least two seconds of one speaker, as wav, flac, ogg or mp3; m4a, webm and others with the extra
+        speaker_wav: Recording of the voice to imitate, or several; required for a model that
+            imitates. At least two seconds of one speaker, as wav, flac, ogg or mp3; m4a, webm and others with the extra
             `transcribe`.
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own; without one,
             ours for mel profile hifigan, "griffinlim" for others).
@@ -105,13 +106,13 @@ def choose_voice(
         source = replace(source, voice=source.voice.with_lexicon(words))
     code = source.language(language, speaker)
     row = source.speaker_row(speaker, code)
-    recordings = read_references(speaker_wav, source)
+    recordings = read_recordings(speaker_wav, source)
 
     def load() -> LongFormSynthesizer:
         loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, warn, voice=source.checkpoint, clip=False)
         synthesizer = make_synthesizer(source, options, runtime, tell)
         if recordings:
-            synthesizer.encode_reference(*recordings)
+            synthesizer.set_voice(recorded_voice(recordings))
         speaking = LongFormSynthesizer(synthesizer, loaded_vocoder, speaker=row, language=code)
         speaking.measure()
         return speaking

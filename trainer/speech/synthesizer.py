@@ -12,7 +12,7 @@ Runtime = Literal["onnx", "tensorflow"]
 
 
 class Synthesizer:
-    """Speaks token sequences with one model; with voice latents, call `encode_reference` first.
+    """Speaks token sequences with one model; one that imitates recordings needs `set_voice` first.
 
     The same arguments and options give the same mel, whatever was spoken before. `options` may be replaced between two
     calls of `speak`.
@@ -29,8 +29,8 @@ class Synthesizer:
     def prepare_all(self, options: Sequence[SynthesisOptions]) -> None:
         """Compile or load every shape for each of these options; a graph of any size has nothing to prepare."""
 
-    def encode_reference(self, *mels: np.ndarray) -> None:
-        """Set the voice to the mean of recordings, log-mel float32[T, M], of a source that takes them."""
+    def set_voice(self, voice: np.ndarray) -> None:
+        """Set the voice, float32[256] of `recorded_voice`, of a source that takes recordings."""
         raise NotImplementedError
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:

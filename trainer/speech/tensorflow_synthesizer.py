@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
+from xtts.shared.audio.speaker_encoder import EMBEDDING
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import counted_noun
 from xtts.trainer.model.acoustic_model import AcousticModel
@@ -17,8 +18,6 @@ from xtts.trainer.speech.voice_source import Source
 
 Generated = dict[str, tf.Tensor]
 """`mel` float32[1, T, M], natural-log magnitude, `mel_length` int32[1] and `durations` int32[1, L], in frames."""
-_MOST_WINDOWS = 400
-"""About the most windows of a reference that are encoded, which takes a second or two."""
 
 
 def load_model(source: Source) -> AcousticModel:
@@ -34,24 +33,17 @@ def load_model(source: Source) -> AcousticModel:
 def generate_signature(source: Source, tokens: int) -> list[tf.TensorSpec]:
     """The locked signature of one shape: tokens int32[1, L], the scalars of a `SynthesisOptions`, `WANTED_FRAMES`.
 
-    Then the conditioning that the model reads: speaker int32[1], voice float32[1, N, D], language int32[1].
+    Then the conditioning that the model reads: speaker int32[1], voice float32[1, 256], language int32[1].
     """
     specs = [tf.TensorSpec([1, tokens], tf.int32, "tokens"), tf.TensorSpec([1], tf.int32, "token_length")]
     specs += [tf.TensorSpec([], tf.float32, "temperature"), tf.TensorSpec([], tf.float32, "speed")]
     specs += [tf.TensorSpec([2], tf.int32, "seed"), tf.TensorSpec([1], tf.int32, WANTED_FRAMES)]
-    latents = [1, source.model.voice_latents, source.model.voice_width]
     conditioning = {
         "speaker": tf.TensorSpec([1], tf.int32, "speaker"),
-        "voice": tf.TensorSpec(latents, tf.float32, "voice"),
+        "voice": tf.TensorSpec([1, EMBEDDING], tf.float32, "voice"),
         "language": tf.TensorSpec([1], tf.int32, "language"),
     }
     return [*specs, *(conditioning[kind] for kind in source.conditioning)]
-
-
-def reference_signature(source: Source) -> list[tf.TensorSpec]:
-    """The locked signature of the reference encoder: reference float32[1, F, M] and reference_length int32[1]."""
-    shape = [1, source.model.voice_frames, source.voice.mel_profile.mel_channels]
-    return [tf.TensorSpec(shape, tf.float32, "reference"), tf.TensorSpec([1], tf.int32, "reference_length")]
 
 
 def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) -> Callable[..., Generated]:
@@ -74,30 +66,6 @@ def generator(model: AcousticModel, frames: int, conditioning: Sequence[str]) ->
     return generate
 
 
-def recorded_voice(
-    encode: Callable[..., tf.Tensor], mels: Sequence[np.ndarray], frames: int, silence: float
-) -> np.ndarray:
-    """Encode the voice of recordings, float32[1, N, D]: the mean of the half of all windows nearest to their median.
-
-    So music, noises and a second person count only if they last longer than the voice. A window is half a crop of the
-    training; windows that lie 25 dB below the loudest hold a pause and count for nothing.
-
-    encode: function of `reference_signature`; mels: float32[T, M] each; frames: F of a crop; silence: natural log.
-    """
-    length = frames // 2
-    hop = max(length // 4, sum(map(len, mels)) // _MOST_WINDOWS)
-    windows = [mel[start : start + length] for mel in mels for start in range(0, max(len(mel) - length, 0) + 1, hop)]
-    power = np.array([np.exp(2.0 * window).mean() for window in windows])
-    latents = []
-    for row in np.flatnonzero(power > 10.0**-2.5 * power.max()):
-        padded = np.full([1, frames, windows[row].shape[1]], silence, np.float32)
-        padded[0, : len(windows[row])] = windows[row]
-        latents.append(encode(tf.constant(padded), tf.constant([len(windows[row])], tf.int32)).numpy())
-    distance = np.square(latents - np.median(latents, axis=0)).reshape([len(latents), -1]).sum(axis=1)
-    nearest = np.argsort(distance, kind="stable")[: (len(latents) + 1) // 2]
-    return np.asarray(np.mean(np.asarray(latents)[nearest], axis=0))
-
-
 class TensorFlowSynthesizer(Synthesizer):
     """Speaks with a checkpoint or a folder of safetensors; every `nfe` has its own compiled functions."""
 
@@ -113,12 +81,7 @@ class TensorFlowSynthesizer(Synthesizer):
         self.compile_seconds = 0.0
         self._traced: dict[tuple[int, BucketShape], Callable[..., Generated]] = {}
         self._ready = set[tuple[int, BucketShape]]()
-        self._latents = tf.zeros([1, source.model.voice_latents, source.model.voice_width])
-        if source.model.voice_latents:  # traced first: XLA's cache identifies a function by its trace order
-            encode = tf.function(
-                self.model.encode_reference, input_signature=reference_signature(source), jit_compile=True
-            )
-            self._encode_reference: Callable[..., tf.Tensor] = encode.get_concrete_function()
+        self._voice = tf.zeros([1, EMBEDDING])
 
     def trace(self, largest: BucketShape) -> None:
         """Trace the shapes up to `largest` for the evaluations of `options`, unless that has been done (0.3 s each).
@@ -165,10 +128,9 @@ class TensorFlowSynthesizer(Synthesizer):
         """Describe what was compiled or loaded and how long that took."""
         return f"{counted_noun(len(self._ready), 'shape')} made ready in {self.compile_seconds:.1f} s"
 
-    def encode_reference(self, *mels: np.ndarray) -> None:
-        """Set the voice to that of one or more recordings; mels: float32[T, M]."""
-        frames, silence = self.source.model.voice_frames, self.voice.mel_profile.silence
-        self._latents = tf.constant(recorded_voice(self._encode_reference, mels, frames, silence))
+    def set_voice(self, voice: np.ndarray) -> None:
+        """Implement `Synthesizer.set_voice`."""
+        self._voice = tf.constant(voice[np.newaxis])
         self.levels = {}
 
     def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
@@ -219,7 +181,7 @@ class TensorFlowSynthesizer(Synthesizer):
         """The fields of `Conditioning` that the model reads."""
         conditioning = {
             "speaker": tf.constant([speaker], tf.int32),
-            "voice": self._latents,
+            "voice": self._voice,
             "language": tf.constant([language], tf.int32),
         }
         return {kind: conditioning[kind] for kind in self.source.conditioning}

@@ -9,9 +9,9 @@ import numpy as np
 import soxr
 
 from xtts.shared.audio.decode import AudioProblem, decode
-from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES, decode_by_ffmpeg
-from xtts.shared.audio.trim_and_loudness import condition
+from xtts.shared.audio.speaker_encoder import RATE
+from xtts.shared.audio.trim_and_loudness import refuse_silence
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import chosen_language
 from xtts.shared.model_config import ModelConfig
@@ -21,7 +21,7 @@ from xtts.trainer.system.onnx_file import read_file
 
 _OPTION = "--speaker-wav"
 _SHORTEST_SECONDS = 2.0
-"""Shortest reference after trimming: a word or two do not characterise a voice."""
+"""Shortest reference: a word or two do not characterise a voice."""
 _SILENT_PEAK = 1e-3
 """Lowest peak of a recording with speech, -60 dB: below it there is hum and noise."""
 
@@ -35,12 +35,12 @@ class Source(StoredModel):
     @property
     def takes_recording(self) -> bool:
         """Whether the voice comes from a reference recording; a graph alone has its voice inside."""
-        return bool(self.model.voice_latents) and self.has_weights
+        return self.model.voice_from == "recording" and self.has_weights
 
     @property
     def speakers(self) -> list[str]:
         """Names of the speakers to choose from, empty for one voice or a model that only takes recordings."""
-        return self.voice.speakers if self.model.has_speaker_table else []
+        return self.voice.speakers if self.model.voice_from == "table" else []
 
     @property
     def speaker_languages(self) -> dict[str, str]:
@@ -53,7 +53,7 @@ class Source(StoredModel):
         """Fields of `Conditioning` that the model reads, in signature order."""
         fields = {
             "speaker": len(self.speakers) > 1,
-            "voice": self.model.voice_latents > 0,
+            "voice": self.model.voice_from == "recording",
             "language": len(self.voice.languages) > 1,
         }
         return [field for field, is_read in fields.items() if is_read]
@@ -101,15 +101,15 @@ def open_source(path: Path) -> Source:
     return Source(**vars(stored), model=stored.config().model)
 
 
-def read_references(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
-    """Read the log-mel float32[T, M] of each reference recording; none for a model without a reference encoder."""
+def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
+    """Read the recordings to imitate, float32[S] each at `RATE`; none for a model that imitates none."""
     if not source.takes_recording:
         if paths:
             if not source.has_weights:
                 raise LockstepError(_OPTION, found=f"the graph of {source.checkpoint} has its voice inside")
             raise LockstepError(
-                _OPTION, found=f"{source.checkpoint} was trained without voice latents and takes no recording",
-                fix="train with --set model.voice_latents=16, or leave the option out",
+                _OPTION, found=f"{source.checkpoint} has the voices of its corpus and imitates no recording",
+                fix="train with --set model.voice_from=recording, or leave the option out",
             )  # fmt: skip
         return []
     if not paths:
@@ -118,29 +118,27 @@ def read_references(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
             fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
         )  # fmt: skip
     return [
-        read_reference(read_file(path, _OPTION), f"{_OPTION} {path}", source, path.suffix.lower() in OTHER_SUFFIXES)
+        read_recording(read_file(path, _OPTION), f"{_OPTION} {path}", path.suffix.lower() in OTHER_SUFFIXES)
         for path in paths
     ]
 
 
-def read_reference(data: bytes, location: str, source: Source, by_ffmpeg: bool = False) -> np.ndarray:
-    """Read the log-mel float32[T, M] of a sound file, trimmed and normalised like the training recordings.
+def read_recording(data: bytes, location: str, by_ffmpeg: bool = False) -> np.ndarray:
+    """Read a sound file to imitate: float32[S] at `RATE`.
 
     Raises:
         LockstepError: At `location`, if it is not two seconds of a voice.
     """
-    voice, profile, rate = source.voice, source.voice.mel_profile, source.voice.mel_profile.sample_rate
     try:
-        sound = soxr.resample(*decode_by_ffmpeg(data, location), rate) if by_ffmpeg else decode(data, rate=rate)
-        samples = condition(sound, rate=rate, trim_silence_db=voice.trim_silence_db, loudness_lufs=voice.loudness_lufs)
+        samples = soxr.resample(*decode_by_ffmpeg(data, location), RATE) if by_ffmpeg else decode(data, rate=RATE)
+        refuse_silence(samples)
     except AudioProblem as problem:
         raise LockstepError(location, found=str(problem), expected="a recording of one speaker") from None
     if not np.isfinite(samples).all():
         raise LockstepError(location, found="samples that are not finite numbers")
-    seconds = len(samples) / profile.sample_rate
-    if seconds < _SHORTEST_SECONDS:
+    if (seconds := len(samples) / RATE) < _SHORTEST_SECONDS:
         raise LockstepError(location, found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s")
     peak = float(np.abs(samples).max())
     if peak < _SILENT_PEAK:
         raise LockstepError(location, found=f"silence (a peak of {20 * np.log10(peak):.0f} dB)", expected="a voice")
-    return log_mel(samples, profile)
+    return np.asarray(samples)

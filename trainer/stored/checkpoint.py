@@ -26,7 +26,7 @@ ACOUSTIC = "acoustic"
 _MOST_NAMED = 5
 STATE_FILE, META_FILE = "state.npz", "checkpoint.json"
 
-_TRAINING_ONLY = ("model.dropout", "model.duration_dropout", "model.voice_vtlp")
+_TRAINING_ONLY = ("model.dropout", "model.duration_dropout")
 """Model settings that may differ from those that the weights were trained with."""
 PROFILE_SETTING = "cache.profile"
 _RESUME_KEYS = ("training.kind", "training.seed", "training.optimizer")
@@ -212,11 +212,10 @@ def _differences(saved: Mapping[str, Any], identity: Mapping[str, Any]) -> list[
 def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[str, Any]) -> None:
     """Raise `LockstepError` for weights of another model or mel profile; tables and `_TRAINING_ONLY` may differ.
 
-    settings: those that the weights were made with. A reference encoder that they lack starts anew.
+    settings: those that the weights were made with. What reads a recorded voice may start anew.
     """
-    adds_reference = settings.get("model.voice_latents") == 0
     for key, saved, wanted in _differences(settings, identity):
-        if adds_reference and key.startswith("model.voice_"):
+        if key == "model.voice_from" and saved == "table":
             continue
         if (key.startswith(("model.", "vocoder.")) and key not in _TRAINING_ONLY) or key == PROFILE_SETTING:
             fix = "" if key == PROFILE_SETTING else "train the model that they fit: give --config the run's config.yaml"

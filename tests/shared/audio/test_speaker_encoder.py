@@ -7,7 +7,8 @@ import pytest
 import soundfile
 import soxr
 
-from xtts.shared.audio.speaker_encoder import RATE, embed_speaker
+from xtts.shared.audio import speaker_encoder
+from xtts.shared.audio.speaker_encoder import FACTORS, RATE, VARIANTS, embed_speaker, embed_voices, recorded_voice
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -36,3 +37,54 @@ def test_two_recordings_of_a_person_are_more_alike_than_those_of_two():
     half = len(kerstin) // 2
     one, two, other = (embed_speaker(part) for part in (kerstin[:half], kerstin[half:], kathleen))
     assert one @ two > max(one @ other, two @ other) + 0.1
+
+
+def alike(one, other):
+    return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
+
+
+@pytest.fixture(scope="module")
+def people():
+    return {name: recording(f"{name}-recorded") for name in ("kerstin", "kathleen", "dutch")}
+
+
+def chord(seconds):
+    time = np.arange(int(seconds * RATE)) / RATE
+    return sum(np.sin(2 * np.pi * hertz * k * time) / k for hertz in (220, 277, 330) for k in range(1, 8)) * 0.1
+
+
+@pytest.mark.parametrize("disturb", [
+    lambda own, other: [np.concatenate([chord(len(own) / RATE / 2), own])],
+    lambda own, other: [np.concatenate([other[: len(own) // 3], own])],
+    lambda own, other: [np.concatenate([1e-4 * np.random.default_rng(0).normal(size=2 * len(own)), own])],
+    lambda own, other: [own, other[: len(own) // 2]],
+    lambda own, other: [0.05 * own],
+])  # fmt: skip
+def test_a_recorded_voice_is_that_of_most_of_the_sound(people, disturb):
+    own, other = np.concatenate([people["kerstin"]] * 2), np.concatenate([people["kathleen"]] * 2)
+    plain, found = recorded_voice([own]), recorded_voice(disturb(own, other))
+    assert alike(found, plain) > 0.75
+    assert alike(found, plain) > alike(found, recorded_voice([other])) + 0.5
+
+
+def test_a_long_recording_takes_no_more_windows_than_a_few_hundred(monkeypatch):
+    counted = []
+
+    def embed(mel, starts):
+        counted.append(len(starts))
+        return np.ones([len(starts), 256])
+
+    monkeypatch.setattr(speaker_encoder, "_embed_windows", embed)
+    recorded_voice([np.random.default_rng(0).normal(size=900 * RATE).astype(np.float32)])
+    assert 300 < counted[0] < 500
+
+
+def test_perturbed_voices_have_the_embeddings_of_perturbed_sounds(people):
+    own = people["kerstin"]
+    voices = embed_voices([own, own])
+    assert (voices.shape, voices.dtype) == ((len(FACTORS), VARIANTS, 256), np.float16)
+    assert FACTORS[0] == 1.0
+    plain = voices[0].mean(axis=0, dtype=np.float32)
+    assert alike(plain, recorded_voice([own])) > 0.8
+    higher = recorded_voice([soxr.resample(own, RATE * FACTORS[-1], RATE)])
+    assert alike(voices[-1].mean(axis=0, dtype=np.float32), higher) > alike(plain, higher) + 0.3

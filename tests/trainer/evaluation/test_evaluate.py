@@ -22,10 +22,10 @@ def test_the_noise_of_a_sentence_depends_on_its_position_alone(tensorflow_synthe
     """The same noise in all would be a pattern that the Fréchet distance takes for the voice's."""
     clip = EvaluationClip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
     source = tensorflow_synthesizer.source
-    (first, *_), (second, *_) = speak_clips(tensorflow_synthesizer, source, [clip], [0, 0])
+    (first, *_), (second, *_) = speak_clips(tensorflow_synthesizer, source, [clip], [0, 0], None)
     assert first.shape == second.shape
     assert np.abs(first - second).max() > 0.1, "two sentences of the same noise"
-    (alone, *_), *_ = speak_clips(tensorflow_synthesizer, source, [clip], [0])
+    (alone, *_), *_ = speak_clips(tensorflow_synthesizer, source, [clip], [0], None)
     np.testing.assert_array_equal(alone, first, err_msg="a sentence's noise changed with the others")
 
 

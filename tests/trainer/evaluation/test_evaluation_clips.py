@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from cache_files import index_path
 
@@ -10,9 +9,7 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.evaluation_clips import (
-    EvaluationClip,
     all_clips,
-    another_recording,
     read_clips,
     some_clips,
 )
@@ -73,11 +70,3 @@ def test_some_clips_are_of_all_buckets_in_their_shares(voice, tiny_cache):
     shares = [sum(clips.get(shard.file, 0) for shard in bucket.train) for bucket in spec.buckets]
     assert shares == pytest.approx([bucket.clips("train") / 2 for bucket in spec.buckets], abs=1)
     assert len(read_clips(tiny_cache, voice, lambda spec: some_clips(spec, "train", 10 * total))) == total
-
-
-def test_the_reference_is_the_next_recording_of_the_speaker():
-    clips = [
-        EvaluationClip(clip_id=str(i), ids=[1], mel=np.zeros((1, 80), np.float32), speaker=speaker)
-        for i, speaker in enumerate([0, 1, 0, 2, 0, 1])
-    ]
-    assert [clips[another_recording(clips, i)].clip_id for i in range(6)] == ["2", "5", "4", "3", "0", "1"]

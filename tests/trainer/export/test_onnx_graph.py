@@ -6,18 +6,18 @@ import onnxruntime
 import pytest
 import tensorflow as tf
 
+from xtts.shared.audio.speaker_encoder import recorded_voice
 from xtts.trainer.export.onnx_graph import convert_model
 from xtts.trainer.export.onnx_model import graph_metadata
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.speech.onnx_synthesizer import with_optional_inputs
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.tensorflow_synthesizer import recorded_voice
 
 OPTIONS = SynthesisOptions(nfe=2)
 IDS = [5, 9, 20, 14, 8, 2, 11]
 RANDOM = np.random.default_rng(0)
 NOISE = RANDOM.standard_normal((1, 200, 80)).astype(np.float32)
-REFERENCE = RANDOM.normal(-5.0, 2.0, (100, 80)).astype(np.float32)
+RECORDING = RANDOM.normal(0.0, 0.1, 40_000).astype(np.float32)
 
 
 def expected(model, schedule=None, *, voice=None, **numbers):
@@ -80,21 +80,20 @@ def test_the_schedule_is_an_input(several, session, solver):
 
 @pytest.fixture(scope="session")
 def imitating(untrained):
-    """(a model of voice latents and a table of speakers, its graph of a fixed voice and language)."""
-    latents = ["model.voice_latents=4", "model.voice_frames=40", "model.voice_width=16"]
-    model, source = untrained(*latents, "model.voice_speaker_table=true")
-    assert (source.speakers, source.speaker_row("cy", "en")) == (["ann", "bo", "cy"], 2)
-    graph = convert_model(model, source, options=OPTIONS, language="fa", references=[REFERENCE])
+    """(a model that imitates recordings, its graph of a fixed voice and language)."""
+    model, source = untrained("model.voice_from=recording")
+    assert source.speakers == []
+    graph = convert_model(model, source, options=OPTIONS, language="fa", recordings=[RECORDING])
     return model, graph.SerializeToString()
 
 
 def test_voice_and_language_can_be_fixed_in_the_graph(imitating):
     model, graph = imitating
-    voice = recorded_voice(model.encode_reference, [REFERENCE], 40, model.silence)
-    mel = spoken(session_of(graph, ["sid"]), sid=[2])
-    np.testing.assert_allclose(mel, expected(model, voice=voice, speaker=2, language=1), atol=1e-3)
-    for other in ({"speaker": 2, "language": 0}, {"speaker": 0, "language": 1}):
-        changed = expected(model, voice=voice, **other)
+    voice = recorded_voice([RECORDING])[np.newaxis]
+    mel = spoken(session_of(graph, []))
+    np.testing.assert_allclose(mel, expected(model, voice=voice, language=1), atol=1e-3)
+    for other in ({"voice": -voice, "language": 1}, {"voice": voice, "language": 0}):
+        changed = expected(model, **other)
         assert mel.shape != changed.shape or np.abs(mel - changed).max() > 0.01
 
 

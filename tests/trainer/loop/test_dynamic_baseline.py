@@ -50,7 +50,7 @@ def test_batches_are_padded_to_their_own_longest_clip_which_changes_no_loss(cach
     assert sum(len(batch.mel_length) for batch in held_out) == specs[0].buckets[0].clips("validation")
     assert all(batch.mel.shape[1] == max(batch.mel_length.numpy()) for batch in held_out)
     plan = make_plan(tmp_path, *UNPADDED, cache=caches[0])
-    model = plan.kind.network(plan.config, specs[0])
+    model = plan.kind.network(plan.config, specs[0], plan.cache)
     noise, time, *_ = AcousticObjective.random_inputs(theirs[0], 0, tf.constant(0, tf.int64))
     losses = [
         AcousticObjective(model).loss_sums(batch, RandomInputs(noise[:, : batch.mel.shape[1]], time, None))

@@ -8,8 +8,8 @@ from four_clips import clips, moved, small_model, step
 
 @pytest.fixture(scope="session")
 def voice_model():
-    """A model of voice latents: do not move its weights for good."""
-    return moved(small_model(seed=4, voice_latents=4, voice_width=16, dropout=0.0))
+    """A model of recorded voices: do not move its weights for good."""
+    return moved(small_model(seed=4, voices=True, voice_from="recording", dropout=0.0))
 
 
 @pytest.fixture(scope="session")

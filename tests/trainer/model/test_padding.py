@@ -9,7 +9,7 @@ from xtts.trainer.loop.objectives import AcousticObjective
 
 
 class Case:
-    """A model, and the losses and gradients of its clips; one with latents crops them at random places."""
+    """A model, and the losses and gradients of its clips; one that imitates draws voices."""
 
     def __init__(self, model, evaluate=evaluate, more=()):
         self.model = model

@@ -91,7 +91,7 @@ def test_a_small_corpus_starts_from_our_voice(start):
         None, [f"starting from nothing: 3.0 hours of recordings (from our voice: --init-from {OUR_VOICE})"]
     )  # fmt: skip
     assert start(config="normal") == (None, []), "a larger size never did"
-    assert start("model.voice_latents=4")[0] == OUR_VOICE, "its reference encoder begins anew"
+    assert start("model.voice_from=recording")[0] == OUR_VOICE, "what reads a recording begins anew"
 
 
 @pytest.mark.parametrize(("assignments", "tokenizer", "reason"), [

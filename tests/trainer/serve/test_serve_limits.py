@@ -205,7 +205,7 @@ def test_a_request_without_a_sound_in_time_frees_its_place(served_voice):
         (["--allow-origin", "example.org/"], "error: --allow-origin: 'example.org/', expected such as https://"),
         (["--voice-alias", "nova=anna"], "error: --voice-alias: 'nova=anna', expected NAME=SPEAKER with a speaker of "),
         (["--nfe", "2", "--nfe", "2"], "error: --nfe: a number twice"),
-        (["--speaker-wav", "a.wav"], "was trained without voice latents"),
+        (["--speaker-wav", "a.wav"], "has the voices of its corpus and imitates no recording"),
         (["--port", "{taken}"], "error: --port {taken}: cannot be used (Address already in use)"),
     ],
 )

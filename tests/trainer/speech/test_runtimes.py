@@ -13,7 +13,7 @@ from onnx_graphs import hifigan
 from xtts.shared.errors import LockstepError
 from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.voice_source import open_source, read_references
+from xtts.trainer.speech.voice_source import open_source, read_recordings
 from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.synth_cli import main
 
@@ -101,7 +101,7 @@ def test_onnx_speaks_where_there_is_a_graph_and_no_recording_is_imitated(source,
         LockstepError, match=r"has no ONNX graph; export one: xtts-synth export --ckpt .* --format onnx OUT"
     ):
         make_synthesizer(source, OPTIONS, "onnx", print)
-    imitator = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
+    imitator = replace(source, model=source.model.model_copy(update={"voice_from": "recording"}))
     assert make_synthesizer(imitator, OPTIONS, None, print) == "tensorflow"
     with pytest.raises(LockstepError, match="no reference recording, expected --runtime tensorflow"):
         make_synthesizer(imitator, OPTIONS, "onnx", print)
@@ -122,10 +122,10 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_pat
     described.write_text(json.dumps(fields | {"language": ["de"]}))
     with pytest.raises(LockstepError, match=r"voice\.json: language \['de'\], expected en or fa"):
         open_source(tmp_path / "voice")
-    of_a_recording = replace(source, model=source.model.model_copy(update={"voice_latents": 4}))
-    assert read_references([], of_a_recording) == []
+    of_a_recording = replace(source, model=source.model.model_copy(update={"voice_from": "recording"}))
+    assert read_recordings([], of_a_recording) == []
     with pytest.raises(LockstepError, match="has its voice inside"):
-        read_references([tmp_path / "a.wav"], of_a_recording)
+        read_recordings([tmp_path / "a.wav"], of_a_recording)
 
 
 def test_speaker_and_language_follow_each_other(several):

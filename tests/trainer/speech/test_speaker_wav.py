@@ -1,4 +1,4 @@
-"""Speaking with the voice of a recording: `--speaker-wav`, `evaluate` and `export` of a model with voice latents."""
+"""Speaking with the voice of a recording: `--speaker-wav`, `evaluate` and `export` of a model that imitates."""
 
 import sys
 from dataclasses import replace
@@ -9,16 +9,15 @@ import pytest
 import soundfile
 import tensorflow as tf
 
+from xtts.shared.audio.speaker_encoder import EMBEDDING, RATE, recorded_voice
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
 from xtts.trainer.export.saved_model import MODEL_FOLDER, save_model
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.tensorflow_synthesizer import recorded_voice
-from xtts.trainer.speech.voice_source import read_references
+from xtts.trainer.speech.voice_source import read_recordings
 from xtts.trainer.synth_cli import main
 
 OPTIONS = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
-FRAMES = 64
 
 
 @pytest.fixture(scope="session")
@@ -37,47 +36,19 @@ def source(imitator):
 
 
 def test_the_recording_decides_the_voice(source, synthesizer, recordings):
-    mels = read_references([recordings / f"{name}.wav" for name in ("low", "high")], source)
-    assert [len(mel) for mel in mels] == [int(2.5 * 22_050) // 256] * 2
+    sounds = read_recordings([recordings / f"{name}.wav" for name in ("low", "high")], source)
+    assert [len(samples) for samples in sounds] == [int(2.5 * RATE)] * 2
     spoken = []
-    for mel in mels:
-        synthesizer.encode_reference(mel)
+    for samples in sounds:
+        synthesizer.set_voice(recorded_voice([samples]))
         spoken.append(synthesizer.speak([5, 9, 20], speaker=0, noise_key=0)[0])
     frames = min(map(len, spoken))
     assert np.abs(spoken[0][:frames] - spoken[1][:frames]).mean() > 1e-2
 
 
-@pytest.mark.parametrize(("parts", "voice"), [
-    ([("a", 0.5)], "a"),  # shorter than a window
-    ([("music", 2), ("a", 6)], "a"),
-    ([("b", 3), ("a", 5)], "a"),
-    ([("pause", 8), ("a", 2)], "a"),
-    ([("a", 2), ("b", 4), ("a", 4)], "a"),
-    ([("b", 5), ("a", 3)], "b"),
-])  # fmt: skip
-def test_the_voice_is_that_of_most_of_the_recording(parts, voice):
-    rng, sounds = np.random.default_rng(0), {"a": -5.0, "b": -4.0, "music": -3.5, "pause": -9.0}
-    mels = [rng.normal(sounds[name], 0.1, [int(FRAMES * crops), 80]).astype(np.float32) for name, crops in parts]
-
-    def encode(crop, length):
-        assert crop.shape == (1, FRAMES, 80)
-        assert (crop[0, int(length[0]) :].numpy() == -11).all()
-        return tf.reduce_mean(crop[:, : int(length[0])], axis=1)
-
-    for recordings in ([np.concatenate(mels)], mels[::-1]):
-        spoken = recorded_voice(encode, recordings, FRAMES, -11.0)
-        np.testing.assert_allclose(spoken, np.full([1, 80], sounds[voice]), atol=0.05)
-
-
-def test_a_long_recording_takes_no_more_windows_than_a_few_hundred():
-    counted = []
-    recorded_voice(lambda *crop: counted.append(1) or tf.zeros([1, 8]), [np.zeros([90_000, 4])], FRAMES, -11.0)
-    assert 300 < len(counted) < 500
-
-
 def test_the_command_takes_several_recordings(run, source, synthesizer, recordings, call, tmp_path):
     paths = [recordings / f"{name}.wav" for name in ("low", "high")]
-    synthesizer.encode_reference(*read_references(paths, source))
+    synthesizer.set_voice(recorded_voice(read_recordings(paths, source)))
     expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, noise_key=0)
     out = ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy")
     given = [part for path in paths for part in ("--speaker-wav", path)]
@@ -95,21 +66,18 @@ def signatures(source, tmp_path_factory):
     save_model(of_two_shapes, folder, options=OPTIONS)
     signatures = tf.saved_model.load(str(folder / MODEL_FOLDER)).signatures
     whole = f"speak_{largest.tokens}_{largest.frames}"
-    assert set(signatures) == {"encode_reference", "serving_default", "speak_4_24", whole}
+    assert set(signatures) == {"serving_default", "speak_4_24", whole}
     return signatures
 
 
-def test_stock_tensorflow_encodes_and_speaks_for_the_given_time(source, synthesizer, signatures):
-    window = np.random.default_rng(1).normal(-5, 2, [1, FRAMES // 2, 80]).astype(np.float32)
-    synthesizer.encode_reference(window[0])
-    reference = np.pad(window, [(0, 0), (0, FRAMES // 2), (0, 0)])
-    encode = signatures["encode_reference"]
-    voice = encode(reference=tf.constant(reference), reference_length=tf.constant([FRAMES // 2]))["voice"]
+def test_stock_tensorflow_speaks_for_the_given_time(source, synthesizer, signatures):
+    voice = np.random.default_rng(1).normal(size=[1, EMBEDDING]).astype(np.float32)
+    synthesizer.set_voice(voice[0])
 
     def speak(name, tokens, frames):
         return signatures[name](
             tokens=tf.constant([[3, 4, 5] + [0] * (tokens - 3)]), token_length=tf.constant([3]),
-            temperature=tf.constant(0.0), speed=tf.constant(1.0), seed=tf.constant([0, 1]), voice=voice,
+            temperature=tf.constant(0.0), speed=tf.constant(1.0), seed=tf.constant([0, 1]), voice=tf.constant(voice),
             wanted_frames=tf.constant([frames]),
         )  # fmt: skip
 
@@ -141,10 +109,10 @@ def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make
     path = tmp_path / "voice.wav"
     make(path)
     if message is None:
-        assert [len(mel) for mel in read_references([path], source)] == [2 * 22_050 // 256]
+        assert [len(samples) for samples in read_recordings([path], source)] == [2 * RATE]
     else:
         with pytest.raises(LockstepError, match=rf"--speaker-wav .*voice\.wav: {message}"):
-            read_references([path], source)
+            read_recordings([path], source)
 
 
 def test_a_phones_recording_is_decoded_by_ffmpeg(source, tmp_path, monkeypatch):
@@ -153,7 +121,7 @@ def test_a_phones_recording_is_decoded_by_ffmpeg(source, tmp_path, monkeypatch):
     with pytest.raises(
         LockstepError, match=r"--speaker-wav .*me\.M4A: faster-whisper, which decodes it, is not installed"
     ):
-        read_references([path], source)
+        read_recordings([path], source)
 
 
 @pytest.mark.parametrize(

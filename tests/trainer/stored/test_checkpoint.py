@@ -151,23 +151,21 @@ def test_another_model_order_or_cache_is_refused_by_name(tmp_path, change, messa
         check_resumable(path, {**IDENTITY, **change})
 
 
-@pytest.mark.parametrize("change", ["model.dropout=0.2", "model.voice_vtlp=0.0"])
-def test_weights_serve_a_model_that_drops_or_perturbs_otherwise(tmp_path, make_plan, change):
-    plans = [make_plan(tmp_path / "run", "model.voice_latents=4", *more) for more in ((), (change,))]
+def test_weights_serve_a_model_that_drops_more(tmp_path, make_plan):
+    plans = [make_plan(tmp_path / "run", *more) for more in ((), ("model.dropout=0.2",))]
     old, new = (identity_of(plan.config, plan.spec) for plan in plans)
     path = save_checkpoint(tmp_path, {"step": np.int64(1)}, step=1, identity=old, progress={})
     check_weights(path, read_meta(path)["settings"], new)
-    with pytest.raises(LockstepError, match="made with " + re.escape(change.split("=")[0])):
+    with pytest.raises(LockstepError, match="made with " + re.escape("model.dropout")):
         check_resumable(path, new)
 
 
-def test_weights_gain_a_reference_encoder_but_never_lose_one(tmp_path, make_plan):
-    plans = [make_plan(tmp_path / "run", f"model.voice_latents={count}") for count in (0, 4, 8)]
-    none, few, many = (identity_of(plan.config, plan.spec) for plan in plans)
-    check_weights(tmp_path, none["settings"], few)
-    for saved, wanted in ((few, none), (few, many)):
-        with pytest.raises(LockstepError, match=r"weights of model.voice_latents = 4, expected [08]"):
-            check_weights(tmp_path, saved["settings"], wanted)
+def test_weights_learn_to_imitate_but_never_forget_it(tmp_path, make_plan):
+    plans = [make_plan(tmp_path / "run", f"model.voice_from={source}") for source in ("table", "recording")]
+    table, recording = (identity_of(plan.config, plan.spec) for plan in plans)
+    check_weights(tmp_path, table["settings"], recording)
+    with pytest.raises(LockstepError, match=r"weights of model.voice_from = 'recording', expected 'table'"):
+        check_weights(tmp_path, recording["settings"], table)
 
 
 def test_going_back_sets_newer_checkpoints_aside(tmp_path):

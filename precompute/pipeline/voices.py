@@ -1,0 +1,74 @@
+"""Voices: an embedding of each speaker from a minute of recordings, for models that imitate recordings."""
+
+import hashlib
+import io
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from xtts.precompute.corpus.clip_audio import read_audio
+from xtts.precompute.corpus.record_recipe import RecordRecipe
+from xtts.precompute.pipeline.commit import holds
+from xtts.precompute.pipeline.staging import StagingArea
+from xtts.precompute.workers.worker_pool import WorkerPool
+from xtts.shared.audio.decode import AudioProblem
+from xtts.shared.audio.speaker_encoder import RATE, embed_voices
+from xtts.shared.cache.cache_spec import VOICES_FILE, CacheSpec, Voices, digest_of, with_digest
+from xtts.shared.cache.clip_index import KEPT, Clip, clips_of, strings
+from xtts.shared.errors import LockstepError
+from xtts.shared.system import atomic_files
+
+_SECONDS = 60.0
+_EMBEDDING_VERSION = 1
+"""Raised when the same recordings get other embeddings."""
+
+
+def embed_speakers(
+    index: Path, speakers: Sequence[str], recipe: RecordRecipe, cache: Path, previous: CacheSpec | None,
+    staging: StagingArea, pool: WorkerPool,
+) -> Voices:  # fmt: skip
+    """Embed the speakers, unless the cache holds the same embeddings; a new file goes to the staging area.
+
+    index: the file that becomes the index. Held-out clips are used only for a speaker who has no others.
+    """
+    rows = pq.read_table(index, filters=[("status", "=", KEPT)])
+    chosen = [_choose_clips(rows, speaker) for speaker in speakers or [""]]
+    digests = [strings(clips["audio_sha256"]) for clips in chosen]
+    source = digest_of({"version": _EMBEDDING_VERSION, "speakers": digests})
+    earlier = previous.voices if previous else None
+    if earlier and earlier.source == source and holds(cache / earlier.file, earlier.sha256):
+        return earlier
+    tasks = [(number, list(clips_of(clips))) for number, clips in enumerate(chosen)]
+    embeddings = dict(pool.run(partial(_embed, recipe), tasks))
+    np.save(file := io.BytesIO(), np.stack([embeddings[number] for number in range(len(chosen))]))
+    sha256 = hashlib.sha256(file.getvalue()).hexdigest()
+    name = with_digest(VOICES_FILE, sha256)
+    atomic_files.write(staging.staged(name), file.getvalue())
+    return Voices(file=name, sha256=sha256, source=source)
+
+
+def _choose_clips(rows: pa.Table, speaker: str) -> pa.Table:
+    """The first clips of a speaker in the order of their digests that last a minute together."""
+    own = rows.filter(pa.compute.equal(rows["speaker"], speaker))
+    train = own.filter(pa.compute.equal(own["split"], "train"))
+    own = (train if len(train) else own).sort_by("audio_sha256")
+    before = np.cumsum(own["seconds"].to_numpy()) - own["seconds"].to_numpy()
+    return own.slice(0, int((before < _SECONDS).sum()))
+
+
+def _embed(recipe: RecordRecipe, task: tuple[int, list[Clip]]) -> tuple[int, np.ndarray]:
+    """Embed a speaker (runs in a worker): (number of the speaker, embeddings)."""
+    number, clips = task
+    return number, embed_voices([_samples(recipe, clip) for clip in clips])
+
+
+def _samples(recipe: RecordRecipe, clip: Clip) -> np.ndarray:
+    try:
+        return recipe.samples(read_audio(recipe.audio(clip), clip), RATE)
+    except (AudioProblem, OSError) as error:
+        fix = "leave the corpus unchanged and run the same command again"
+        raise LockstepError(str(recipe.path(clip)), found=f"changed during the build ({error})", fix=fix) from None

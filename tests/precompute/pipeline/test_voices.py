@@ -1,0 +1,68 @@
+"""The speakers' embeddings: which clips they come from, when they are computed again, and what checks them."""
+
+import numpy as np
+import pytest
+from cache_files import build_cache
+
+from xtts.precompute.check.verify import check_cache
+from xtts.precompute.pipeline import voices as voices_module
+from xtts.shared.cache.cache_spec import load_spec, load_voices
+from xtts.shared.cache.clip_index import kept_rows, read_index
+from xtts.shared.config_files import load_config
+from xtts.shared.errors import LockstepError
+
+IMITATING = "model.voice_from=recording"
+
+
+@pytest.fixture
+def embedded(monkeypatch):
+    """The seconds that each speaker's embeddings were computed from; the embedding is their sum."""
+    seconds = []
+
+    def embed_voices(recordings):
+        seconds.append([len(samples) / voices_module.RATE for samples in recordings])
+        return np.full([7, 4, 256], sum(seconds[-1]), np.float16)
+
+    monkeypatch.setattr(voices_module, "embed_voices", embed_voices)
+    return seconds
+
+
+def build(corpus, cache, *assignments):
+    return build_cache(corpus, cache, load_config("tiny", assignments=["shapes.buckets=1", *assignments]))
+
+
+def test_training_clips_are_embedded_once(tiny_corpus, tmp_path, embedded):
+    report = build(tiny_corpus, tmp_path / "cache", IMITATING)
+    spec = load_spec(tmp_path / "cache")
+    train = [row for row in kept_rows(read_index(tmp_path / "cache" / spec.index_file)) if row.split == "train"]
+    (used,) = embedded
+    wanted = sorted(train, key=lambda row: row.audio_sha256)[: len(used)]
+    assert used == pytest.approx([row.seconds for row in wanted], abs=0.01)
+    assert len(used) == len(train) or sum(used[:-1]) < 60 <= sum(used)
+    assert load_voices(tmp_path / "cache", spec).shape == (1, 7, 4, 256)
+    assert report.changed
+    assert not build(tiny_corpus, tmp_path / "cache", IMITATING).changed
+    assert len(embedded) == 1
+
+
+def test_a_cache_gains_and_loses_voices_without_a_new_shard(tiny_corpus, tmp_path, embedded):
+    cache = tmp_path / "cache"
+    build(tiny_corpus, cache)
+    with pytest.raises(LockstepError, match=r"no embeddings of its speakers.*--set model\.voice_from=recording"):
+        load_voices(cache, load_spec(cache))
+    before = load_spec(cache).identity
+    report = build(tiny_corpus, cache, IMITATING)
+    assert (report.written_shards, report.changed) == (0, True)
+    assert load_spec(cache).identity != before
+    build(tiny_corpus, cache)
+    assert load_spec(cache).identity == before
+    assert not list(cache.glob("voices-*"))
+
+
+def test_a_damaged_file_is_found_and_made_again(tiny_corpus, tmp_path, embedded):
+    build(tiny_corpus, tmp_path / "cache", IMITATING)
+    (path,) = (tmp_path / "cache").glob("voices-*.npy")
+    path.write_bytes(b"damaged")
+    assert [finding.location for finding in check_cache(tmp_path / "cache", threads=1)] == [path.name]
+    build(tiny_corpus, tmp_path / "cache", IMITATING)
+    assert check_cache(tmp_path / "cache", threads=1) == []
