@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from xtts.precompute.corpus.clip_audio import read_audio
@@ -16,7 +17,7 @@ from xtts.precompute.pipeline.commit import holds
 from xtts.precompute.pipeline.staging import StagingArea
 from xtts.precompute.workers.worker_pool import WorkerPool
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.audio.speaker_encoder import RATE, embed_voices
+from xtts.shared.audio.speaker_encoder import RATE, VOICE_SHAPE, embed_voices
 from xtts.shared.cache.cache_spec import VOICES_FILE, CacheSpec, Voices, digest_of, with_digest
 from xtts.shared.cache.clip_index import KEPT, Clip, clips_of, strings
 from xtts.shared.errors import LockstepError
@@ -35,8 +36,11 @@ def embed_speakers(
 
     index: the file that becomes the index. Held-out clips are used only for a speaker who has no others.
     """
-    rows = pq.read_table(index, filters=[("status", "=", KEPT)])
-    chosen = [_choose_clips(rows, speaker) for speaker in speakers or [""]]
+    rows = pq.read_table(index, filters=[("status", "=", KEPT)]).drop_columns(["tokens"])
+    rows = rows.sort_by([("speaker", "ascending"), ("audio_sha256", "ascending")])
+    names = np.array(strings(rows["speaker"]), object)
+    ends = [np.searchsorted(names, speakers or [""], side) for side in ("left", "right")]
+    chosen = [_choose_clips(rows.slice(first, end - first)) for first, end in zip(*ends, strict=True)]
     digests = [strings(clips["audio_sha256"]) for clips in chosen]
     source = digest_of({"version": _EMBEDDING_VERSION, "speakers": digests})
     earlier = previous.voices if previous else None
@@ -51,18 +55,22 @@ def embed_speakers(
     return Voices(file=name, sha256=sha256, source=source)
 
 
-def _choose_clips(rows: pa.Table, speaker: str) -> pa.Table:
-    """The first clips of a speaker in the order of their digests that last a minute together."""
-    own = rows.filter(pa.compute.equal(rows["speaker"], speaker))
-    train = own.filter(pa.compute.equal(own["split"], "train"))
-    own = (train if len(train) else own).sort_by("audio_sha256")
+def _choose_clips(own: pa.Table) -> pa.Table:
+    """The first clips of a speaker, in this order, that last a minute together."""
+    train = own.filter(pc.equal(own["split"], "train"))
+    own = train if len(train) else own
     before = np.cumsum(own["seconds"].to_numpy()) - own["seconds"].to_numpy()
     return own.slice(0, int((before < _SECONDS).sum()))
 
 
 def _embed(recipe: RecordRecipe, task: tuple[int, list[Clip]]) -> tuple[int, np.ndarray]:
-    """Embed a speaker (runs in a worker): (number of the speaker, embeddings)."""
+    """Embed a speaker (runs in a worker): (number of the speaker, embeddings); zeros without clips.
+
+    A speaker whose clips have all gone keeps the id.
+    """
     number, clips = task
+    if not clips:
+        return number, np.zeros(VOICE_SHAPE, np.float16)
     return number, embed_voices([_samples(recipe, clip) for clip in clips])
 
 

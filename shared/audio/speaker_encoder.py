@@ -30,6 +30,7 @@ FACTORS = (1.0, *((1.0 + VTLP) ** np.linspace(-1.0, 1.0, 6)).tolist())
 """Those of `embed_voices`; the first leaves the voice as it is."""
 VARIANTS = 4
 """Embeddings of a voice at each factor, of different seconds."""
+VOICE_SHAPE = (len(FACTORS), VARIANTS, EMBEDDING)
 _WINDOW_FRAMES, _HOP_FRAMES = 160, 77
 _LEAST_COVERAGE = 0.75
 """Share of the last window that sound must fill, unless it is the only one."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
 from xtts.shared.cache.clip_index import ShardId
-from xtts.shared.errors import LockstepError, build_command
+from xtts.shared.errors import LockstepError, build_command, repair_command
 from xtts.shared.feature_settings import check_features
 
 FORMAT_VERSION: Literal[13] = 13
@@ -330,6 +330,18 @@ def check_voices(spec: CacheSpec, cache: object) -> Voices:
 
 
 def load_voices(cache: Path, spec: CacheSpec) -> np.ndarray:
-    """Read the speakers' embeddings, float16[S, 7, 4, 256]; `LockstepError` if the cache has none."""
+    """Read the speakers' embeddings, float16[S, 7, 4, 256]; `LockstepError` if the cache has none, or damaged ones."""
+    from xtts.shared.audio.speaker_encoder import VOICE_SHAPE  # resampling, which most commands do not need
+
     path = cache / check_voices(spec, cache).file
-    return np.asarray(np.load(path))
+    wanted = (max(len(spec.speakers), 1), *VOICE_SHAPE)
+    try:
+        voices = np.asarray(np.load(path))
+        found = f"{voices.dtype} of shape {voices.shape}"
+        if voices.dtype == np.float16 and voices.shape == wanted:
+            return voices
+    except (OSError, ValueError, EOFError) as error:
+        found = f"cannot be read ({error})"
+    raise LockstepError(
+        str(path), found=found, expected=f"float16 of shape {wanted}", fix=repair_command(cache), exit_code=1
+    )

@@ -1,5 +1,7 @@
 """The speakers' embeddings: which clips they come from, when they are computed again, and what checks them."""
 
+import json
+
 import numpy as np
 import pytest
 from cache_files import build_cache
@@ -20,6 +22,7 @@ def embedded(monkeypatch):
     seconds = []
 
     def embed_voices(recordings):
+        assert recordings
         seconds.append([len(samples) / voices_module.RATE for samples in recordings])
         return np.full([7, 4, 256], sum(seconds[-1]), np.float16)
 
@@ -62,7 +65,39 @@ def test_a_cache_gains_and_loses_voices_without_a_new_shard(tiny_corpus, tmp_pat
 def test_a_damaged_file_is_found_and_made_again(tiny_corpus, tmp_path, embedded):
     build(tiny_corpus, tmp_path / "cache", IMITATING)
     (path,) = (tmp_path / "cache").glob("voices-*.npy")
-    path.write_bytes(b"damaged")
+    spec = load_spec(tmp_path / "cache")
+    for data in (b"", b"damaged", b"\x93NUMPY"):
+        path.write_bytes(data)
+        with pytest.raises(
+            LockstepError, match=r"voices-.*cannot be read .*, expected float16 of shape \(1, 7, 4, 256\)"
+        ):
+            load_voices(tmp_path / "cache", spec)
+    np.save(path, np.zeros([2, 7, 4, 256], np.float16))
+    with pytest.raises(LockstepError, match=r"float16 of shape \(2, 7, 4, 256\), expected .*--repair"):
+        load_voices(tmp_path / "cache", spec)
     assert [finding.location for finding in check_cache(tmp_path / "cache", threads=1)] == [path.name]
     build(tiny_corpus, tmp_path / "cache", IMITATING)
     assert check_cache(tmp_path / "cache", threads=1) == []
+
+
+def test_each_speaker_has_a_row_and_keeps_it_without_clips(tone_corpus, tmp_path, embedded):
+    lines = {f"{name}{i}": name for name in ("zoe", "ann") for i in range(12)}
+    corpus = tone_corpus(tmp_path / "corpus", len(lines))
+    listed = tmp_path / "clips.jsonl"
+    wavs = sorted(corpus.rglob("*.wav"))
+
+    def write(names):
+        rows = [{"id": key, "audio_filepath": str(wav), "text": f"a {key[:3]} word", "speaker": name}
+                for (key, name), wav in zip(lines.items(), wavs, strict=True) if name in names]  # fmt: skip
+        listed.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    write(("zoe", "ann"))
+    build(listed, tmp_path / "cache", IMITATING)
+    first = load_voices(tmp_path / "cache", load_spec(tmp_path / "cache"))
+    assert load_spec(tmp_path / "cache").speakers == ["ann", "zoe"]
+    assert [row[0, 0, 0] for row in first] == pytest.approx([sum(own) for own in embedded], rel=1e-2)
+    write(("zoe",))
+    build(listed, tmp_path / "cache", IMITATING)
+    ann, zoe = load_voices(tmp_path / "cache", load_spec(tmp_path / "cache"))
+    assert not ann.any()
+    assert (zoe == first[1]).all()
