@@ -106,3 +106,25 @@ def test_agreement_with_the_readings_of_a_list(tmp_path):
     lines = ["a|It is 5.|It is five.", "b|It is 6.|It is half a dozen.", "c|Plain.|Plain."]
     (tmp_path / "metadata.csv").write_text("\n".join(lines))
     assert ljspeech_agreement(tmp_path / "metadata.csv") == (1, 2)
+
+
+def test_what_repeats_its_reference_is_like_whom_it_hears():
+    import references
+
+    def tone(pitch, number):
+        """A buzz at this pitch, a different noise in each recording."""
+        random, time = np.random.default_rng(number), np.arange(8 * references.RATE) / references.RATE
+        buzz = sum(np.sin(2 * np.pi * pitch * k * time + k * k) for k in range(1, 3000 // pitch))
+        return (0.02 * buzz + 0.001 * random.normal(size=len(time))).astype(np.float32)
+
+    people = {f"{pitch} Hz": [tone(pitch, number) for number in range(14)] for pitch in (90, 170, 300)}
+    rows = references.reference_table(people, lambda reference: [reference])
+    nearest = {row["reference"]: row["nearest"] for row in rows}
+    assert nearest["2.1 s"] == nearest["40 s"] == "100%"
+    assert nearest["15 s of somebody else"] == "0%"
+    similar = {row["reference"]: float(row["similarity"]) for row in rows}
+    assert similar["15 s"] > similar["15 s, white noise 20 dB below"] > similar["15 s of somebody else"]
+    speech = tone(170, 0)
+    noise = references.with_noise(speech, 10) - speech
+    assert 20 * np.log10(noise.std() / speech.std()) == pytest.approx(-10, abs=0.1)
+    assert len(references.chords(4.0)) == 4 * references.RATE
