@@ -171,14 +171,14 @@ class CacheSpec(_SpecPart):
 
     @property
     def identity(self) -> str:
-        """Digest of all that training depends on, shard digests included; not of file names, file times or versions."""
-        names = {"index_sha256", "index_file", "tokenizer_file", "audio_folders"}
+        """Digest of what every training depends on, shard digests included; not of file names, times or versions."""
+        names = {"index_sha256", "index_file", "tokenizer_file", "audio_folders", "voices"}
         unrelated = names | {"versions", "feature_version", "mel_check"}
         fields = self.model_dump(mode="json", exclude=unrelated)
         for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
             shard["file"] = without_digest(shard["file"])
             del shard["settings"]
-        return digest_of(fields | {"voices": self.voices and self.voices.sha256})
+        return digest_of(fields)
 
     @property
     def names_audio(self) -> bool:

@@ -43,6 +43,8 @@ def identity_of(config: Config, spec: CacheSpec) -> dict[str, Any]:
     settings["cache.tokenizer_sha256"] = spec.tokenizer_sha256
     settings[PROFILE_SETTING] = spec.profile["name"]
     settings["cache.speakers"] = spec.speakers
+    if config.model.voice_from == "recording":
+        settings["cache.voices"] = spec.voices and spec.voices.sha256
     return {
         "kind": config.training.kind, "settings": settings, "cache": spec.identity,
         "cache_fingerprint": spec.fingerprint,

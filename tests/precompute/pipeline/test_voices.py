@@ -56,9 +56,8 @@ def test_a_cache_gains_and_loses_voices_without_a_new_shard(tiny_corpus, tmp_pat
     before = load_spec(cache).identity
     report = build(tiny_corpus, cache, IMITATING)
     assert (report.written_shards, report.changed) == (0, True)
-    assert load_spec(cache).identity != before
+    assert load_spec(cache).identity == before, "a run with a speaker table resumes"
     build(tiny_corpus, cache)
-    assert load_spec(cache).identity == before
     assert not list(cache.glob("voices-*"))
 
 

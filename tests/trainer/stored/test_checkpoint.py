@@ -1,10 +1,12 @@
 import json
 import re
 import shutil
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.stored.checkpoint import (
@@ -166,6 +168,17 @@ def test_weights_learn_to_imitate_but_never_forget_it(tmp_path, make_plan):
     check_weights(tmp_path, table["settings"], recording)
     with pytest.raises(LockstepError, match=r"weights of model.voice_from = 'recording', expected 'table'"):
         check_weights(tmp_path, recording["settings"], table)
+
+
+def test_only_a_model_of_recorded_voices_needs_those_of_its_cache(tmp_path, make_plan, one_shape_cache):
+    spec = load_spec(one_shape_cache)
+    others = spec.model_copy(update={"voices": spec.voices.model_copy(update={"sha256": "0" * 64})})
+    for source, refused in (("table", False), ("recording", True)):
+        plan = make_plan(tmp_path / "run", f"model.voice_from={source}", cache=one_shape_cache)
+        old, new = (identity_of(plan.config, each) for each in (spec, others))
+        path = save_checkpoint(tmp_path / source, {"step": np.int64(1)}, step=1, identity=old, progress={})
+        with pytest.raises(LockstepError, match=r"made with cache\.voices") if refused else nullcontext():
+            check_resumable(path, new)
 
 
 def test_going_back_sets_newer_checkpoints_aside(tmp_path):
