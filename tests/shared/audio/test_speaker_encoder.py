@@ -53,17 +53,21 @@ def chord(seconds):
     return sum(np.sin(2 * np.pi * hertz * k * time) / k for hertz in (220, 277, 330) for k in range(1, 8)) * 0.1
 
 
+def after_a_pause(own, other):
+    return [np.concatenate([1e-4 * np.random.default_rng(0).normal(size=2 * len(own)), own])]
+
+
 @pytest.mark.parametrize("disturb", [
     lambda own, other: [np.concatenate([chord(len(own) / RATE / 2), own])],
     lambda own, other: [np.concatenate([other[: len(own) // 3], own])],
-    lambda own, other: [np.concatenate([1e-4 * np.random.default_rng(0).normal(size=2 * len(own)), own])],
+    after_a_pause,
     lambda own, other: [own, other[: len(own) // 2]],
     lambda own, other: [0.05 * own],
 ])  # fmt: skip
 def test_a_recorded_voice_is_that_of_most_of_the_sound(people, disturb):
     own, other = np.concatenate([people["kerstin"]] * 2), np.concatenate([people["kathleen"]] * 2)
     plain, found = recorded_voice([own]), recorded_voice(disturb(own, other))
-    assert alike(found, plain) > 0.75
+    assert alike(found, plain) > (0.9 if disturb is after_a_pause else 0.94), "the mean over all windows: at most 0.93"
     assert alike(found, plain) > alike(found, recorded_voice([other])) + 0.5
 
 
