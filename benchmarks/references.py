@@ -106,7 +106,10 @@ def chords(seconds: float) -> np.ndarray:
 
 
 def reference_table(people: Mapping[str, Sequence[np.ndarray]], speak: Speak) -> list[Row]:
-    """A row for each kind of reference: mean similarity to the person, share of sentences nearest to the person."""
+    """A row for each kind of reference: mean similarity to the person, and two shares.
+
+    Those of the sentences that are nearest to the person, and of the references that `recorded_voice` doubts.
+    """
     names, table = list(people), list[Row]()
     means = [np.mean([embed_speaker(each) for each in people[name][:COMPARED]], axis=0) for name in names]
     compared = np.stack([mean / np.linalg.norm(mean) for mean in means])
@@ -116,7 +119,11 @@ def reference_table(people: Mapping[str, Sequence[np.ndarray]], speak: Speak) ->
         found = [(i, compared @ embed_speaker(sound)) for i in range(len(names)) for sound in speak(kinds[i][kind])]
         similarity = np.mean([row[i] for i, row in found])
         nearest = np.mean([int(row.argmax()) == i for i, row in found])
-        table.append({"reference": kind, "similarity": f"{similarity:.3f}", "nearest": f"{nearest:.0%}"})
+        doubts = list[str]()
+        for own in kinds:
+            recorded_voice([own[kind]], doubts.append)
+        shares = {"nearest": f"{nearest:.0%}", "doubted": f"{len(doubts) / len(names):.0%}"}
+        table.append({"reference": kind, "similarity": f"{similarity:.3f}", **shares})
     return table
 
 

@@ -122,6 +122,7 @@ def test_what_repeats_its_reference_is_like_whom_it_hears():
     nearest = {row["reference"]: row["nearest"] for row in rows}
     assert nearest["2.1 s"] == nearest["40 s"] == "100%"
     assert nearest["15 s of somebody else"] == "0%"
+    assert next(row for row in rows if row["reference"] == "40 s")["doubted"] == "0%"
     similar = {row["reference"]: float(row["similarity"]) for row in rows}
     assert similar["15 s"] > similar["15 s, white noise 20 dB below"] > similar["15 s of somebody else"]
     speech = tone(170, 0)

@@ -350,10 +350,12 @@ def imitator(make_plan, one_shape_cache, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def recordings(tmp_path_factory):
-    """A low and a high voice: the high one in stereo at 44.1 kHz."""
+    """A low and a high voice, the high one in stereo at 44.1 kHz; both, but for longer the high one."""
     folder = tmp_path_factory.mktemp("recordings")
-    for name, pitch, rate, channels in (("low", 110, 22_050, 1), ("high", 440, 44_100, 2)):
-        time = np.arange(int(2.5 * rate)) / rate
+    voices = {"low": ([110], 22_050, 1), "high": ([440], 44_100, 2), "both": ([110, 440, 440], 22_050, 1)}
+    for name, (pitches, rate, channels) in voices.items():
+        pitch = np.repeat(pitches, int(2.5 * rate))
+        time = np.arange(len(pitch)) / rate
         samples = sum(np.sin(2 * np.pi * pitch * k * time) / k for k in range(1, 6)) * (0.1 + 0.05 * np.sin(9 * time))
         soundfile.write(folder / f"{name}.wav", np.stack([samples] * channels, axis=1), rate)
     return folder

@@ -14,6 +14,7 @@ import onnx
 import tensorflow as tf
 
 from xtts.shared.audio.speaker_encoder import recorded_voice
+from xtts.shared.errors import warn
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Conditioning
 from xtts.trainer.model.vocoder import Vocoder
@@ -57,7 +58,7 @@ def convert_model(
     if language is not None and "language" in source.conditioning:
         fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
     if recordings:
-        fixed["voice"] = recorded_voice(recordings)[np.newaxis]
+        fixed["voice"] = recorded_voice(recordings, warn)[np.newaxis]
     signature = dict(INPUTS)
     for field in source.conditioning:
         if field not in fixed:

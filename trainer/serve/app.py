@@ -35,7 +35,7 @@ from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
 from xtts.trainer.serve.speech_requests import FORMATS, RequestError
-from xtts.trainer.serve.speech_responses import read_body, respond
+from xtts.trainer.serve.speech_responses import read_body, respond, warning_headers
 from xtts.trainer.serve.wyoming_server import listen
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
@@ -108,8 +108,8 @@ class Server:
     async def imitate(self, request: Request) -> Response:
         """`PUT /v1/audio/voices/NAME`: add the voice of a sound file."""
         recording = await read_body(request, _RECORDING_BYTES, "audio/wav")
-        await self.queue.step(partial(self.voice.imitate, request.path_params["voice"], recording))
-        return Response(status_code=204)
+        doubts = await self.queue.step(partial(self.voice.imitate, request.path_params["voice"], recording))
+        return Response(status_code=204, headers=warning_headers(doubts))
 
     async def models(self, request: Request) -> Response:
         """List the one model, for OpenAI's clients and Open WebUI, which reads `models`; or describe it alone."""

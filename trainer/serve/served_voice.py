@@ -67,7 +67,7 @@ class ServedVoice:
         self.source = open_source(settings.checkpoint)
         options = [settings.synthesis(nfe) for nfe in settings.nfe]
         self.mel_profile = self.source.voice.mel_profile
-        self._recordings = _recordings(settings.speaker_wav, self.source)
+        self._recordings = _recordings(settings.speaker_wav, self.source, warn)
         self.capabilities = Capabilities(
             model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
             voices=(voices := list(self._recordings) or self.source.speakers or [_ONLY_VOICE]),
@@ -122,8 +122,8 @@ class ServedVoice:
         metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
         return samples
 
-    def imitate(self, voice: str, recording: bytes) -> None:
-        """Add the voice of a sound file; `LockstepError` if it cannot be imitated."""
+    def imitate(self, voice: str, recording: bytes) -> list[str]:
+        """Add the voice of a sound file: doubts about it; `LockstepError` if it cannot be imitated."""
         if not self.source.takes_recording:
             raise LockstepError("recording", found=f"{self.capabilities.model} imitates no recordings")
         voices = self.capabilities.voices
@@ -131,10 +131,11 @@ class ServedVoice:
             if voice in voices or len(voice) > _LONGEST_NAME or len(voices) >= _MOST_VOICES:
                 expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
                 raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
-            synthesizer = copy(self.synthesizer)
-            synthesizer.set_voice(recorded_voice([read_recording(recording, "recording")]))
+            synthesizer, doubts = copy(self.synthesizer), list[str]()
+            synthesizer.set_voice(recorded_voice([read_recording(recording, "recording")], doubts.append))
             self._synthesizers[voice] = synthesizer
             voices.append(voice)
+        return doubts
 
 
 def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:
@@ -150,11 +151,11 @@ def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:
     return aliases
 
 
-def _recordings(paths: tuple[Path, ...], source: Source) -> dict[str, np.ndarray]:
+def _recordings(paths: tuple[Path, ...], source: Source, warn: Callable[[str], None]) -> dict[str, np.ndarray]:
     """Read the voice of every recording to imitate, by its file name without the suffix."""
     found: dict[str, np.ndarray] = {}
     for path, samples in zip(paths, read_recordings(paths, source), strict=True):
         if path.stem in found:
             raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="different names")
-        found[path.stem] = recorded_voice([samples])
+        found[path.stem] = recorded_voice([samples], lambda line, path=path: warn(f"{path}: {line}"))
     return found

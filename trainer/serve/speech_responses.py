@@ -5,7 +5,7 @@ import base64
 import json
 import re
 import secrets
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -85,9 +85,7 @@ async def respond(
         stream.close(complete=False)
         raise
     metrics.FIRST_SOUND_SECONDS.observe(stream.age)
-    headers = {"x-request-id": secrets.token_hex(8)}
-    if result.warnings:
-        headers["x-warning"] = _header_text("; ".join(result.warnings))
+    headers = {"x-request-id": secrets.token_hex(8), **warning_headers(result.warnings)}
     media_type = _media_type(speech, encoder.sample_rate)
     if speech.streams:
         return _Stream(stream, first, media_type, headers), result
@@ -98,10 +96,10 @@ async def respond(
     return Response(first, media_type=media_type, headers=headers), result
 
 
-def _header_text(text: str) -> str:
-    """Put a text on one line, as the Latin-1 characters that stand for its UTF-8: starlette then writes UTF-8."""
-    line = re.sub(r"[\0-\x1f\x7f]", " ", text).encode(errors="ignore")[:_MOST_WARNING]
-    return line.decode(errors="ignore").strip().encode().decode("latin-1")
+def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
+    """Put warnings on one line, as the Latin-1 characters that stand for its UTF-8: starlette then writes UTF-8."""
+    line = re.sub(r"[\0-\x1f\x7f]", " ", "; ".join(warnings)).encode(errors="ignore")[:_MOST_WARNING]
+    return {"x-warning": line.decode(errors="ignore").strip().encode().decode("latin-1")} if warnings else {}
 
 
 def _media_type(speech: SpeechRequest, sample_rate: int) -> str:

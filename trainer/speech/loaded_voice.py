@@ -96,8 +96,8 @@ def choose_voice(
 ) -> tuple[Source, Callable[[], LongFormSynthesizer]]:  # fmt: skip
     """Check a choice of voice before its model is loaded: (its source, function that loads vocoder and model).
 
-    Arguments and errors are those of `load_voice`; warn: receives doubts about the vocoder, tell: a line before long
-    work.
+    Arguments and errors are those of `load_voice`; warn: receives doubts about vocoder and recordings, tell: a line
+    before long work.
     """
     check_vocoder(vocoder)
     source = open_source(checkpoint)
@@ -112,7 +112,7 @@ def choose_voice(
         loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, warn, voice=source.checkpoint, clip=False)
         synthesizer = make_synthesizer(source, options, runtime, tell)
         if recordings:
-            synthesizer.set_voice(recorded_voice(recordings))
+            synthesizer.set_voice(recorded_voice(recordings, warn))
         speaking = LongFormSynthesizer(synthesizer, loaded_vocoder, speaker=row, language=code)
         speaking.measure()
         return speaking

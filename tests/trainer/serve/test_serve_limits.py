@@ -131,6 +131,10 @@ def test_of_two_recordings_with_one_name_at_once_one_is_refused(imitator, record
         answers = list(threads.map(lambda _: client.put("/v1/audio/voices/high", **sound), range(2)))
         assert sorted(answer.status_code for answer in answers) == [204, 400]
         assert [voice["id"] for voice in client.get("/v1/audio/voices").json()["voices"]] == ["low", "high"]
+        assert not any("x-warning" in answer.headers for answer in answers)
+        sound["content"] = (recordings / "both.wav").read_bytes()
+        doubt = client.put("/v1/audio/voices/both", **sound).headers["x-warning"]
+        assert "% of the recording is unlike the voice taken from it" in doubt
 
 
 def leave_early(port, content, wait):

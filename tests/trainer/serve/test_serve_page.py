@@ -243,12 +243,14 @@ def test_a_voice_is_uploaded_and_another_recorded(imitator, recordings, tmp_path
         page.wait_for(f"{SAID} === 'Ready.'")
         page.type("#recording", str(recordings / "high.wav"))
         page.wait_for(f"{SAID}.endsWith('voice of high.')")
+        page.type("#recording", str(recordings / "both.wav"))
+        page.wait_for(f"{SAID}.includes('voice of both. 2') && {SAID}.includes('another person?')")
         page.run("recordButton.click()")
         page.wait_for("recorder?.state === 'recording'")
         time.sleep(4)  # two seconds of it have to be a voice
         page.run("recordButton.click()")
         page.wait_for(f"{SAID}.endsWith('voice of My voice.')")
-        assert page.run("return [...voice.options].map((one) => one.text)") == ["low", "high", "My voice"]
+        assert page.run("return [...voice.options].map((one) => one.text)") == ["low", "high", "both", "My voice"]
         sounds = []
         for name in ("low", "high", "My voice"):
             page.run("voice.value = arguments[0]; takes = []", name)

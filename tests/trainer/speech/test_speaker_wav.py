@@ -47,12 +47,15 @@ def test_the_recording_decides_the_voice(source, synthesizer, recordings):
 
 
 def test_the_command_takes_several_recordings(run, source, synthesizer, recordings, call, tmp_path):
-    paths = [recordings / f"{name}.wav" for name in ("low", "high")]
+    paths = [recordings / f"{name}.wav" for name in ("low", "both")]
     synthesizer.set_voice(recorded_voice(read_recordings(paths, source)))
     expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, noise_key=0)
     out = ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy")
     given = [part for path in paths for part in ("--speaker-wav", path)]
-    call(main, "--ckpt", run, "--nfe", 2, "--temperature", 0, "--speed", 4, *out, *given, "a word").succeeded()
+    command = (main, "--ckpt", run, "--nfe", 2, "--temperature", 0, "--speed", 4, *out, *given, "a word")
+    done = call(*command)
+    done.succeeded()
+    assert "33% of the recording is unlike the voice taken from it" in done.err
     np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-4)
 
 

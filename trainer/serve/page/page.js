@@ -39,6 +39,11 @@ async function ask(path, options = {}) {
   return answer;
 }
 
+function warning(answer) {
+  const bytes = Uint8Array.from(answer.headers.get("X-Warning") ?? "", (c) => c.charCodeAt(0));
+  return bytes.length ? ` ${new TextDecoder().decode(bytes)}` : "";
+}
+
 // The choices
 
 function fill(select, options) {
@@ -226,9 +231,7 @@ async function speak() {
     take.id = answer.headers.get("X-Request-Id");
     await receive(answer, take);
     if (!take.samples) throw new Error("no sound arrived");
-    const bytes = Uint8Array.from(answer.headers.get("X-Warning") ?? "", (c) => c.charCodeAt(0));
-    const warning = new TextDecoder().decode(bytes);
-    take.said = `${take.seconds.toFixed(1)} s of speech in ${since()} s, first sound after ${first} s. ${warning}`.trim();
+    take.said = `${take.seconds.toFixed(1)} s of speech in ${since()} s, first sound after ${first} s.${warning(answer)}`;
     say(take.said);
     keep(take);
   } catch (error) {
@@ -390,10 +393,10 @@ async function imitate(recording, name) {
     const same = offer.voices.filter((one) => one.id.startsWith(name)).length;
     const id = same ? `${name} ${same + 1}` : name;
     const options = { method: "PUT", headers: { "Content-Type": "audio/wav" }, body: wavOf([samples], REFERENCE_RATE) };
-    await ask(`v1/audio/voices/${encodeURIComponent(id)}`, options);
+    const answer = await ask(`v1/audio/voices/${encodeURIComponent(id)}`, options);
     await loadOffer();
     voice.value = id;
-    say(`The next take uses the voice of ${id}.`);
+    say(`The next take uses the voice of ${id}.${warning(answer)}`);
   } catch (error) {
     say(error.name === "EncodingError" ? "The browser cannot read sound from this file." : error.message, true);
   }
