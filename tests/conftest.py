@@ -1,7 +1,6 @@
 """Fixtures for all tests: a small corpus of tones, the cache made of it, and recordings of people."""
 
 import atexit
-import csv
 import gc
 import os
 import shutil
@@ -145,10 +144,3 @@ def kept_row() -> Callable[[str, int, int], IndexRow]:
         )  # fmt: skip
 
     return row
-
-
-@pytest.fixture(scope="session")
-def ljspeech_frames() -> list[int]:
-    """Length of each clip of LJSpeech 1.1 in frames of the profile hifigan, S // 256."""
-    with (Path(__file__).parent / "shared" / "cache" / "ljspeech_frames.csv").open() as file:
-        return [int(line["frames"]) for line in csv.DictReader(file) for _ in range(int(line["clips"]))]

@@ -42,7 +42,7 @@ def make(tmp_path):
     def run(*arguments):
         (tmp_path / "calls").write_text("")
         own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS", "TEST"))}
-        result = subprocess.run(["make", *arguments], cwd=tmp_path, env=own, capture_output=True, text=True, check=True)
+        result = subprocess.run(["make", *arguments], cwd=tmp_path, env=own, capture_output=True, text=True)
         return (tmp_path / "calls").read_text().splitlines(), result.stdout
 
     return run
@@ -54,13 +54,13 @@ def test_from_nothing_train_speaks_a_corpus_builds_and_trains(make):
     assert make("features")[0] == [SAMPLE]
 
 
-def test_train_takes_the_cache_of_a_corpus_if_there_is_one(make):
+def test_the_cache_of_a_corpus_is_used_and_not_filled_with_the_sample(make, tmp_path):
+    (tmp_path / "features" / ".building").mkdir(parents=True)
+    refusal = "error: features is the cache of a corpus; fix: the same command with DATA=that corpus\n"
+    assert make("train") == ([], refusal)
     assert make("features", "DATA=.")[0] == [BUILD.format(".")]
     assert make("train")[0] == [TRAIN]
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        make("features")
-    message = "error: features is the cache of a corpus; fix: the same command with DATA=that corpus"
-    assert message in caught.value.stdout
+    assert make("features") == ([], refusal)
 
 
 def test_with_data_train_brings_the_cache_up_to_date_first(make, tmp_path):
@@ -76,14 +76,6 @@ def test_with_data_train_brings_the_cache_up_to_date_first(make, tmp_path):
 def test_what_speaks_is_the_newest_run_or_what_is_named(make):
     assert make("app")[0] == ["xtts-synth serve --open"]
     assert make("synth", "CKPT=other", "TEXT=Hello.")[0] == ["xtts-synth --ckpt other -o out.wav -- Hello."]
-
-
-def test_a_half_built_cache_is_not_filled_with_the_sample_corpus(make, tmp_path):
-    (tmp_path / "features" / ".building").mkdir(parents=True)
-    with pytest.raises(subprocess.CalledProcessError) as caught:
-        make("train")
-    assert "error: features is the cache of a corpus; fix: the same command with DATA=" in caught.value.stdout
-    assert make("train", "DATA=.")[0] == [BUILD.format("."), TRAIN]
 
 
 def test_the_two_suites_differ_in_their_marker_alone_and_are_all_tests(make, request):

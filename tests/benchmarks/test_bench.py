@@ -42,22 +42,6 @@ def test_only_full_figures_of_one_machine_are_published(figures, tmp_path):
         with_others(figures, {"machine": figures["machine"] | {"processor": "Z80"}, "quick": False})
 
 
-def test_each_ratio_is_that_of_its_own_figures(figures):
-    from reporting.readme import SPEED, speed_lines
-    from reporting.summary import summarise
-
-    contestants, seconds = figures["precompute"]["contestants"], figures["rebuild"]["seconds"]
-    slow, fast = figures["training"]["sections"]["a"]["table"][:2]
-    rows = {row["what"]: row for row in summarise(figures)}
-    (locked,) = [row["ratio"] for what, row in rows.items() if what.startswith("step: locked against")]
-    assert locked == f"{slow['mean_seconds'] / fast['mean_seconds']:.0f}x"
-    ratio = contestants["librosa"]["seconds"] / contestants["lockstep"]["seconds"]
-    assert rows["features: the whole cache against librosa alone"]["ratio"] == f"{ratio:.2f}x"
-    lines = speed_lines(figures)
-    assert len(lines) == len(SPEED)
-    assert f"**{seconds['from nothing'] / seconds['one recording changed']:.0f}x**" in lines[1]
-
-
 def test_runs_of_other_variants_and_seeds_stay_in_the_table_of_a_real_voice(tmp_path):
     from equal_minutes import merged, rows_of
 

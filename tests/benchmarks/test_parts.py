@@ -91,18 +91,13 @@ def test_everyday_texts_are_read_as_people_say_them():
     assert not wrong
 
 
-def test_what_is_a_right_reading():
-    from readings import is_right
+def test_a_right_reading_has_the_words_and_agreement_is_counted_over_a_list(tmp_path):
+    from readings import is_right, ljspeech_agreement
 
     assert is_right("at ten, sharp", "AT TEN|tenth", "tenth")
     assert not is_right("at tenths", "at ten", "")
     assert not is_right("the tenth", "ten|tenth", "tenth")
     assert not is_right("ten %", "ten", "%")
-
-
-def test_agreement_with_the_readings_of_a_list(tmp_path):
-    from readings import ljspeech_agreement
-
     lines = ["a|It is 5.|It is five.", "b|It is 6.|It is half a dozen.", "c|Plain.|Plain."]
     (tmp_path / "metadata.csv").write_text("\n".join(lines))
     assert ljspeech_agreement(tmp_path / "metadata.csv") == (1, 2)

@@ -32,13 +32,6 @@ def test_embeddings_are_those_of_resemblyzer(samples, largest):
     assert found == pytest.approx(largest, abs=1e-3)
 
 
-def test_two_recordings_of_a_person_are_more_alike_than_those_of_two():
-    kerstin, kathleen = recording("kerstin-recorded"), recording("kathleen-recorded")
-    half = len(kerstin) // 2
-    one, two, other = (embed_speaker(part) for part in (kerstin[:half], kerstin[half:], kathleen))
-    assert one @ two > max(one @ other, two @ other) + 0.1
-
-
 def alike(one, other):
     return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
 

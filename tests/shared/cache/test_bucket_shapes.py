@@ -14,14 +14,6 @@ from xtts.shared.cache.bucket_shapes import (
 )
 
 
-@pytest.mark.parametrize(("buckets", "expected"), [(1, 64.9), (2, 77.8), (4, 87.0), (6, 90.9), (8, 92.9), (12, 95.1)])
-def test_ljspeech_reaches_the_documented_padding_efficiency(ljspeech_frames, buckets, expected):
-    padded_lengths = best_padded_lengths(ljspeech_frames, buckets)
-    assert len(padded_lengths) == buckets
-    assert padded_lengths[-1] == 872
-    assert 100 * fill(ljspeech_frames, padded_lengths) == pytest.approx(expected, abs=0.051)
-
-
 @fuzzed(few=1, many=50)
 @pytest.mark.parametrize("buckets", [1, 2, 3, 4])
 def test_no_other_padded_lengths_are_better(buckets, fuzz):
