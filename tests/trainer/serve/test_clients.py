@@ -12,7 +12,7 @@ from xtts.trainer.serve.speech_requests import read_request
 PAGE = {"Origin": "https://chat.example"}
 
 
-@pytest.mark.parametrize("voice", ["alloy", "../../etc/passwd", "Zo\u00eb\n", {"id": "nova"}])
+@pytest.mark.parametrize("voice", ["alloy", "../../etc/passwd", "Zo\u00eb\n\ud83d", {"id": "nova"}])
 def test_an_unknown_voice_is_replaced_by_the_first_with_a_warning(listening, spoken_by_command, voice):
     answer = speak(listening, FAST | {"input": HELLO, "voice": voice})
     assert answer.content == spoken_by_command(HELLO)[0]
@@ -23,11 +23,14 @@ def test_an_unknown_voice_is_replaced_by_the_first_with_a_warning(listening, spo
 
 
 def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
-    body = b'{"input": "a", "volume_multiplier": 2, "lang_code": "a", "model": null, "response_format": null}'
+    body = b'{"input": "a", "volume_multiplier": 2, "lang_code": "a", "response_format": null, "instructions": "Glad"}'
     for _ in range(2):
         request, warnings = read_request(body, served_voice.capabilities)
         assert (request.input, request.response_format, request.stream_format) == ("a", "mp3", None)
-        assert warnings == ["volume_multiplier: ignored, unknown field", "lang_code: ignored, unknown field"]
+        assert warnings == [
+            "volume_multiplier: ignored, unknown field", "lang_code: ignored, unknown field",
+            "instructions: ignored, no voice follows any",
+        ]  # fmt: skip
     assert capsys.readouterr().err.count("warning: volume_multiplier: ignored") == 1, "once in the log"
 
 
@@ -46,7 +49,7 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
     ({"lang_code": "de"}, "language", "de"), ({"lang_code": "de", "language": None}, "language", "de"),
     ({"stream": True}, "stream_format", "audio"),
     ({"stream": True, "stream_format": "sse"}, "stream_format", "sse"),
-    ({"timestamps": "true"}, "timestamps", True), ({"input": "7"}, "input", "7"),
+    ({"timestamps": "true"}, "timestamps", True), ({"input": "7"}, "input", "7"), ({"instructions": ""}, "input", "a"),
     ({"input": "good \ud83d"}, "input", "good "),
     ({"input": "good \ud83d\ude00 job"}, "input", "good \U0001f600 job"),
     ({"input": "\ude00 good"}, "input", " good"),
@@ -66,13 +69,6 @@ def test_names_that_differ_in_case_alone_stay_apart(served_voice):
         assert read_request(json.dumps({"input": "a", "voice": name}).encode(), capabilities)[0].voice == name
 
 
-def test_half_an_emoji_breaks_no_answer(listening):
-    body = json.dumps(FAST | {"input": "hello \ud83d", "voice": "\ud83d", "\ud83d": 1, "timestamps": True})
-    answer = speak(listening, body.encode())
-    assert answer.status_code == 200
-    assert [word["word"] for word in answer.json()["words"]] == ["hello"]
-
-
 @pytest.mark.parametrize(("asked", "voice", "language"), [
     ({}, "anna", "en"), ({"voice": "ben"}, "ben", "de"), ({"language": "de"}, "ben", "de"),
     ({"voice": "alloy", "language": "de"}, "ben", "de"), ({"voice": "anna", "language": "de"}, "anna", "de"),
@@ -86,16 +82,11 @@ def test_voice_and_language_follow_each_other(served_voice, asked, voice, langua
     assert read_request(b'{"input": "a"}', fixed)[0].voice == "ben"
 
 
-def test_instructions_are_ignored_and_that_is_said(server, spoken_by_command):
-    answer = speak(server, FAST | {"input": HELLO, "voice": {"id": "default"}, "instructions": "Sound glad."})
-    assert answer.content == spoken_by_command(HELLO)[0]
-    assert answer.headers["x-warning"] == "instructions: ignored, no voice follows any"
-    assert "x-warning" not in speak(server, FAST | {"input": HELLO, "instructions": ""}).headers
-
-
-def test_long_warnings_are_cut(listening):
-    answer = speak(listening, FAST | {"input": HELLO + "§" + "".join(map(chr, range(0x4E00, 0x4F00)))})
-    assert (answer.status_code, len(answer.headers["x-warning"].encode())) == (200, 999)
+def test_what_was_left_out_is_said_and_long_warnings_are_cut(listening):
+    answer = speak(listening, FAST | {"input": HELLO + "§\N{PARTY POPPER}" + "".join(map(chr, range(0x4E00, 0x4F00)))})
+    warning = answer.headers["x-warning"]
+    assert warning.startswith("input: skipped what the voice does not know: § ")
+    assert (answer.status_code, len(warning.encode())) == (200, 999)
 
 
 def test_the_paths_of_clients(server):

@@ -7,13 +7,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from server_process import LONG, client_here, listening_server, metric, settings_of, speak
+from server_process import client_here, listening_server, metric, settings_of, speak
 
 from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.synth_cli import main
 
 HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
-MUCH = HELLO | {"input": LONG[:185]}
 DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
 
 

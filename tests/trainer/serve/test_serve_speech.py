@@ -4,6 +4,7 @@ import base64
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -45,21 +46,12 @@ def test_requests_at_once_have_the_bytes_of_the_command(server, spoken_by_comman
     assert np.abs(samples_of(answer.content)).max() > 100
 
 
-class RecordingSynthesizer:
-    """What a synthesizer has to prepare."""
-
-    def __init__(self, prepared):
-        self.prepared = prepared
-
-    def prepare_all(self, options):
-        self.prepared += [each.nfe for each in options]
-
-
 def test_everything_is_ready_before_the_first_request(onnx_folder, monkeypatch):
     loaded = []
+    synthesizer = SimpleNamespace(prepare_all=lambda options: loaded.extend(each.nfe for each in options))
     monkeypatch.setattr(served_voice, "make_vocoder", lambda *_, **__: lambda mel: loaded.append(mel.shape))
     monkeypatch.setattr(served_voice, "encode_text", lambda words, _, language, __: loaded.append(language))
-    monkeypatch.setattr(served_voice, "make_synthesizer", lambda *_: RecordingSynthesizer(loaded))
+    monkeypatch.setattr(served_voice, "make_synthesizer", lambda *_: synthesizer)
     ServedVoice(settings_of(onnx_folder), print, print)
     assert loaded == [(16, 80), "en", *NFE]
 
@@ -112,11 +104,6 @@ def test_the_mel_belongs_to_the_answer(server, spoken_by_command):
     found = np.frombuffer(mel.content, "<f4").reshape(frames, channels)
     assert np.array_equal(found, np.load(spoken_by_command(HELLO)[1]))
     assert server.get("/v1/audio/mel/0000").status_code == 404
-
-
-def test_what_was_left_out_is_said(listening):
-    answer = speak(listening, FAST | {"input": "hello § there \N{PARTY POPPER}"})
-    assert answer.headers["x-warning"] == "input: skipped what the voice does not know: § \N{PARTY POPPER}"
 
 
 def test_times_of_words_come_with_the_whole_audio_as_json(server):
