@@ -19,7 +19,6 @@ from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.vocoder import make_vocoder
 
 VOICE = Path(__file__).parents[1] / "voices" / "base"
-MOST_BYTES = 12 * 2**20
 SENTENCES = {"en": "Good morning, the sun is shining today.", "de": "Guten Morgen, heute scheint die Sonne."}
 
 
@@ -38,16 +37,6 @@ def test_a_sentence_has_the_length_and_the_pitch_of_a_woman_who_says_it(language
     voiced = (track := track_pitch(spoken.astype(np.float32), profile, frames))[track > 0]
     assert 0.3 < len(voiced) / frames < 0.9
     assert 130 < np.median(voiced) < 260
-
-
-def test_the_voice_speaks_with_its_own_vocoder_unless_another_is_named():
-    own, named, other = (
-        load_voice(VOICE, vocoder=vocoder).speak(SENTENCES["en"]).samples
-        for vocoder in (None, f"onnx:{VOICE / 'vocoder.onnx'}", "griffinlim")
-    )
-    np.testing.assert_array_equal(own, named)
-    assert own.shape == other.shape
-    assert np.abs(own - other).max() > 0.05
 
 
 def test_the_card_lists_the_recordings_of_voice_and_vocoder():
@@ -70,13 +59,8 @@ def test_the_weights_to_train_a_vocoder_from_are_those_of_the_voice(tmp_path):
 
 
 TEXTS = (
-    "Guten Morgen", "Das ist ein Test", "Am Abend", "Er ging nach Hause, ohne etwas zu sagen", "Ja", "Nein!", "Wohin?",
-    "Österreich und Ungarn", "Ich weiß nicht, ob sie kommt", "Alle Kinder spielten im Garten", "Und dann", "Eis",
-    "Die Tür ist offen", "Unter der Brücke", "Es regnet seit drei Tagen", "Auf Wiedersehen", "Um halb acht",
-    "Eine alte Frau wohnte dort", "Ihr Hund bellt", "Oben auf dem Berg", "Ein Glas Wasser, bitte", "Äpfel und Birnen",
-    "Morgen um diese Zeit", "Wir fahren mit dem Zug", "Sie lachte laut", "Im Sommer", "Übermorgen", "Kein Wort",
-    "An der Ecke steht ein Auto", "Jetzt", "Er aß", "Das Haus am See", "Niemand hat ihn gesehen", "So viel Geld",
-    "Vor langer Zeit", "Elf Uhr", "Der Himmel ist blau", "Sag es noch einmal", "Ohne Licht", "Aus Stein gebaut",
+    "Guten Morgen", "Das ist ein Test", "Er ging nach Hause, ohne etwas zu sagen", "Ja", "Nein!", "Wohin?", "Eis",
+    "Österreich und Ungarn", "Ich weiß nicht, ob sie kommt", "Äpfel und Birnen", "Sag es noch einmal", "Elf Uhr",
 )  # fmt: skip
 
 
@@ -91,16 +75,13 @@ def test_every_text_begins_and_ends_in_silence_with_or_without_a_mark(speed):
             assert np.sqrt(np.mean(np.square(end))) < 0.01 * level, f"{text}: louder than -40 dB in 10 ms at an end"
 
 
-def test_the_folder_is_small_and_says_what_it_is():
+def test_the_folder_is_small_and_says_what_it_is_and_how_many_evaluations_its_graph_makes():
     sizes = [sum(path.stat().st_size for path in folder.iterdir()) for folder in (VOICE, VOICE.parent / "vocoder")]
-    assert sizes[0] <= MOST_BYTES
+    assert sizes[0] <= 12 * 2**20
     assert sum(sizes) <= 16 * 2**20
     card = (VOICE / "README.md").read_text(encoding="utf-8")
     assert "license: cc0-1.0" in card
     assert "xtts-train" in card
-
-
-def test_its_graph_makes_as_many_evaluations_as_the_commands():
     described = onnx.load(VOICE / "model.onnx").metadata_props
     (evaluations,) = (entry.value for entry in described if entry.key == "num_ode_steps")
     assert int(evaluations) == SynthesisOptions().nfe

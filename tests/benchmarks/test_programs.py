@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import forked_program
 import numpy as np
@@ -68,26 +69,13 @@ def test_scale(measure):
 
 def test_other_voices(measure, hibari, tiny_cache, tiny_corpus, monkeypatch, tmp_path):
     """Without the models that judge: the opinion is the loudest sample."""
-    heard = []
-
-    class Ear:
-        def __init__(self, asr):
-            assert asr == "base"
-
-        def embed(self, samples, rate):
-            return np.ones(256)
-
-        def judge(self, spoken, rate, recorded):
-            assert len(recorded) == len(spoken)
-            heard.append([(utterance.text, rate, utterance.language) for utterance in spoken])
-            return [float(np.abs(utterance.samples).max()) for utterance in spoken]
-
-        def summarise(self, spoken, verdicts):
-            means = dict.fromkeys(("distillmos", "dnsmos"), np.mean(verdicts))
-            none = dict.fromkeys(("similarity", "other_similarity", "nearest_speaker"))
-            return Opinion(character_error_rate=0.5, distillmos_error=0, **means, **none)
-
-    monkeypatch.setattr("other_voices.Judge", Ear)
+    ear = MagicMock()
+    ear.return_value.judge.side_effect = lambda spoken, *_: [np.abs(each.samples).max() for each in spoken]
+    ear.return_value.summarise.side_effect = lambda _, verdicts: Opinion(
+        character_error_rate=0.5, distillmos=4.0, distillmos_error=0.0, dnsmos=np.mean(verdicts), similarity=None,
+        other_similarity=None, nearest_speaker=None,
+    )  # fmt: skip
+    monkeypatch.setattr("other_voices.Judge", ear)
     voice = BENCHMARKS.parent / "voices" / "base"
     words = ["--cache", tiny_cache, "--data", tiny_corpus, "--limit", 2, "--sounds", tmp_path / "sounds"]
     figures, page = measure("other_voices", voice, *words, "--other", "hibari", sys.executable)
@@ -97,10 +85,12 @@ def test_other_voices(measure, hibari, tiny_cache, tiny_corpus, monkeypatch, tmp
     assert float(own["real-time factor"]) > 0
     assert recording["real-time factor"] is None
     assert other["DNSMOS"] == "0.05", "of its level"
-    assert [{rate for _, rate, _ in spoken} for spoken in heard] == [{22_050}] * 3 + [{8000}] * 2
-    assert [len(spoken) for spoken in heard] == [2, 2, 20, 2, 20]
-    assert {language for spoken in heard for _, _, language in spoken} == {"en"}
-    assert len({tuple(text for text, _, _ in spoken) for spoken in heard}) == 2
+    heard = [heard.args for heard in ear.return_value.judge.call_args_list]
+    assert [(len(spoken), rate) for spoken, rate, _ in heard] == [
+        (2, 22_050), (2, 22_050), (20, 22_050), (2, 8000), (20, 8000),
+    ]  # fmt: skip
+    assert {each.language for spoken, *_ in heard for each in spoken} == {"en"}
+    assert len({tuple(each.text for each in spoken) for spoken, *_ in heard}) == 2
     assert (recording["DistillMOS, long"], other["DNSMOS, long"]) == (None, "0.05")
     assert "| hibari-tts 1.0 | " in page
 

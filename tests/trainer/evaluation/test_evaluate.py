@@ -17,6 +17,8 @@ from xtts.trainer.evaluation.systems import read_twice, speak_clips
 from xtts.trainer.speech.voice_source import open_source
 from xtts.trainer.synth_cli import main
 
+NO_JUDGE = SimpleNamespace(embed=lambda *_: None, judge=lambda *_: [], summarise=lambda *_: None)
+
 
 def test_the_noise_of_a_sentence_depends_on_its_position_alone(tensorflow_synthesizer):
     """The same noise in all would be a pattern that the Fréchet distance takes for the voice's."""
@@ -45,9 +47,8 @@ def test_the_real_time_factor_excludes_compiling(finished_run, one_shape_cache, 
         return np.zeros(len(mel) * 256, np.float32)
 
     synthesizer.speak = speak
-    judge = SimpleNamespace(embed=lambda *_: None, judge=lambda *_: [], summarise=lambda *_: None)
     source = open_source(finished_run[0])
-    test_set = systems.TestSet(one_shape_cache, source, "train", 2, vocoder=vocoder, judge=judge)
+    test_set = systems.TestSet(one_shape_cache, source, "train", 2, vocoder=vocoder, judge=NO_JUDGE)
     system = test_set.synthesised(synthesizer)
     speech = 50 * 256 / 22_050
     assert system.real_time_factor == pytest.approx(3.0 * slowness / speech)
@@ -56,11 +57,11 @@ def test_the_real_time_factor_excludes_compiling(finished_run, one_shape_cache, 
 @pytest.mark.parametrize("has_recordings", [True, False])
 def test_sounds_are_compared_with_recordings(finished_run, one_shape_cache, tiny_corpus, monkeypatch, has_recordings):
     monkeypatch.setattr(systems, "zimtohrli_opinion", lambda sounds, recordings, rate: 4.5)
-    judge = SimpleNamespace(embed=lambda *_: None, judge=lambda *_: [], summarise=lambda *_: None)
-    kinds = {"vocoder": lambda mel: reconstruct(mel, mel_profile("hifigan")), "judge": judge}
+    kinds = {"vocoder": lambda mel: reconstruct(mel, mel_profile("hifigan")), "judge": NO_JUDGE}
     kinds["data"] = tiny_corpus if has_recordings else None
     test_set = systems.TestSet(one_shape_cache, open_source(finished_run[0]), "train", 2, **kinds)
     figures, recorded = test_set.vocoded().means, test_set.recorded()
+    assert figures["retrieval_at_1"] == 1.0
     keys = {"zimtohrli", "level_4_to_8_khz", "level_8_to_11_khz"}
     assert keys & set(figures) == (keys if has_recordings else set())
     assert figures.get("level_8_to_11_khz", -99) < -10, "Griffin-Lim"

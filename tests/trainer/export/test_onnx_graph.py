@@ -2,15 +2,14 @@
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import tensorflow as tf
+from test_onnx_model import full_session, inputs
 
 from xtts.shared.audio.speaker_encoder import recorded_voice
 from xtts.trainer.export.onnx_graph import convert_model
 from xtts.trainer.export.onnx_model import graph_metadata
 from xtts.trainer.model.conditioning import Conditioning
-from xtts.trainer.speech.onnx_synthesizer import with_optional_inputs
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
 OPTIONS = SynthesisOptions(nfe=2)
@@ -32,17 +31,14 @@ def expected(model, schedule=None, *, voice=None, **numbers):
 
 
 def session_of(graph, names):
-    session = onnxruntime.InferenceSession(with_optional_inputs(graph), providers=["CPUExecutionProvider"])
+    session = full_session(graph)
     assert [entry.name for entry in session.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale", *names]
     return session
 
 
 def spoken(session, **more):
-    given = {
-        "x": np.array([IDS]), "x_length": np.array([len(IDS)]), "noise_scale": np.array([0.5], np.float32),
-        "length_scale": np.ones([1], np.float32), "noise": NOISE,
-    }  # fmt: skip
-    return session.run(None, given | {name: np.array(value) for name, value in more.items()})[0][0]
+    given = {name: np.array(value) for name, value in more.items()}
+    return session.run(None, inputs(IDS, noise_scale=0.5, noise=NOISE, **given))[0][0]
 
 
 def test_the_loop_has_quick_operators_and_carries_no_weights(several_graph):

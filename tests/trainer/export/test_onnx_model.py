@@ -39,10 +39,9 @@ def session(path):
     return onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
 
 
-def full_session(folder):
-    """With the optional inputs."""
-    graph = with_optional_inputs((folder / "model.onnx").read_bytes())
-    return onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
+def full_session(graph):
+    """With the optional inputs; graph: its bytes."""
+    return onnxruntime.InferenceSession(with_optional_inputs(graph), providers=["CPUExecutionProvider"])
 
 
 def inputs(ids, *, noise_scale=0.667, length_scale=1.0, **more):
@@ -51,10 +50,15 @@ def inputs(ids, *, noise_scale=0.667, length_scale=1.0, **more):
     return {"x": np.array([ids], np.int64), "x_length": np.array([len(ids)], np.int64), **scales, **more}
 
 
+@pytest.fixture(scope="module")
+def graph(onnx_folder):
+    return full_session((onnx_folder / "model.onnx").read_bytes())
+
+
 @pytest.mark.parametrize("speed", [1.0, 0.8, 1.5])
-def test_sentences_are_tensorflows(tensorflow_synthesizer, onnx_folder, speed):
+def test_sentences_are_tensorflows(tensorflow_synthesizer, graph, speed):
     """TensorFlow pads them to its shape."""
-    (shape,), graph = tensorflow_synthesizer.voice.shapes, full_session(onnx_folder)
+    (shape,) = tensorflow_synthesizer.voice.shapes
     random = np.random.default_rng(int(10 * speed))
     noise = random.standard_normal((1, shape.frames, 80)).astype(np.float32)
     for length in (2, shape.frames // 12):
@@ -70,8 +74,7 @@ def test_sentences_are_tensorflows(tensorflow_synthesizer, onnx_folder, speed):
         assert expected.std() > 0.1
 
 
-def test_noise_and_pads_act_as_in_matcha_models(onnx_folder):
-    graph = full_session(onnx_folder)
+def test_noise_and_pads_act_as_in_matcha_models(graph):
     noise = np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
     ids = [5, 9, 20, 14, 8]
     mel = graph.run(None, inputs(ids, noise=noise))[0]
@@ -83,8 +86,7 @@ def test_noise_and_pads_act_as_in_matcha_models(onnx_folder):
     np.testing.assert_array_equal(graph.run(None, asked)[0], mel)
 
 
-def test_schedule_and_noise_may_be_left_out(onnx_folder):
-    graph = full_session(onnx_folder)
+def test_schedule_and_noise_may_be_left_out(graph):
     assert [entry.name for entry in graph.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale"]
     assert [entry.name for entry in graph.get_outputs()] == ["mel", "token_frames"]
     assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise", "wanted_frames"}

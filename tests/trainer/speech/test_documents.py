@@ -74,20 +74,13 @@ def test_markdown_is_read_without_its_marks():
     ("Use the `<b>` tag.", "Use the &lt;b&gt; tag.\n\n"),
     ("**5** &lt;b&gt; 3", "5 &lt;b&gt; 3\n\n"),
     ("`a`, 5**2 and 2**5", "a, 5**2 and 2**5\n\n"),
+    *(
+        (text, text)
+        for text in (
+            "5**2 is 25", "10. Mai: Regen.\n11. Mai: Sonne.", "5 * 3 * 2", "#1 of 2", "> 5 people", "a [b] (c)",
+            "__init__", "snake_case_name",
+        )
+    ),
 ])  # fmt: skip
-def test_what_only_looks_like_a_mark_is_read(text, read):
+def test_what_only_looks_like_a_mark_is_read_and_signs_of_other_texts_stay(text, read):
     assert read_document(text).rstrip() == read.rstrip()
-
-
-@pytest.mark.parametrize("text", [
-    "5**2 is 25",
-    "10. Mai: Regen.\n11. Mai: Sonne.",
-    "5 * 3 * 2",
-    "#1 of 2",
-    "> 5 people",
-    "a [b] (c)",
-    "__init__",
-    "snake_case_name",
-])  # fmt: skip
-def test_signs_of_other_texts_stay(text):
-    assert read_document(text) == text

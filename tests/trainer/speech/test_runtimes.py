@@ -20,11 +20,6 @@ from xtts.trainer.synth_cli import main
 OPTIONS = SynthesisOptions(nfe=2)
 
 
-@pytest.fixture
-def source(finished_run):
-    return open_source(finished_run[0])
-
-
 def test_speech_depends_on_noise_key_and_options_alone(onnx_folder):
     speaker = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
 
@@ -46,65 +41,39 @@ def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
     assert len(mel) == longest < durations.sum()
 
 
-# Which runtime speaks
-
-
-@pytest.fixture(scope="session")
-def folder_of_both(call, moved_run, tmp_path_factory):
-    """Weights and graph in one folder, of 16 bits, with a card."""
-    place = tmp_path_factory.mktemp("both")
-    (place / "about.md").write_text("Spoken by ours truly.\n")
-    kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--nfe", 22, "--about", place / "about.md")
-    said = call(main, "export", "--ckpt", moved_run, place / "voice", *kinds).succeeded()
+def test_a_float16_folder_of_both_speaks_with_either_and_its_card_has_the_users_words(
+    call, moved_run, onnx_folder, safetensors_folder, tensorflow_synthesizer, tmp_path
+):
+    (tmp_path / "about.md").write_text("Spoken by ours truly.\n")
+    kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--nfe", 22, "--about", tmp_path / "about.md")
+    said, folder = call(main, "export", "--ckpt", moved_run, tmp_path / "voice", *kinds).succeeded(), tmp_path / "voice"
     assert "as an ONNX graph" in said
     assert "as safetensors; its card" in said
-    return place / "voice"
-
-
-def test_a_float16_folder_speaks_with_weights_or_graph(
-    folder_of_both, onnx_folder, safetensors_folder, tensorflow_synthesizer
-):
+    card = (folder / "README.md").read_text()
+    assert "\n\nSpoken by ours truly.\n\n## Use" in card
+    assert "`model.safetensors`: averaged weights, float16\n- `model.onnx`, `tokens.txt`: the same model" in card
     for whole, name, share in ((onnx_folder, "model.onnx", 0.9), (safetensors_folder, "model.safetensors", 0.7)):
-        assert (folder_of_both / name).stat().st_size < share * (whole / name).stat().st_size
-    source, whole = open_source(folder_of_both), open_source(safetensors_folder).averages()
+        assert (folder / name).stat().st_size < share * (whole / name).stat().st_size
+    source, whole = open_source(folder), open_source(safetensors_folder).averages()
     weights = source.averages()
     halved = {path: values.astype(np.float16 if values.size >= 64 else np.float32) for path, values in whole.items()}
     assert all(np.array_equal(weights[path], halved[path]) for path in whole)
     speakers = {runtime: make_synthesizer(source, OPTIONS, runtime, print) for runtime in (None, "tensorflow")}
     assert [type(each).__name__ for each in speakers.values()] == ["OnnxSynthesizer", "TensorFlowSynthesizer"]
-    found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (
-        speakers["tensorflow"], tensorflow_synthesizer
-    ))  # fmt: skip
-    assert 1e-6 < np.abs(found - expected).max() < 0.05
     graph = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
-    found, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in (speakers[None], graph))
-    assert 1e-6 < np.abs(found - expected).max() < 0.05
+    for pair in ((speakers["tensorflow"], tensorflow_synthesizer), (speakers[None], graph)):
+        rounded, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in pair)
+        assert 1e-6 < np.abs(rounded - expected).max() < 0.05
 
 
-def test_the_card_has_the_users_words_and_names_the_graph(folder_of_both):
-    text = (folder_of_both / "README.md").read_text()
-    assert "\n\nSpoken by ours truly.\n\n## Use" in text
-    assert "`model.safetensors`: averaged weights, float16\n- `model.onnx`, `tokens.txt`: the same model" in text
-
-
-def test_onnx_speaks_where_there_is_a_graph_and_no_recording_is_imitated(source, onnx_folder, monkeypatch):
-    monkeypatch.setattr(
-        "xtts.trainer.speech.tensorflow_synthesizer.TensorFlowSynthesizer", lambda *_, tell: "tensorflow"
-    )
-    monkeypatch.setattr("xtts.trainer.speech.onnx_synthesizer.OnnxSynthesizer", lambda *_, graph, location: "onnx")
-    exported = open_source(onnx_folder)
-    assert make_synthesizer(exported, OPTIONS, None, print) == "onnx"
-    with pytest.raises(LockstepError, match="has an ONNX graph and no weights, expected --runtime onnx"):
-        make_synthesizer(exported, OPTIONS, "tensorflow", print)
-    assert make_synthesizer(source, OPTIONS, None, print) == "tensorflow"
-    with pytest.raises(
-        LockstepError, match=r"has no ONNX graph; export one: xtts-synth export --ckpt .* --format onnx OUT"
+def test_a_runtime_that_cannot_speak_is_refused(finished_run, onnx_folder, imitator):
+    for folder, runtime, message in (
+        (onnx_folder, "tensorflow", "has an ONNX graph and no weights, expected --runtime onnx"),
+        (finished_run[0], "onnx", r"has no ONNX graph; export one: xtts-synth export --ckpt .* --format onnx OUT"),
+        (imitator[0], "onnx", "no reference recording, expected --runtime tensorflow"),
     ):
-        make_synthesizer(source, OPTIONS, "onnx", print)
-    imitator = replace(source, model=source.model.model_copy(update={"voice_from": "recording"}))
-    assert make_synthesizer(imitator, OPTIONS, None, print) == "tensorflow"
-    with pytest.raises(LockstepError, match="no reference recording, expected --runtime tensorflow"):
-        make_synthesizer(imitator, OPTIONS, "onnx", print)
+        with pytest.raises(LockstepError, match=message):
+            make_synthesizer(open_source(folder), OPTIONS, runtime, print)
 
 
 def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_path):
@@ -134,9 +103,6 @@ def test_speaker_and_language_follow_each_other(several):
     assert [source.speaker_row(None, code) for code in ("en", "fa", "de")] == [0, 2, 0]
     assert source.speaker_row("bo", "fa") == source.speaker_row("Bo", "fa") == 1
     assert {source.language("Persian"), source.language(None, "CY"), source.language("auto", "Cy")} == {"fa"}
-
-
-# Folders that are refused
 
 
 def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):

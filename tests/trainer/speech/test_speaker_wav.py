@@ -21,34 +21,15 @@ OPTIONS = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
 
 
 @pytest.fixture(scope="session")
-def run(imitator):
-    return imitator[0]
-
-
-@pytest.fixture(scope="session")
-def synthesizer(imitator):
-    return imitator[1]
-
-
-@pytest.fixture(scope="session")
 def source(imitator):
     return imitator[1].source
 
 
-def test_the_recording_decides_the_voice(source, synthesizer, recordings):
-    sounds = read_recordings([recordings / f"{name}.wav" for name in ("low", "high")], source)
-    assert [len(samples) for samples in sounds] == [int(2.5 * RATE)] * 2
-    spoken = []
-    for samples in sounds:
-        synthesizer.set_voice(recorded_voice([samples]))
-        spoken.append(synthesizer.speak([5, 9, 20], speaker=0, noise_key=0)[0])
-    frames = min(map(len, spoken))
-    assert np.abs(spoken[0][:frames] - spoken[1][:frames]).mean() > 1e-2
-
-
-def test_the_command_takes_several_recordings(run, source, synthesizer, recordings, call, tmp_path):
-    paths = [recordings / f"{name}.wav" for name in ("low", "both")]
-    synthesizer.set_voice(recorded_voice(read_recordings(paths, source)))
+def test_the_command_takes_several_recordings(imitator, source, recordings, call, tmp_path):
+    (run, synthesizer), paths = imitator, [recordings / f"{name}.wav" for name in ("low", "both")]
+    sounds = read_recordings(paths, source)
+    assert [len(samples) for samples in sounds] == [int(2.5 * RATE), int(7.5 * RATE)]
+    synthesizer.set_voice(recorded_voice(sounds))
     expected, _ = synthesizer.speak(source.voice.tokenizer.encode("a word").ids, speaker=0, noise_key=0)
     out = ("-o", tmp_path / "a.wav", "--mel-out", tmp_path / "a.npy")
     given = [part for path in paths for part in ("--speaker-wav", path)]
@@ -59,21 +40,13 @@ def test_the_command_takes_several_recordings(run, source, synthesizer, recordin
     np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-4)
 
 
-@pytest.fixture(scope="session")
-def signatures(source, tmp_path_factory):
-    """Those of the exported model, with a second shape."""
-    largest = source.voice.shapes[-1]
-    shapes = [largest, BucketShape(tokens=4, frames=24)]
-    of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes[::-1]}))
-    folder = tmp_path_factory.mktemp("saved")
-    save_model(of_two_shapes, folder, options=OPTIONS)
-    signatures = tf.saved_model.load(str(folder / MODEL_FOLDER)).signatures
-    whole = f"speak_{largest.tokens}_{largest.frames}"
-    assert set(signatures) == {"serving_default", "speak_4_24", whole}
-    return signatures
-
-
-def test_stock_tensorflow_speaks_for_the_given_time(source, synthesizer, signatures):
+def test_stock_tensorflow_speaks_for_the_given_time_in_every_shape(imitator, source, tmp_path):
+    largest, synthesizer = source.voice.shapes[-1], imitator[1]
+    shapes = [BucketShape(tokens=4, frames=24), largest]
+    of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
+    save_model(of_two_shapes, tmp_path, options=OPTIONS)
+    signatures = tf.saved_model.load(str(tmp_path / MODEL_FOLDER)).signatures
+    assert set(signatures) == {"serving_default", "speak_4_24", f"speak_{largest.tokens}_{largest.frames}"}
     voice = np.random.default_rng(1).normal(size=[1, EMBEDDING]).astype(np.float32)
     synthesizer.set_voice(voice[0])
 
@@ -87,7 +60,7 @@ def test_stock_tensorflow_speaks_for_the_given_time(source, synthesizer, signatu
     synthesizer.options = OPTIONS.replaced(speed=1.0)
     expected, durations = synthesizer.speak([3, 4, 5], speaker=0, noise_key=1)
     synthesizer.options = OPTIONS
-    spoken = speak("serving_default", source.voice.shapes[-1].tokens, 0)
+    spoken = speak("serving_default", largest.tokens, 0)
     frames = durations.sum()
     assert spoken["mel_length"][0] == frames
     np.testing.assert_allclose(spoken["mel"][0, :frames], expected, atol=1e-3)
@@ -134,7 +107,7 @@ def test_a_phones_recording_is_decoded_by_ffmpeg(source, tmp_path, monkeypatch):
         (["--speaker-wav", "low.wav", "--speaker", "ann"], "takes its voice from a recording; use --speaker-wav"),
     ],
 )
-def test_the_voice_has_to_be_named_in_the_way_of_the_model(run, recordings, call, monkeypatch, given, message):
+def test_the_voice_has_to_be_named_in_the_way_of_the_model(imitator, recordings, call, monkeypatch, given, message):
     monkeypatch.chdir(recordings)
-    assert message in call(main, "--ckpt", run, *given, "a word").refused()
+    assert message in call(main, "--ckpt", imitator[0], *given, "a word").refused()
     assert not Path("out.wav").exists()

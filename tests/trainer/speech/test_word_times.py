@@ -62,36 +62,20 @@ def test_times_are_those_of_the_samples(voice):
         assert not silent[frames].any(), f"{word} has a pause inside"
 
 
-def test_a_pause_is_silence_between_the_words_around_it(voice):
-    speech, rate = voice.speak("[pause:0.2s]one two [pause:0.5s] three[pause:1s]"), voice.sample_rate
-    one, two, three = speech.words
-    loudest, whole = np.abs(speech.samples).max(), len(speech.samples) / rate
-    for start, end, seconds in ((0.0, one.start, 0.2), (two.end, three.start, 0.5), (three.end, whole, 1)):
-        blanks = sum(token.end - token.start for token in speech.tokens if start <= token.start + 1e-3 < end)
-        assert end - start - blanks == pytest.approx(seconds, abs=HOP_SECONDS)
-        between = np.abs(speech.samples[round(start * rate) : round(end * rate)])
-        assert np.sum(between < loudest / 100) > (seconds - 0.1) * rate
-
-
 def test_a_wanted_length_counts_the_pauses(onnx_folder):
-    text, voice = "one two[pause:0.5s]three[pause:1s] -", load_voice(onnx_folder, nfe=2, speed=2.0)
-    wanted = (len(voice.speak(text).samples) / voice.sample_rate - 1.5) * 1.3 + 1.5
+    text, voice = "[pause:0.2s]one two[pause:0.5s]three[pause:1s] -", load_voice(onnx_folder, nfe=2, speed=2.0)
+    wanted = (len(voice.speak(text).samples) / voice.sample_rate - 1.7) * 1.3 + 1.7
     speech = load_voice(onnx_folder, nfe=2, seconds=wanted).speak(text)
     assert len(speech.samples) / voice.sample_rate == pytest.approx(wanted, abs=HOP_SECONDS)
     assert speech.tokens[-2].end == pytest.approx(wanted - 1, abs=2 * HOP_SECONDS)
-
-
-LINES = [
-    [Word(word="One", start=0.1, end=0.5), Word(word="two.", start=0.6, end=1.0)],
-    [],
-    [Word(word="Three", start=3661.5, end=3662.0)],
-]
-SRT = "1\n00:00:00,100 --> 00:00:01,000\nOne two.\n\n2\n01:01:01,500 --> 01:01:02,000\nThree\n"
+    assert (speech.mel[:17] == np.float32(HIFIGAN.silence)).all()
 
 
 def test_subtitles_have_a_cue_a_sentence(tmp_path):
-    write_times(tmp_path / "a.SRT", LINES, 3700)
-    assert (tmp_path / "a.SRT").read_text() == SRT
+    first = [Word(word="One", start=0.1, end=0.5), Word(word="two.", start=0.6, end=1.0)]
+    write_times(tmp_path / "a.SRT", [first, [], [Word(word="Three", start=3661.5, end=3662.0)]], 3700)
+    cues = "1\n00:00:00,100 --> 00:00:01,000\nOne two.\n\n2\n01:01:01,500 --> 01:01:02,000\nThree\n"
+    assert (tmp_path / "a.SRT").read_text() == cues
 
 
 def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
