@@ -47,7 +47,7 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
     ({"language": "de-DE"}, "language", "de"), ({"language": "de_AT"}, "language", "de"),
     ({"language": "DEU"}, "language", "de"), ({"language": "en-US"}, "language", "en"),
     ({"lang_code": "de"}, "language", "de"), ({"lang_code": "de", "language": None}, "language", "de"),
-    ({"stream": True}, "stream_format", "audio"),
+    ({"stream": True}, "stream_format", "audio"), ({"solver": "euler"}, "solver", "euler"),
     ({"stream": True, "stream_format": "sse"}, "stream_format", "sse"),
     ({"timestamps": "true"}, "timestamps", True), ({"input": "7"}, "input", "7"), ({"instructions": ""}, "input", "a"),
     ({"input": "good \ud83d"}, "input", "good "),
