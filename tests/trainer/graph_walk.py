@@ -1,6 +1,6 @@
 """Contents of a graph: ops that call Python, and shapes unknown at compile time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import tensorflow as tf
 
@@ -11,7 +11,6 @@ DYNAMIC_OPS = (
     "NonMaxSuppressionV4", "NonMaxSuppressionV5", "DynamicPartition", "RaggedTensorToTensor",
 )  # fmt: skip
 """Ops whose output's shape depends on values."""
-_SHAPE_OPS = ("Shape", "ShapeN", "Size", "Rank")
 
 
 def walk(graph: tf.Graph) -> Iterator[tf.Operation]:
@@ -27,38 +26,27 @@ def walk(graph: tf.Graph) -> Iterator[tf.Operation]:
                 waiting.append(inner)
 
 
-def dataset_ops(dataset: tf.data.Dataset) -> Iterator[tuple[str, str]]:
-    """(kind, name) of every op of a data set's graph, including its map functions."""
+def dataset_ops(dataset: tf.data.Dataset) -> set[str]:
+    """Kinds of the ops of a data set's graph, including its map functions."""
     serialized = tf.raw_ops.DatasetToGraphV2(
         input_dataset=dataset._variant_tensor, external_state_policy=0, strip_device_assignment=False
     )
     graph = tf.compat.v1.GraphDef.FromString(serialized.numpy())
-    yield from ((node.op, node.name) for node in graph.node)
-    for function in graph.library.function:
-        yield from ((node.op, f"{function.signature.name}/{node.name}") for node in function.node_def)
-
-
-def python_ops(ops: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The `ops`, as (kind, name), that run Python."""
-    return [(kind, name) for kind, name in ops if kind in PYTHON_OPS]
+    functions = (function.node_def for function in graph.library.function)
+    return {node.op for nodes in (graph.node, *functions) for node in nodes}
 
 
 def unknown_shapes(graph: tf.Graph) -> list[tuple[str, str]]:
-    """(what, where) of a step's ops whose shapes are not compile-time constants, causes first."""
-    found = []
-    for op in walk(graph):
+    """(kind, name) of a step's ops whose shapes are not compile-time constants."""
+    return [
+        (op.type, op.name)
+        for op in walk(graph)
         # A while loop's condition lists unused captures of the body without their shapes.
-        unknown = [
-            output
-            for output in (*op.outputs, *(op.inputs if op.type in _SHAPE_OPS else ()))
-            if output.dtype not in (tf.resource, tf.variant)
+        if op.type in DYNAMIC_OPS
+        or any(
+            output.dtype not in (tf.resource, tf.variant)
             and not output.shape.is_fully_defined()
             and "redundant_placeholder" not in output.name
-        ]
-        if op.type in _SHAPE_OPS and unknown:
-            found.append((f"tf.{op.type.lower()} of {unknown[-1].op.name} {unknown[-1].shape}", op.name))
-        elif op.type in DYNAMIC_OPS or unknown:
-            shapes = ", ".join(str(output.shape) for output in unknown)
-            found.append((f"{op.type} {shapes}".strip(), op.name))
-    # tf.shape of an unknown dimension explains more than the ops that use it.
-    return sorted(found, key=lambda item: not item[0].startswith("tf."))
+            for output in op.outputs
+        )
+    ]

@@ -113,17 +113,12 @@ def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
         assert suited(config, spec).training.steps == 4 * clips // 8
 
 
-def test_a_run_from_a_model_is_shorter_than_one_from_nothing(made):
-    spec, config = made({"a": (400,), "b": (400,)}), load_config("tiny", flags={"training.batch_size": 8})
-    assert suited(config, spec).training.steps == 40 * 800 // 8
-    assert suited(config, spec, from_a_model=True).training.steps == 12 * 800 // 8
-    small = made({"a": (16,), "b": (16,)})
-    assert suited(config, small).training.steps == 1500
-    assert suited(config, small, from_a_model=True).training.steps == 600
-
-
-def test_a_vocoder_from_another_one_hears_its_crops_eight_times(made):
-    spec, config = made({"a": (1000,), "b": (1000,)}), load_config("vocoder")
-    assert suited(config, spec).training.steps == 25_000
-    assert suited(config, spec, from_a_model=True).training.steps == 8 * 2000 // 16
-    assert suited(config, made({"a": (16,), "b": (16,)}), from_a_model=True).training.steps == 750
+@pytest.mark.parametrize(("size", "clips", "steps", "from_a_model"), [
+    ("tiny", 800, 40 * 800 // 8, 12 * 800 // 8), ("tiny", 32, 1500, 600),
+    ("vocoder", 2000, 25_000, 8 * 2000 // 8), ("vocoder", 32, 25_000, 750),
+])  # fmt: skip
+def test_a_run_from_a_model_is_shorter_than_one_from_nothing(made, size, clips, steps, from_a_model):
+    spec = made({"a": (clips // 2,), "b": (clips // 2,)})
+    config = load_config(size, flags={"training.batch_size": 8})
+    assert suited(config, spec).training.steps == steps
+    assert suited(config, spec, from_a_model=True).training.steps == from_a_model

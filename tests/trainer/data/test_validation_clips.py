@@ -1,7 +1,6 @@
 """The clips that validation reads, on which all its readers agree."""
 
 import random
-from itertools import chain
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,13 +21,6 @@ def records_read(stored, most):
     return validation_records(SimpleNamespace(buckets=[SimpleNamespace(validation=bucket) for bucket in shards]), most)
 
 
-@pytest.fixture(scope="module")
-def stored():
-    """Held-out clips by shard and bucket, as a million clips would have them: 50,000."""
-    draw = random.Random(0)
-    return [[draw.randint(100, 320) for _ in range(shards)] for shards in (80, 50, 40, 30, 20, 10, 5, 3)]
-
-
 def clips_read(cache, bucket):
     return [
         clip
@@ -37,22 +29,16 @@ def clips_read(cache, bucket):
     ]
 
 
-def test_of_many_clips_as_many_are_read_as_asked_for_from_every_shard_its_share(stored):
+def test_of_many_clips_as_many_are_read_as_asked_for_from_every_shard_its_share():
+    """Held out by shard and bucket as of a million clips: 50,000."""
+    draw = random.Random(0)
+    stored = [[draw.randint(100, 320) for _ in range(shards)] for shards in (80, 50, 40, 30, 20, 10, 5, 3)]
     for most in (1, 7, 1000, 2000, 40_000):
         assert sum(map(sum, records_read(stored, most))) == most
     share = 1000 / sum(map(sum, stored))
     for counts, records in zip(records_read(stored, 1000), stored, strict=True):
         assert sum(counts) == pytest.approx(share * sum(records), abs=len(records))
         assert all(abs(count - share * whole) < 1 for count, whole in zip(counts, records, strict=True))
-
-
-def test_a_clip_more_hardly_changes_the_choice(stored):
-    """The records of a shard are read from its start."""
-    before = list(chain(*records_read(stored, 1000)))
-    stored = [[*shards] for shards in stored]
-    stored[3][5] += 1
-    after = list(chain(*records_read(stored, 1000)))
-    assert sum(abs(a - b) for a, b in zip(before, after, strict=True)) < 6
 
 
 def test_a_small_split_is_read_whole():
@@ -71,10 +57,11 @@ def test_every_reader_takes_the_same_clips(tiny_cache):
         assert bucket.validates == any(bucket.validation_records)
         read = clips_read(tiny_cache, bucket)
         if bucket.validates:
-            lengths = np.concatenate([batch.mel_length.numpy() for batch in validation_batches(bucket)])
+            batches = list(validation_batches(bucket))
+            lengths = np.concatenate([batch.mel_length.numpy() for batch in batches])
             assert len(lengths) == -(-len(read) // bucket.batch_size) * bucket.batch_size
             assert lengths[: len(read)].tolist() == [len(clip.mel) for clip in read]
-            assert not lengths[len(read) :].any()
+            assert not any(part[lengths[-bucket.batch_size :] == 0].numpy().any() for part in batches[-1]), "blank"
     number, sentences = fixed_sentences(tiny_cache, spec, 100, held_out // 2)
     taken = next(bucket for bucket in buckets if bucket.number == number)
     assert {clip.clip_id for clip in sentences} == {clip.clip_id for clip in clips_read(tiny_cache, taken)}

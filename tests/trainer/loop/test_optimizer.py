@@ -1,5 +1,3 @@
-import math
-
 import keras
 import numpy as np
 import pytest
@@ -9,7 +7,7 @@ from four_clips import small_model
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.loop.optimizer import AdamW, Muon, learning_rate, matrix_shape, orthogonalise
 from xtts.trainer.loop.schedule import decay_start, decaying_from, peak_learning_rate
-from xtts.trainer.loop.train_state import clip_group, is_hidden_matrix
+from xtts.trainer.loop.train_state import is_hidden_matrix
 
 TRAINING = TrainingConfig(
     learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_fraction=1 / 11, steps=110,
@@ -59,16 +57,6 @@ def test_a_larger_batch_raises_the_whole_schedule():
     assert peak_learning_rate(at_128.model_copy(update={"learning_rate_batch_size": None})) == TRAINING.learning_rate
 
 
-def test_a_refused_update_changes_nothing_at_all():
-    optimizer = AdamW(weights(), TRAINING, is_matrix)
-    update(optimizer, 0)
-    state = [*optimizer.weights, optimizer.first, optimizer.second, optimizer.averages, optimizer.updates]
-    before = [v.numpy() for v in state]
-    bad = [g * math.nan for g in gradients(1)]
-    optimizer.apply(optimizer.flat.flatten(bad), tf.constant(0.01), accept=tf.constant(False))
-    assert all(np.array_equal(a, v) for a, v in zip(before, state, strict=True))
-
-
 def test_averages_follow_the_weights_and_exchanging_twice_restores_both():
     optimizer = AdamW(weights(), TRAINING, is_matrix)
     start = optimizer.weights[0].numpy()
@@ -91,18 +79,6 @@ def test_averages_follow_the_weights_and_exchanging_twice_restores_both():
 def test_warm_up_then_the_peak_then_a_cosine_to_the_floor(decay_fraction, step, expected):
     training = TRAINING.model_copy(update={"decay_fraction": decay_fraction})
     assert float(learning_rate(training, tf.constant(step, tf.int64))) == pytest.approx(expected, rel=1e-5)
-
-
-def test_groups_are_clipped_separately():
-    weights = [tf.Variable([0.0, 0.0]), tf.Variable([[0.0]]), tf.Variable([0.0, 0.0])]
-    optimizer = AdamW(weights, TRAINING, is_matrix, lambda weight: len(weight.shape) - 1)
-    gradient = optimizer.flat.flatten([tf.constant([3.0, 4.0]), tf.constant([[300.0]]), tf.constant([0.0, 12.0])])
-    clipped, norms = optimizer.clip(gradient, 6.5)
-    np.testing.assert_allclose(norms, [13.0, 300.0])
-    for found, expected in zip(optimizer.flat.split(clipped), [[1.5, 2.0], [[6.5]], [0.0, 6.0]], strict=True):
-        np.testing.assert_allclose(found, expected)
-    groups = {str(weight.path): clip_group(weight) for weight in small_model().trainable_variables}
-    assert all(group == ("duration_predictor" in path) for path, group in groups.items())
 
 
 @pytest.mark.parametrize("epochs", [None, 7, "auto"])

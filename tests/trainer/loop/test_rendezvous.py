@@ -2,7 +2,6 @@
 
 import json
 import socket
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -66,27 +65,18 @@ def workers(ports, index):
 
 
 def test_workers_that_start_one_after_another_meet():
-    ports, all_met = free_ports(3), threading.Barrier(3)
-
-    def start(index):
-        wait_for_workers(workers(ports, index))
-        with socket.create_server(("127.0.0.1", ports[index])):  # as TensorFlow does: the port is free again
-            all_met.wait()
-
-    with ThreadPoolExecutor(3) as threads:
-        first, second = (threads.submit(start, index) for index in range(2))
-        for port in ports[:2]:
-            wait_until_listening(port)
-        assert not any(worker.done() for worker in (first, second))
-        for worker in (first, second, threads.submit(start, 2)):
-            worker.result()
-
-
-def wait_until_listening(port):
-    while True:
-        with suppress(OSError):
-            return socket.create_connection(("127.0.0.1", port)).close()
-        time.sleep(0.01)
+    ports = free_ports(2)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(wait_for_workers, workers(ports, 0))
+        while not first.done():
+            with suppress(OSError):
+                socket.create_connection(("127.0.0.1", ports[0])).close()
+                break
+            time.sleep(0.01)
+        assert not first.done()
+        wait_for_workers(workers(ports, 1))
+        with socket.create_server(("127.0.0.1", ports[1])):  # as TensorFlow does: the port is free again
+            first.result()
 
 
 def test_workers_that_are_missing_are_named():

@@ -10,7 +10,6 @@ from four_clips import MEL_LENGTH, clips, small_model
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.failures import RunEnded, explained
 from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.objectives import AcousticObjective, present_clips
@@ -18,7 +17,6 @@ from xtts.trainer.loop.optimizer import AdamW
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup, check_micro_batches, join_group
 from xtts.trainer.loop.rendezvous import Cluster
 from xtts.trainer.loop.train_step import StepFunctions
-from xtts.trainer.loop.validation_loop import replica_batches, split_batches
 
 
 def training(*assignments):
@@ -60,62 +58,21 @@ def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsy
     assert capsys.readouterr().out.endswith(advice) == (parts == 1)
 
 
-@pytest.mark.parametrize("lengths", [[7, 5, 8, 6, 3, 8], [7, 0, 8, 6, 0, 0], [0] * 6])
-def test_a_part_of_a_batch_has_the_random_numbers_of_its_rows(lengths):
-    lengths = tf.constant(lengths)
-    present = tf.cast(lengths > 0, tf.float32)
-    step = tf.constant(11, tf.int64)
-    whole = AcousticObjective.random_inputs(
-        Batch(tf.zeros([6, 4]), tf.zeros([6, 8, 2]), None, lengths, None, None), 5, step
-    )
-    for device in range(3):
-        rows = slice(2 * device, 2 * device + 2)
-        batch = Batch(tf.zeros([2, 4]), tf.zeros([2, 8, 2]), None, lengths[rows], None, None)
-        part = AcousticObjective.random_inputs(batch, 5, step, replica=device, present=present)
-        np.testing.assert_array_equal(part.noise, whole.noise[rows])
-        np.testing.assert_array_equal(part.time, whole.time[rows])
-        np.testing.assert_array_equal(part.dropout, whole.dropout)
-
-
 def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
-    """One device has nothing else."""
-    model, step, devices = small_model(), tf.Variable(3, dtype=tf.int64), 2
-    chosen = training(f"training.gradient_accumulation_steps={devices}", "training.batch_size=2")
+    """One device has nothing else. Where an average update is half as large, a frame weighs twice as much."""
+    model, step, devices = small_model(), tf.Variable(3, dtype=tf.int64), len(MEL_LENGTH)
+    chosen = training(f"training.gradient_accumulation_steps={devices}", f"training.batch_size={devices}")
     optimizer = AdamW(model.trainable_variables, chosen, lambda _: True)
-    batch = Batch(*(tf.constant(part[1:3]) for part in (*clips()[:4], *np.zeros([2, 4], np.int32))))
-    typical = (40.0, 9.0)
+    batch = Batch(*map(tf.constant, (*clips()[:4], *np.zeros([2, devices], np.int32))))
     about = AcousticObjective(model), optimizer, chosen, step
-    losses, gradient = StepFunctions(*about, typical=typical).accumulate(batch)
-    functions = [
-        StepFunctions(AcousticObjective(model), optimizer, chosen, step, typical=typical, replica=i, replicas=devices)
-        for i in range(devices)
-    ]
+    losses, gradient = StepFunctions(*about, typical=(80.0, 20.0)).accumulate(batch)
+    functions = [StepFunctions(*about, typical=(40.0, 10.0), replica=i, replicas=devices) for i in range(devices)]
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
     counts = sum(one.counts(share) for one, share in zip(functions, shares, strict=True))
-    assert counts[ACOUSTIC.losses.index("prior")] == MEL_LENGTH[1] * model.mel_channels
+    assert counts[ACOUSTIC.losses.index("prior")] == sum(MEL_LENGTH) * model.mel_channels
     parts = [one.accumulate(share, counts, present_clips(batch)) for one, share in zip(functions, shares, strict=True)]
     np.testing.assert_allclose(sum(own for own, _ in parts), losses, rtol=1e-5)
-    np.testing.assert_allclose(sum(own for _, own in parts), gradient, rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.parametrize("devices", [2, 3])
-def test_validation_batches_are_dealt_out_by_number(make_plan, tmp_path, devices):
-    plan = make_plan(tmp_path / "run", "training.batch_size=1", "training.constant_frames_per_batch=false")
-    buckets = training_buckets(plan.cache, plan.spec, plan.config)
-    step_functions = SimpleNamespace(validation_steps={bucket.number: bucket.number for bucket in buckets})
-
-    def batches(replica=0, replicas=1):
-        return [
-            (number, start, next(iterator).mel_length.numpy().tolist())
-            for starts, iterator, number in replica_batches(buckets, step_functions, replica, replicas)
-            for start in starts
-        ]
-
-    whole = batches()
-    assert [number for number, _, _ in whole] == [number for number, _ in split_batches(buckets)]
-    assert len(whole) > 1
-    for device in range(devices):
-        assert batches(device, devices) == whole[device::devices]
+    np.testing.assert_allclose(sum(own for _, own in parts), 2.0 * gradient, rtol=1e-3, atol=1e-6)
 
 
 LOST = "see its output, then start all workers again, as many as you like, with xtts-train --resume runs/a"

@@ -7,10 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tensorflow as tf
-from four_clips import small_model
 from graph_walk import PYTHON_OPS, unknown_shapes, walk
 
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.dataset import training_batches
@@ -18,9 +16,6 @@ from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop import training_loop as loop_module
 from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.metrics import ACOUSTIC
-from xtts.trainer.loop.objectives import AcousticObjective
-from xtts.trainer.loop.optimizer import AdamW
-from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.loop.training_loop import Position, TrainingLoop
 from xtts.trainer.loop.validation_loop import ValidationLoop
 from xtts.trainer.reporting.reporter import means
@@ -119,41 +114,6 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     assert not Best(step=3, loss=1.5).note(6, losses["prior"]), "nothing finite is no better loss"
 
 
-def test_the_gradient_of_an_epoch_points_the_same_way_for_one_shape_as_for_several():
-    """A frame weighs the same in every batch: two long clips move the weights less than two times eight short ones."""
-    random, model = np.random.default_rng(5), small_model(dropout=0.0, duration_dropout=0.0)
-    training = load_config("tiny").training
-    step_functions = StepFunctions(
-        AcousticObjective(model), AdamW(model.trainable_variables, training, lambda _: True), training,
-        tf.Variable(0, dtype=tf.int64), typical=(50.0, 10.0),
-    )  # fmt: skip
-    lengths = [(2, 6)] * 8 + [(3, 9)] * 8 + [(10, 40)] * 2
-    stored = [
-        (random.integers(1, 20, n), random.normal(-5.0, 2.0, [m, 16]), random.normal(size=[m, 16]), random.uniform())
-        for n, m in lengths
-    ]
-
-    def gradient(rows, tokens, frames):
-        """Summed over all weights of the rows' batch in a shape, with random numbers of each clip's own."""
-
-        def padded(part, size):
-            return np.pad(part, [(0, size - len(part))] + [(0, 0)] * (part.ndim - 1))
-
-        ids, mel, noise = (
-            tf.constant(np.stack([padded(stored[row][i], size) for row in rows]).astype(kind))
-            for i, size, kind in ((0, tokens, "i4"), (1, frames, "f4"), (2, frames, "f4"))
-        )
-        sizes = (tf.constant([lengths[row][i] for row in rows]) for i in (0, 1))
-        batch = Batch(ids, mel, *sizes, *np.zeros([2, len(rows)], np.int32))
-        times = tf.constant([stored[row][3] for row in rows], tf.float32)
-        step_functions.objective.random_inputs = lambda *_, **__: (noise, times, None)
-        return step_functions.accumulate(batch)[1].numpy()
-
-    one = gradient(range(18), 10, 40)
-    several = gradient(range(8), 2, 8) + gradient(range(8, 16), 4, 12) + gradient([16, 17], 10, 40)
-    assert one @ several / np.linalg.norm(one) / np.linalg.norm(several) > 0.9999
-
-
 STEPS, SLOW, QUICK = 10, 0.1, 0.02
 """The last two: seconds."""
 
@@ -248,31 +208,16 @@ def test_the_wait_for_a_slow_pipeline_and_the_time_outside_the_loop_are_reported
     assert means(rows)["useful_frames_per_second"] == pytest.approx(rows[0]["useful_frames"] / result.wall)
 
 
-class Meeting:
-    """A step ends only once the loop has begun to read the batch of the next."""
-
-    def __init__(self):
-        self._changed = threading.Condition()
-        self.begun, self.read, self.furthest = 0, 0, 0
-
-    def read_batch(self):
-        with self._changed:
-            self.read += 1
-            self._changed.notify_all()
-
-    def meet(self):
-        with self._changed:
-            self.begun += 1
-            wanted = min(self.begun + 1, STEPS)
-            self._changed.wait_for(lambda: self.read >= wanted)
-            self._changed.wait_for(lambda: self.read > wanted, QUICK)  # one more, if the loop goes that far
-            self.furthest = max(self.furthest, self.read - self.begun)
-
-
 def test_the_next_batch_is_read_while_a_step_runs_and_no_more_than_that(loop_of):
-    """Each side waits for the other: a loop that reads a batch only after the step before it would never end."""
-    meeting = Meeting()
-    loop, _ = loop_of(meeting.read_batch, meeting.meet)
-    result = loop.run(STEPS)
-    assert len(result.metrics) == meeting.begun == STEPS
-    assert meeting.furthest == 1
+    """A loop that reads a batch only after the step before it would never end: a step waits for the next one's."""
+    batches, begun, ahead = threading.Semaphore(0), [], []
+
+    def wait_for_the_next_batch():
+        begun.append(step := len(begun) + 1)
+        for _ in range(1 + (step == 1) - (step == STEPS)):
+            batches.acquire()
+        ahead.append((batches.acquire(timeout=QUICK), begun[-1] - step))  # one more, if the loop goes that far
+
+    loop, _ = loop_of(batches.release, wait_for_the_next_batch)
+    assert len(loop.run(STEPS).metrics) == STEPS
+    assert ahead == [(False, 0)] * STEPS, "another batch, other steps"

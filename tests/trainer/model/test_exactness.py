@@ -17,18 +17,6 @@ MATMUL = tf.matmul
 SMALL = ["model.text_width=8", "model.decoder_width=8", "model.decoder_blocks=1"]
 
 
-def bfloat16(seed, *shape):
-    return tf.cast(tf.random.stateless_normal(shape, [seed, 0], stddev=3.0), tf.bfloat16)
-
-
-def attend():
-    """Run an attention layer under mixed_bfloat16 on made-up input."""
-    initial = Initialization(itertools.count(), keras.DTypePolicy("mixed_bfloat16"))
-    layer = SelfAttention(64, 2, initial)
-    layer.build()
-    return layer(bfloat16(1, 2, 150, 64), tf.ones([2, 150, 1], tf.bool))
-
-
 def test_logits_of_bfloat16_are_float32(monkeypatch):
     seen = []
 
@@ -39,7 +27,10 @@ def test_logits_of_bfloat16_are_float32(monkeypatch):
         return product
 
     monkeypatch.setattr(tf, "matmul", matmul)
-    attend()
+    layer = SelfAttention(64, 2, Initialization(itertools.count(), keras.DTypePolicy("mixed_bfloat16")))
+    layer.build()
+    made_up = tf.random.stateless_normal([2, 150, 64], [1, 0], stddev=3.0)
+    layer(tf.cast(made_up, tf.bfloat16), tf.ones([2, 150, 1], tf.bool))
     ((query, key, logits),) = seen
     for operand in (query, key):
         assert (tf.cast(tf.cast(operand, tf.bfloat16), operand.dtype) == operand).numpy().all()
