@@ -7,7 +7,7 @@ import pytest
 
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor.cli import main
-from xtts.trainer.doctor.results import Report
+from xtts.trainer.doctor.results import Problem, Report
 
 
 @pytest.fixture(scope="session")
@@ -42,14 +42,19 @@ def test_faults_of_the_configuration_are_found(examined):
     assert "36% of every step is padding" in what
     advised = [(problem["setting"], problem["value"]) for problem in report["advice"] if problem["setting"]]
     assert advised[:2] == [("shapes.buckets", 1), ("shapes.max_mel_frames", None)]
+    assert report["advice"][0]["help"] == "docs/troubleshooting.md#other-cache-settings"
 
 
-def test_without_a_problem_the_exit_code_is_0(micro_options, call, monkeypatch):
-    healthy = Report(config=([], []))
-    monkeypatch.setattr(checks, "run_checks", lambda *_, **__: healthy)
+def test_without_a_problem_the_exit_code_is_0_and_with_one_the_page_says_where_it_is_explained(
+    micro_options, call, monkeypatch
+):
+    report = Report(config=([], []))
+    monkeypatch.setattr(checks, "run_checks", lambda *_, **__: report)
     out = call(main, *micro_options).succeeded()
     assert "✓ config" in out
     assert "advice  none: nothing slows the training down" in out
+    report.add("data", [Problem(name="slow-storage", what="slow to read", cause="the disk")])
+    assert "docs/troubleshooting.md#slow-storage" in call(main, *micro_options).out
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

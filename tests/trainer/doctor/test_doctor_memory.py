@@ -1,84 +1,56 @@
 """The memory that a step needs against what is available: made up for the test, and once this machine's."""
 
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from one_bucket import one_bucket
 
-from xtts.shared.cache.cache_spec import Shard, with_digest
-from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor import memory as memory_module
 from xtts.trainer.doctor.memory import available_bytes, free_host_bytes, memory
 
-KEPT, GRADIENTS, FRAME = 1600 << 20, 800 << 20, 1 << 16
-"""Bytes: of weights, moments and averages, of what else a step takes before its first clip, and for every frame."""
-
-
-def bytes_of(clips, frames):
-    return KEPT + GRADIENTS + FRAME * clips * frames
+KEPT, NEEDED = 1600 << 20, 5888 << 20
+"""Bytes: of weights, moments and averages; of the largest step."""
 
 
 @pytest.fixture
-def with_clips(setup):
-    """`with_clips(500)`: a spec of one bucket of 872 frames with so many training clips."""
-
-    def change(records):
-        file = with_digest("train/bucket-00/shard-00000-of-00001.tfrecord", "0" * 64)
-        facts = {"records": records, "bytes": 1 << 20, "bytes_with_mels": 1 << 20}
-        shards = {"train": [Shard(file=file, sha256="0" * 64, settings="0" * 64, **facts)], "validation": []}
-        bucket = setup.spec.buckets[0].model_copy(update={"tokens": 218, "frames": 872, **shards})
-        return setup.spec.model_copy(update={"buckets": [bucket]})
-
-    return change
-
-
-@pytest.fixture
-def workload_of(monkeypatch, setup, configured):
-    """`workload_of(spec, "a.b=c")`: one whose steps need KEPT + GRADIENTS + FRAME x frames."""
-
-    def make(spec, *assignments):
-        config = configured(*assignments)
-        sizes = batch_sizes(spec, config.training)
-        buckets = [one_bucket("", number, batch_size=size, spec=spec) for number, size in sizes.items()]
-        return SimpleNamespace(
-            step_functions=SimpleNamespace(training=config.training),
-            loop=SimpleNamespace(buckets=[bucket for bucket in buckets if bucket.trains]),
-        )
-
-    monkeypatch.setattr(memory_module, "step_bytes", lambda _, bucket, batch: bytes_of(*batch.mel.shape[:2]))
+def memory_of(monkeypatch, workload, configured):
+    """`memory_of(free, "a.b=c")`: what is said of steps that need NEEDED bytes."""
+    monkeypatch.setattr(memory_module, "step_bytes", lambda *_: NEEDED)
     monkeypatch.setattr(memory_module, "weight_bytes", lambda _: KEPT // 4)
-    return make
+
+    def findings(free, *assignments):
+        step_functions = SimpleNamespace(training=configured(*assignments).training)
+        return [*memory(SimpleNamespace(loop=workload.loops.loop, step_functions=step_functions), free)]
+
+    return findings
 
 
-def test_a_smaller_batch_is_advised(workload_of, with_clips, only, problems):
-    spec, free = with_clips(500), 4 << 30
-    workload = workload_of(spec, "training.batch_size=64", "training.gradient_accumulation_steps=4")
-    problem = only(memory(workload, free))
-    assert problem.what == "the largest step, 64 clips x 872 frames, needs 5.8 GiB, but only 4.0 GiB are available"
-    # From the line through the weights and this batch; what a step takes besides makes it too high: 20 would fit.
+def test_a_smaller_batch_is_advised(memory_of, only, problems):
+    settings = ("training.batch_size=64", "training.gradient_accumulation_steps=4")
+    problem = only(memory_of(4 << 30, *settings))
+    assert re.fullmatch(r"the largest step, 3 clips x \d+ frames, needs 5.8 GiB, but only 4.0 GiB .*", problem.what)
+    # From the line through the weights and this batch: 27.8, of which four micro-batches hold 24.
     assert (problem.setting, problem.value) == ("training.batch_size", 24)
     assert "run xtts-doctor again" in problem.remedy
-    assert not problems(memory(workload_of(spec, "training.batch_size=8"), 8 << 30))
+    assert not problems(memory_of(8 << 30, *settings))
 
 
-def test_no_batch_setting_helps_one_clip_a_micro_batch(workload_of, with_clips, only):
-    settings = ("training.batch_size=4", "training.gradient_accumulation_steps=4")
-    problem = only(memory(workload_of(with_clips(500), *settings), 2 << 30))
+def test_no_batch_setting_helps_one_clip_a_micro_batch(memory_of, only):
+    problem = only(memory_of(2 << 30, "training.batch_size=4", "training.gradient_accumulation_steps=4"))
     assert problem.cause == "it is too large even with one clip per micro-batch, so no batch setting helps"
     assert problem.setting == ""
     assert "model.size" in problem.remedy
 
 
-def test_memory_that_no_gpu_reports_gets_no_verdict(workload_of, with_clips, monkeypatch):
+def test_memory_that_no_gpu_reports_gets_no_verdict(memory_of, monkeypatch):
     monkeypatch.setattr(memory_module, "step_device", lambda: "GPU:0")
     monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "143771"})
     assert available_bytes() == 143771 << 20
     monkeypatch.setattr(memory_module, "driver", lambda: {"memory.total": "[N/A]"})
     assert available_bytes() is None
-    workload = workload_of(with_clips(40))
-    (fact,) = memory(workload, available_bytes())
+    (fact,) = memory_of(available_bytes())
     assert fact.text.endswith("the driver does not report the memory")
 
 
