@@ -205,14 +205,9 @@ def train_arguments(folder, assignments, cache, more):
 
 
 @pytest.fixture(scope="session")
-def forkserver():
-    """The process that programs are forked from has imported TensorFlow: no test is charged for it."""
-    forked_program.run(["-c", ""], check=True)
-
-
-@pytest.fixture(scope="session")
-def start_train(one_shape_cache, forkserver):
+def start_train(one_shape_cache):
     """`start_train(folder, "a.b=c", ..., cache=..., more=[...])`: xtts-train, forked where TensorFlow is imported."""
+    forked_program.run(["-c", ""], check=True)  # the process that it is forked from imports TensorFlow
 
     def start(folder, *assignments, cache=one_shape_cache, more=(), **limits):
         program = "from xtts.trainer.cli import main; main()"

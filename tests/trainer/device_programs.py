@@ -33,12 +33,6 @@ def free_ports(count):
     return list(ports)
 
 
-def tf_config(ports, index):
-    """TF_CONFIG of one worker on this machine."""
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in ports]}
-    return json.dumps({"cluster": cluster, "task": {"type": "worker", "index": index}})
-
-
 def _main(plan, left, config, logical_cpus, steps_on):
     """One run; it leaves in the folder `left` its last state, its figures, and its output."""
     os.environ.pop("TF_CONFIG", None)
@@ -92,18 +86,13 @@ def _train(plan, left, logical_cpus, steps_on):
 
 
 def _placed(loop, state):
-    """Devices of the variables, and by device the ops of a turn of the loop."""
+    """Devices of the variables, and by device, if any, the ops of a turn of the loop."""
     graph = loop._run.graph.as_graph_def()
     (turn,) = (node.attr["body"].func.name for node in graph.node if node.op in ("While", "StatelessWhile"))
     (body,) = (function.node_def for function in graph.library.function if function.signature.name == turn)
     variables = [state.optimizer.first, state.step, *(weight.value for weight in state.optimizer.weights)]
-    return {
-        "state": sorted({variable.device[-5:] for variable in variables}),
-        "ops": {
-            device: sorted({node.op for node in body if node.device.endswith(device)}) for device in ("CPU:0", "CPU:1")
-        },
-        "nowhere": [node.name for node in body if not node.device],
-    }
+    ops = {place: sorted({node.op for node in body if node.device[-5:] == place}) for place in ("CPU:0", "CPU:1", "")}
+    return {"state": sorted({variable.device[-5:] for variable in variables}), **ops}
 
 
 class Program(Started):
@@ -128,8 +117,9 @@ class Program(Started):
 
 def start_workers(plans, left):
     """Workers of one run on this machine, one for each plan."""
-    ports = free_ports(len(plans))
-    return [Program(plan, left / f"worker-{i}", config=tf_config(ports, i)) for i, plan in enumerate(plans)]
+    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(len(plans))]}
+    tasks = [{"cluster": cluster, "task": {"type": "worker", "index": index}} for index in range(len(plans))]
+    return [Program(plan, left / f"worker-{i}", config=json.dumps(tasks[i])) for i, plan in enumerate(plans)]
 
 
 def assert_same_run(found, expected, read_steps):

@@ -48,12 +48,8 @@ DURATIONS = replace(
 )  # fmt: skip
 
 
-@pytest.fixture
-def durations(monkeypatch):
+def test_it_trains_validates_resumes_exports_and_starts_another_run(monkeypatch, run_train, call, tmp_path, read_steps):
     monkeypatch.setitem(KINDS, "durations", DURATIONS)
-
-
-def test_it_trains_validates_resumes_exports_and_starts_another_run(durations, run_train, call, tmp_path, read_steps):
     settings = ["training.kind=durations", "training.validate_every=2", "training.checkpoint_every=2"]
     screen = run_train(tmp_path / "run", *settings, "training.steps=4").succeeded()
     assert "model durations" in screen

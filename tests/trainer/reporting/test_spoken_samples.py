@@ -1,9 +1,7 @@
 """Fixed validation sentences at an interval: their audio and pictures, and no effect on training."""
 
 import re
-from contextlib import nullcontext
 from dataclasses import fields
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from tensorboard.backend.event_processing.event_accumulator import AUDIO, IMAGES
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.trainer.evaluation.figures import Figures
 from xtts.trainer.reporting.spoken_samples import Sample, SpokenSamples, fixed_sentences
-from xtts.trainer.run.hooks import speak
 
 
 def shown(folder):
@@ -80,23 +77,6 @@ def test_speech_that_is_not_finite_is_noticed(make_samples):
         Sample(clip=clip, mel=np.full_like(clip.mel, np.nan), frames=9, durations=None) for clip in samples.sentences
     ]
     assert not samples.finite(broken)
-
-
-@pytest.mark.parametrize("failing", ["result", "run", "samples"])
-def test_whatever_samples_raise_costs_a_line(failing):
-    def fail(*_, **__):
-        raise OSError("no place to write\nat all")
-
-    lines = []
-    graph = SimpleNamespace(result=lambda _: None, run=lambda _: [])
-    reporter = SimpleNamespace(samples=lambda *_, **__: None, say=lines.append)
-    setattr(reporter if failing == "samples" else graph, failing, fail)
-    speak(SimpleNamespace(
-        samples=SimpleNamespace(empty=False, speak=None), stop_reason="", is_due=lambda _: True, step=8, graph=graph,
-        training=SimpleNamespace(samples_every=4), compiler=SimpleNamespace(step=lambda _: None),
-        averaged_weights=nullcontext, reporter=reporter,
-    ), None)  # fmt: skip
-    assert lines == ["samples at step 8 skipped (no place to write); training continues"]
 
 
 def test_one_sentence_is_spoken_without_figures(make_samples):

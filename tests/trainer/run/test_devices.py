@@ -64,15 +64,10 @@ def test_a_signal_to_one_worker_stops_all_of_them_with_a_checkpoint(together):
     assert list_checkpoints(folder / "checkpoints")[-1].name == f"step-{step}"
 
 
-def resumed(together, plan_of, folder, strategy, *more):
-    """A copy of the workers' run, and the plan that continues it from its middle."""
-    run = shutil.copytree(together[1], folder / "run")
-    return run, plan_of(run, strategy, *more, resume=run / "checkpoints" / "step-4")
-
-
 @pytest.mark.parametrize("killed", [0, WORKERS - 1])
 def test_a_worker_that_is_killed_ends_the_others_with_a_clear_word(together, plan_of, read_steps, tmp_path, killed):
-    run, plan = resumed(together, plan_of, tmp_path, "multiworker", ENDLESS)
+    run = shutil.copytree(together[1], tmp_path / "run")
+    plan = plan_of(run, "multiworker", ENDLESS, resume=run / "checkpoints" / "step-4")
     (run / "metrics.jsonl").unlink()  # it has the steps waited for
     programs = start_workers([plan] * WORKERS, tmp_path)
     wait_for_steps(programs, run, read_steps, STEPS)
@@ -105,13 +100,6 @@ def test_a_worker_that_is_killed_costs_no_step(plan_of, read_steps, tmp_path):
     program = Program(plan, tmp_path)
     assert program.wait() == 0, program.screen
     assert read_steps(run)[-1]["step"] == step + 10
-
-
-def test_a_run_continues_with_another_number_of_workers(alone, together, plan_of, read_steps, tmp_path):
-    run, plan = resumed(together, plan_of, tmp_path, "single")
-    program = Program(plan, tmp_path)
-    assert program.wait() == 0, program.screen
-    assert_same_run(run, alone[1], read_steps)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from xtts.trainer.run.setup import Setup
 from xtts.trainer.speech.vocoder import OUR_VOICE
 from xtts.trainer.stored.stored_model import shared_names, take_rows
 
-TOKENS, ENCODER_SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "acoustic_model/decoder/speakers/embeddings"
+TOKENS, SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "acoustic_model/decoder/speakers/embeddings"
 
 
 def voice(symbols, **names):
@@ -27,34 +27,26 @@ def rows(count, start):
     return np.arange(start, start + count, dtype=np.float32)[:, None] * np.ones((1, 3), np.float32)
 
 
-def test_rows_move_with_their_symbols_and_new_ones_keep_their_own_values():
-    before, now = voice("abc"), voice("cbäö")
-    arrays = {TOKENS: rows(7, 100), "other/kernel": rows(2, 7), "step": np.array(3)}
-    taken = take_rows(arrays, {TOKENS: rows(8, 0), "added/kernel": rows(1, 5)}, before, now)
+def test_rows_move_with_their_symbols_and_speakers_and_new_ones_keep_their_own_values():
+    before, now = voice("abc", speakers=["ann", "bob"]), voice("cbäö", speakers=["bob", "cy", "ann"])
+    arrays = {TOKENS: rows(7, 100), SPEAKERS: rows(2, 50), "other/kernel": rows(2, 7), "step": np.array(3)}
+    initial = {TOKENS: rows(8, 0), SPEAKERS: rows(3, 0), "added/kernel": rows(1, 5)}
+    taken = take_rows(arrays, initial, before, now)
     assert taken[TOKENS][:, 0].tolist() == [100, 101, 102, 103, 106, 105, 6, 7]
+    assert taken[SPEAKERS][:, 0].tolist() == [51, 1, 50]
     assert taken["added/kernel"].tolist() == rows(1, 5).tolist()
     assert taken["other/kernel"] is arrays["other/kernel"]
-    assert shared_names(before, now) == "6 of 8 symbols"
+    assert shared_names(before, now) == "6 of 8 symbols, 2 of 3 speakers"
 
 
 def test_a_table_that_the_checkpoint_does_not_have_keeps_its_own_values():
     before, now = voice("a"), voice("a", speakers=["ann", "bob"], languages=["en", "fa"])
     arrays = {TOKENS: rows(5, 100)}
-    taken = take_rows(arrays, {TOKENS: rows(5, 0), ENCODER_SPEAKERS: rows(2, 0)}, before, now)
-    assert taken[ENCODER_SPEAKERS].tolist() == rows(2, 0).tolist()
+    taken = take_rows(arrays, {TOKENS: rows(5, 0), SPEAKERS: rows(2, 0)}, before, now)
+    assert taken[SPEAKERS].tolist() == rows(2, 0).tolist()
     assert shared_names(before, now) == "0 of 2 speakers, 1 of 2 languages"
     assert shared_names(now, before) == "1 of 1 languages"
-
-
-def test_speakers_are_found_by_name():
-    before, now = voice("a", speakers=["ann", "bob"]), voice("a", speakers=["bob", "cy", "ann"])
-    arrays = {TOKENS: rows(5, 100), ENCODER_SPEAKERS: rows(2, 50)}
-    taken = take_rows(arrays, {TOKENS: rows(5, 0), ENCODER_SPEAKERS: rows(3, 0)}, before, now)
-    assert taken[ENCODER_SPEAKERS][:, 0].tolist() == [51, 1, 50]
-
-
-def test_identical_names_print_nothing():
-    assert shared_names(voice("a", speakers=["ann"]), voice("a", speakers=["ann"])) == ""
+    assert shared_names(now, now) == ""
 
 
 def test_a_model_that_reads_phonemes_is_no_start_for_characters(tiny_cache, tmp_path):

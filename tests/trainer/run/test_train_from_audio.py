@@ -25,21 +25,16 @@ def corpus(tmp_path_factory, tiny_corpus):
 
 
 @pytest.fixture(scope="session")
-def indexed(tmp_path_factory, corpus):
-    """Its cache without mels, one shape, nothing held out."""
+def indexed(tmp_path_factory, corpus, make_plan, compile_steps):
+    """Its cache without mels, one shape, nothing held out; the steps of every run on it are compiled."""
     cache, shape = tmp_path_factory.mktemp("indexed") / "features", ["shapes.buckets=1", *ASSIGNED]
     build_cache(corpus, cache, load_config("tiny", assignments=shape), index_only=True)
+    compile_steps(make_plan(cache.parent / "steps", *ASSIGNED, cache=cache))
     return cache
 
 
-@pytest.fixture(scope="session")
-def steps_from_audio(make_plan, compile_steps, indexed, tmp_path_factory):
-    """The steps of every run on it are compiled."""
-    compile_steps(make_plan(tmp_path_factory.mktemp("steps"), *ASSIGNED, cache=indexed))
-
-
 @pytest.fixture
-def start(make_plan, indexed, tmp_path, steps_from_audio):
+def start(make_plan, indexed, tmp_path):
     """`start(hook, ...)`: train with a step in every call; three clips in a batch."""
     settings = (*ASSIGNED, "training.steps=32", "training.steps_per_call=1", "data.max_unreadable_fraction=0.1")
     plan = make_plan(tmp_path / "run", *settings, cache=indexed)

@@ -50,13 +50,11 @@ def vocoder_file(vocoder_run, call, tmp_path_factory):
     return file
 
 
-def test_its_export_is_a_vocoder_and_no_voice(vocoder_run, vocoder_file, call):
+def test_its_export_is_a_vocoder(vocoder_file):
     assert vocoder_file.name == "vocoder.onnx"
     vocode = make_vocoder(f"onnx:{vocoder_file}", mel_profile("hifigan"), print)
     samples = vocode(np.random.default_rng(0).normal(-4.0, 1.0, [40, 80]).astype(np.float32))
     assert (samples.shape, bool(np.isfinite(samples).all())) == ((40 * 256,), True)
-    error = call(synth_cli.main, "--ckpt", vocoder_run[0], "Hello.").refused()
-    assert "a model of the kind vocoder, expected acoustic" in error
 
 
 def test_a_run_starts_from_an_exported_vocoder_as_from_its_run(
@@ -69,8 +67,6 @@ def test_a_run_starts_from_an_exported_vocoder_as_from_its_run(
         run_train(tmp_path / out, *SMALL_VOCODER, "training.steps=2", cache=crop_cache, more=more).succeeded()
     assert read_steps(tmp_path / "one") == read_steps(tmp_path / "other")
     assert read_steps(tmp_path / "one")[0]["spectrum"] != read_steps(vocoder_run[0])[0]["spectrum"]
-    error = call(synth_cli.main, "--ckpt", weights, "Hello.").refused()
-    assert "a model of the kind vocoder, expected acoustic" in error
 
 
 def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_file, call, tmp_path):
@@ -99,9 +95,3 @@ def test_each_kind_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, prepare
     (tmp_path / "other.yaml").write_text("training: {kind: vocodr}")
     with pytest.raises(LockstepError, match=r"training.kind: 'vocodr', expected acoustic or vocoder"):
         prepare([str(tmp_path / "other.yaml")], tiny_cache, tmp_path / "run")
-
-
-def test_a_voice_is_no_start_for_a_vocoder(finished_run, run_train, crop_cache, tmp_path):
-    more = ["--config", "vocoder", "--init-from", finished_run[0]]
-    error = run_train(tmp_path / "run", *SMALL_VOCODER, cache=crop_cache, more=more).refused()
-    assert "a model of the kind acoustic, expected vocoder" in error

@@ -11,12 +11,9 @@ BUILT = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
 V100, A100 = Card((7, 0), "V100"), Card((8, 0), "A100")
 
 
-@pytest.mark.parametrize("capability", [(6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)])
-def test_a_card_with_kernels_gets_no_warning(capability):
-    assert kernel_warning(Card(capability, "card"), BUILT) == ""
-
-
-def test_a_card_that_tensorflow_was_not_built_for_is_named():
+def test_a_card_that_tensorflow_was_not_built_for_is_named_and_no_other():
+    for capability in ((6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)):
+        assert kernel_warning(Card(capability, "card"), BUILT) == ""
     newer = kernel_warning(Card((10, 0), "B200"), BUILT)
     assert newer.startswith("B200 (compute capability 10.0): it is newer than TensorFlow's kernels, so the first ")
     newest = kernel_warning(Card((12, 0), "RTX 5090"), BUILT)
