@@ -16,6 +16,7 @@ HEADER = "client_id\tpath\tsentence\tlocale"
 
 @pytest.mark.parametrize(("how", "files", "message"), [
     ("", {}, r"metadata\.csv: no such file, expected a list of clips, or one of the layouts .*vctk"),
+    ("vtck", {}, "--layout: 'vtck', expected one of ljspeech, piper"),
     ("", {"metadata.csv": "a|x\nlonely\n"}, r"metadata\.csv:2: one column, expected id\|text"),
     ("", {"metadata.csv": "a|x\n|no id|no id\n"}, r"metadata\.csv:2: clip id '' is empty"),
     ("", {"metadata.csv": "a|1|2|3|de|5\n"}, r"metadata\.csv:1: 6 columns"),
@@ -76,6 +77,8 @@ def test_a_missing_folder_or_a_file_without_clips_is_rejected(tmp_path):
         read_corpus(tmp_path / "file")
     with pytest.raises(LockstepError, match=r"a\.csv:1: 'a,x', expected columns with \| between them, or a header"):
         read_corpus(tmp_path / "a.csv")
+    with pytest.raises(LockstepError, match=r"--layout: 'piper' and --columns, expected one of them"):
+        read_corpus(tmp_path, layout="piper", columns="id=0,text=1")
 
 
 @pytest.mark.parametrize("layout", WRITERS)

@@ -1,6 +1,5 @@
 """One corpus written in every layout gives the same clips; files that fit two layouts are never guessed."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -95,10 +94,13 @@ def test_ljspeech_lists_are_detected(tmp_path, text, texts):
     "a.wav|ann|Hello there.\nb.wav|bob|And you?\n",  # every speaker once: a text, perhaps
     "a.wav|Hello there, you two.|ann\nb.wav|ann|Hi.\n",
     "a|ann|Hello there.\nb|A long sentence of words.|x\n",
+    *("".join(f"c{n}-{label}|{text}|{label}\n" for n, text in enumerate(texts) for label in labels)
+      for texts in (["Come here.", "Yes."], ["What time is it now?", "No."])
+      for labels in (["anna", "bert", "carl"], ["surprised", "fearful", "happy"])),
 ])  # fmt: skip
-def test_speakers_that_could_be_texts_are_not_guessed(tmp_path, text):
+def test_speakers_and_labels_of_prompts_are_not_taken_for_texts(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
-    with pytest.raises(LockstepError, match=r"three columns that can be read in two ways: .*'ann'"):
+    with pytest.raises(LockstepError, match=r"a third column such as|three columns that can be read in two ways"):
         read_corpus(tmp_path)
 
 
@@ -143,15 +145,6 @@ def test_an_unexpected_column_is_rejected_with_options_that_fit(tmp_path, line, 
     assert read_corpus(tmp_path, columns=columns).clips[0].text in (SENTENCES[0], "Said in some other words.")
 
 
-@pytest.mark.parametrize("texts", [["Come here.", "Yes."], ["What time is it now?", "No."]])
-@pytest.mark.parametrize("labels", [["anna", "bert", "carl"], ["surprised", "fearful", "happy"]])
-def test_labels_of_repeated_prompts_are_not_taken_for_texts(tmp_path, texts, labels):
-    lines = [f"c{number}-{label}|{text}|{label}" for number, text in enumerate(texts) for label in labels]
-    write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
-    with pytest.raises(LockstepError, match=r"a third column such as|three columns that can be read in two ways"):
-        read_corpus(tmp_path)
-
-
 @pytest.mark.parametrize(
     "header", ["file_name|text|speaker", "basename|language|speaker|characters", "ID|Text|speaker"]
 )
@@ -185,55 +178,22 @@ LISTS = {
 """The file that holds the text of a path, and its line."""
 
 
-@pytest.mark.parametrize("paths", ["anna/a bert/b", "train/anna/a test/bert/wavs/b"])
+@pytest.mark.parametrize(("paths", "speakers"), [
+    ("anna/a bert/b", ["anna", "bert"]), ("train/anna/a test/bert/wavs/b", ["anna", "bert"]),
+    ("chloe\u0301/a chlo\xe9/b anna/c", ["anna", "chlo\xe9", "chlo\xe9"]),  # either form of Unicode
+    *((paths, ["", ""])
+      for paths in ("wavs/a wavs/b", "anna/a anna/b", "train/a test/b", "part1/a part_2/b", "anna/a b")),
+])  # fmt: skip
 @pytest.mark.parametrize("kind", LISTS)
-def test_folders_name_the_speakers(tmp_path, paths, kind):
-    corpus = read_folders(tmp_path / "corpus", paths.split(), kind)
-    assert sorted((clip.id, clip.speaker) for clip in corpus.clips) == [("a", "anna"), ("b", "bert")]
-    assert corpus.notes == (f"{tmp_path / 'corpus'}: 2 folders are the speakers: anna, bert",)
-
-
-def test_a_folder_in_either_unicode_form_is_one_speaker(tmp_path):
-    corpus = read_folders(tmp_path, ["chloe\u0301/a", "chlo\xe9/b", "anna/c"], "piper")
-    assert [clip.speaker for clip in corpus.clips] == ["chlo\xe9", "chlo\xe9", "anna"]
-
-
-@pytest.mark.parametrize("paths", ["wavs/a wavs/b", "anna/a anna/b", "train/a test/b", "part1/a part_2/b", "anna/a b"])
-@pytest.mark.parametrize("kind", LISTS)
-def test_folders_that_are_not_speakers_are_ignored(tmp_path, paths, kind):
-    corpus = read_folders(tmp_path, paths.split(), kind)
-    assert ([clip.speaker for clip in corpus.clips], corpus.notes) == (["", ""], ())
-
-
-def read_folders(root: Path, paths: list[str], kind: str):
-    files = {f"{path}.wav": b"" for path in paths}
-    for path in paths:
+def test_folders_name_the_speakers(tmp_path, paths, speakers, kind):
+    files = {f"{path}.wav": b"" for path in paths.split()}
+    for path in paths.split():
         name, line = (part.format(path) for part in LISTS[kind])
         files[name] = files.get(name, "") + line
-    return read_corpus(write_files(root, files), columns="file=0,text=1" if kind == "table" else None)
-
-
-def test_two_layouts_in_one_folder_need_a_choice(written, tmp_path):
-    root = written("kaldi")
-    shutil.copytree(written("common-voice"), root, dirs_exist_ok=True)
-    with pytest.raises(LockstepError, match="files of 2 layouts: common-voice and kaldi; choose one: --layout common"):
-        read_corpus(root)
-    assert all(clip.source.endswith(".flac") for clip in read_corpus(root, layout="kaldi").clips)
-    assert all(clip.source.endswith(".mp3") for clip in read_corpus(root, layout="common-voice").clips)
-
-
-def test_a_list_reads_like_its_folder(written):
-    for name, file in (("common-voice", "validated.tsv"), ("piper", "metadata.csv"), ("ljspeech", "metadata.csv"),
-                       ("nemo", "manifest.jsonl")):  # fmt: skip
-        root = written(name)
-        assert read_corpus(root / file) == read_corpus(root)
-
-
-def test_an_unknown_layout_is_rejected_with_the_known_ones(tmp_path):
-    with pytest.raises(LockstepError, match=r"--layout: 'vtck', expected one of ljspeech, piper"):
-        read_corpus(tmp_path, layout="vtck")
-    with pytest.raises(LockstepError, match=r"--layout: 'piper' and --columns, expected one of them"):
-        read_corpus(tmp_path, layout="piper", columns="id=0,text=1")
+    corpus = read_corpus(write_files(tmp_path, files), columns="file=0,text=1" if kind == "table" else None)
+    assert sorted(clip.speaker for clip in corpus.clips) == speakers
+    names = sorted({*speakers})
+    assert corpus.notes == ((f"{tmp_path}: 2 folders are the speakers: {', '.join(names)}",) if names[1:] else ())
 
 
 def test_ljspeech_audio_is_read_from_any_usual_folder(tmp_path):

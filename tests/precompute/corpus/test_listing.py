@@ -1,7 +1,10 @@
-"""Lists of clips: lines of LJSpeech, JSON-lines manifests, and files whose columns the user names."""
+"""Lists of clips: lines of LJSpeech, JSON-lines manifests, Lhotse cuts, files whose columns the user names."""
 
+import gzip
 import json
 import unicodedata
+from pathlib import Path
+from typing import Any
 
 import pytest
 from builds import build, problems, read_corpus, records, rows_of, sound, write_files
@@ -13,21 +16,16 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of
 from xtts.shared.errors import LockstepError
 
+ODD = "one\u2028two\u2029three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
 
-@pytest.mark.parametrize(
-    "data",
-    [b"a|x\r\nb|y\r\n", "\ufeffa|x\nb|y".encode(), b"\na|x\n\n  \nb|y\n\n"],
-    ids=["crlf", "byte order mark", "blank lines"],
-)
-def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data):
+
+@pytest.mark.parametrize(("data", "text"), [
+    ("a|x\r\nb|y\r\n", "x"), ("\ufeffa|x\nb|y", "x"), ("\na|x\n\n  \nb|y\n\n", "x"),
+    (f"a|{ODD}\nb|y\n", ODD),  # separators that end no line
+])  # fmt: skip
+def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data, text):
     write_files(tmp_path, {"metadata.csv": data})
-    assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("a", "x"), ("b", "y")]
-
-
-def test_unicode_line_separators_do_not_end_a_line(tmp_path):
-    odd = "one\u2028two\u2029three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
-    write_files(tmp_path, {"metadata.csv": f"e\u0301t\xe9|{odd}\nb|x\n"})
-    assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("\xe9t\xe9", odd), ("b", "x")]
+    assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("a", text), ("b", "y")]
 
 
 @pytest.mark.parametrize(
@@ -95,12 +93,7 @@ def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
     for limit in (None, 1) if LAYOUTS[layout].speaker_folders else (None,):
         notes = read_corpus(tmp_path, layout=layout, limit=limit).notes
         assert notes == (f"{tmp_path}: 2 recordings not in the list (wavs/c.wav, wavs/d.wav)",)
-
-
-def test_a_file_name_in_another_case_is_reported(tmp_path):
-    data = write_files(tmp_path / "corpus", {"wavs/Clip.WAV": sound(1.0), "metadata.csv": "clip|words\n"})
-    with pytest.raises(LockstepError, match=r"wavs/clip\.wav is missing; found instead: Clip\.WAV \(case differs\)"):
-        build(data, tmp_path / "cache")
+    assert layout == "kaldi" or read_corpus(tmp_path / min(lists)).notes == notes
 
 
 @pytest.mark.parametrize("layout", ["ljspeech", "piper", "folder", "table"])
@@ -145,14 +138,13 @@ def test_archives_and_spreadsheets_are_rejected_as_such(tmp_path, name, found):
         read_corpus(tmp_path)
 
 
-def test_audio_in_another_format_than_listed_is_read(tmp_path):
-    files = {"metadata.csv": "a.wav|x\nwavs/b.wav|y\n", "a.opus": b"", "wavs/a.wav": b"", "wavs/b.opus": b""}
-    assert [clip.source for clip in read_corpus(write_files(tmp_path, files)).clips] == ["wavs/a.wav", "wavs/b.opus"]
-
-
-def test_audio_that_libsndfile_cannot_read_is_to_be_converted(tmp_path):
-    write_files(tmp_path, {"metadata.csv": "a|hello there\n", "wavs/a.m4a": b"no sound"})
-    with pytest.raises(LockstepError, match=r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, e.g. with ffmpeg"):
+@pytest.mark.parametrize(("file", "message"), [
+    ("A.WAV", r"wavs/a\.wav is missing; found instead: A\.WAV \(case differs\)"),
+    ("a.m4a", r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, e.g. with ffmpeg"),
+])  # fmt: skip
+def test_what_lies_in_place_of_missing_audio_is_reported(tmp_path, file, message):
+    write_files(tmp_path, {"metadata.csv": "a|hello there\n", f"wavs/{file}": sound()})
+    with pytest.raises(LockstepError, match=message):
         build(tmp_path, tmp_path / "cache")
 
 
@@ -179,7 +171,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
         {"audio_filepath": "deep/a.wav", "text": "first", "duration": 1.0, "speaker": "ann", "lang": "en"},
         {"audio_filepath": str(tmp_path / "corpus" / "b.flac"), "text": "second", "speaker_id": 0},
         {"audio_filepath": str(tmp_path / "away.wav"), "text": "third", "id": 3, "speaker": "ann"},
-        {"audio_filepath": "c/b.wav", "text": "fourth", "speaker": "ann"},
+        {"audio_filepath": "c/b.wav", "text": "4th", "normalized_text": "fourth", "speaker": "ann"},
     ]
     write_files(tmp_path, {"corpus/train.jsonl": "\n".join(map(json.dumps, entries))})
     clips = read_corpus(tmp_path / "corpus/train.jsonl").clips
@@ -188,6 +180,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
         ("3", str(tmp_path / "away.wav"), "ann", False), ("b", "c/b.wav", "ann", True),
     ]  # fmt: skip
     assert [clip.language for clip in clips] == ["en", "", "", ""]
+    assert [(clip.text, clip.normalised) for clip in clips][2:] == [("third", False), ("fourth", True)]
 
 
 @pytest.mark.parametrize(("entry", "message"), [
@@ -236,13 +229,6 @@ def test_paths_of_windows_are_read(tmp_path):
     assert (clip.id, clip.source) == ("a", "wavs/a.wav")
 
 
-def test_a_name_alone_is_found_in_the_folders_below(tmp_path):
-    listing = "1_2_0\tSentence one.\n1_2_1\tSentence two.\n1_3_0\tSentence three.\n"
-    files = {"audio/1/2/1_2_0.flac": b"", "audio/1/2/1_2_1.flac": b"", "audio/1/3/1_3_0.flac": b"", "t.txt": listing}
-    clips = read_corpus(write_files(tmp_path, files) / "t.txt", columns="id=0,text=1").clips
-    assert [clip.source for clip in clips] == ["audio/1/2/1_2_0.flac", "audio/1/2/1_2_1.flac", "audio/1/3/1_3_0.flac"]
-
-
 @pytest.mark.parametrize(("named", "paths", "source"), [
     ("spk1/000.wav", ["spk2/000.wav"], "wavs/spk1/000.wav"),  # missing, and no recording of another speaker
     ("spk1/000.wav", ["a/spk1/000.flac", "a/spk2/000.flac"], "a/spk1/000.flac"),
@@ -250,6 +236,8 @@ def test_a_name_alone_is_found_in_the_folders_below(tmp_path):
     ("k1/000.wav", ["a/spk1/000.wav"], "wavs/k1/000.wav"),
     ("/elsewhere/000.wav", ["a/000.wav"], "/elsewhere/000.wav"),
     ("/elsewhere/a/000.wav", ["a/000.flac", "b/000.flac"], "a/000.flac"),
+    ("000", ["audio/1/000.flac"], "audio/1/000.flac"),
+    ("a/000.opus", ["a/000.opus", "a/000.wav"], "a/000.opus"),
 ])  # fmt: skip
 def test_the_folders_that_a_list_names_are_kept(tmp_path, named, paths, source):
     write_files(tmp_path, dict.fromkeys([*paths, "other.wav"], b"") | {"list.csv": f"{named}|x\nother.wav|y\n"})
@@ -257,7 +245,61 @@ def test_the_folders_that_a_list_names_are_kept(tmp_path, named, paths, source):
     assert [clip.source for clip in clips] == [source, "other.wav"]
 
 
-def test_the_words_of_a_manifest_are_read(tmp_path):
-    lines = '{"audio_filepath": "a.wav", "text": "In 1800.", "normalized_text": "In eighteen hundred."}\n'
-    (clip,) = read_corpus(write_files(tmp_path, {"manifest.jsonl": lines, "a.wav": b""})).clips
-    assert (clip.text, clip.normalised) == ("In eighteen hundred.", True)
+def cut(name: str, source: str, text: str, **changes: Any) -> dict[str, Any]:
+    """A line of cuts.jsonl."""
+    entry = {
+        "id": name, "start": 0, "duration": 1.0, "channel": 0, "type": "MonoCut", "custom": {"shape": [1]},
+        "supervisions": [{"id": name, "start": 0.0, "text": text, "language": "English", "speaker": "ann"}],
+        "recording": {"sources": [{"type": "file", "channels": [0], "source": source}], "duration": 1.0},
+    }  # fmt: skip
+    if changes.get("recording"):
+        changes["recording"] = {**entry["recording"], **changes["recording"]}
+    return {**entry, **changes}
+
+
+def write(path: Path, *entries: dict[str, Any]) -> Path:
+    data = "".join(json.dumps(entry) + "\n" for entry in entries).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["cuts.jsonl", "cuts.jsonl.gz"])
+def test_cuts_of_whole_and_partial_recordings_are_clips(tmp_path, name):
+    write_files(tmp_path, {"a.wav": "", "b.wav": ""})
+    second = cut("two", str(tmp_path / "b.wav"), "second", duration=0.9999)
+    third = cut("three", "a.wav", "third", start=0.25, duration=0.5)
+    path = write(tmp_path / name, cut("one", "a.wav", "first"), second, third)
+    assert read_corpus(path) == read_corpus(path.parent)
+    assert [(c.id, c.speaker, c.text, c.source, c.start, c.duration) for c in read_corpus(path).clips] == [
+        ("one", "ann", "first", "a.wav", None, None), ("two", "ann", "second", "b.wav", None, None),
+        ("three", "ann", "third", "a.wav", 0.25, 0.5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"duration": float("nan")}, "duration is nan, expected a number of seconds"),
+    ({"supervisions": 7}, "supervisions are 7, expected a list of objects"),
+    ({"id": ["a"]}, r"id is \['a'\], expected a string"),
+    ({"supervisions": cut("a", "a.wav", "x")["supervisions"] * 2}, "2 supervisions, expected one"),
+    ({"recording": {"sources": [{"type": "file", "channels": [0, 1], "source": "a.wav"}]}},
+     r"channels are \[0, 1\], expected one channel"),
+    ({"type": "MixedCut"}, "a cut of type 'MixedCut', expected MonoCut"),
+    ({"recording": None}, "a cut without a recording"),
+    ({"recording": {"sources": [{"type": "command", "channels": [0], "source": "rm x"}]}},
+     "a recording that is not one file"),
+    ({"recording": {"transforms": [{"name": "Speed"}]}}, "a recording with transforms"),
+])  # fmt: skip
+def test_cuts_of_anything_but_one_plain_file_are_rejected(tmp_path, changes, message):
+    with pytest.raises(LockstepError, match=message):
+        read_corpus(write(tmp_path / "cuts.jsonl", cut("a", "a.wav", "x", **changes)))
+
+
+@pytest.mark.parametrize(("data", "found"), [
+    (gzip.compress(b"x" * 99, mtime=0)[:-9], "cannot be unpacked"),
+    (b"no gzip", "cannot be unpacked"),
+    (gzip.compress(bytes(2**25), mtime=0), "a line that is longer, expected at most 16,777,216 bytes"),
+])  # fmt: skip
+def test_a_broken_gzip_file_or_endless_line_is_rejected(tmp_path, data, found):
+    (tmp_path / "cuts.jsonl.gz").write_bytes(data)
+    with pytest.raises(LockstepError, match=rf"cuts\.jsonl\.gz.*{found}"):
+        read_corpus(tmp_path / "cuts.jsonl.gz")

@@ -37,6 +37,9 @@ def test_a_remote_corpus_gives_the_shards_of_a_local_one(url, tmp_path, tiny_cor
     assert (report.changed, dict(report.rejected)) == (True, {"missing audio": 1})
     assert wav.read_bytes() == changed, "the copy follows a changed object"
     assert other.stat().st_ino == before, "not fetched again"
+    with pytest.raises(LockstepError, match=r"nothing-here: no objects, expected a corpus"):
+        build(f"{url.full}/nothing-here", tmp_path / "none", tiny_config)
+    assert not (tmp_path / "none").exists()
 
 
 def folder_of(url):
@@ -52,9 +55,3 @@ def test_object_names_cannot_leave_the_folder(url, monkeypatch):
     names = ("a/../../b.txt", "/etc/passwd", "a//b", ".hidden", "a/.b", "a/")
     monkeypatch.setattr(ObjectStore, "list", lambda store: listed(store) | dict.fromkeys(names, ObjectInfo(1, 0.0)))
     assert tree(folder_of(url)) == before
-
-
-def test_a_url_without_objects_is_rejected(url, tmp_path, tiny_config):
-    with pytest.raises(LockstepError, match=r"nothing-here: no objects, expected a corpus"):
-        build(f"{url.full}/nothing-here", tmp_path / "cache", tiny_config)
-    assert not (tmp_path / "cache").exists()

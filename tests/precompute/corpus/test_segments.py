@@ -98,13 +98,20 @@ def test_a_changed_segment_rewrites_only_its_shard(tmp_path, recordings, change,
 
 
 @pytest.mark.parametrize(("name", "text"), [
-    ("a.txt", "0.000000\t1.500000\tHello\n1,5\t2.25\tthere you\n\\\t100.0\t5000.0\n"),
-    ("a.srt", "1\n00:00:00,000 --> 00:00:01,500\n<i>Hello</i>\n\n2\n00:00:01,500 --> 00:00:02,250\nthere\nyou\n"),
+    ("a.txt", "0.000000\t2.000000\tGood morning.\n2,0\t3605\tThe book lies on the table.\n\\\t100.0\t5000.0\n"
+     "3605.0\t3606.0\tThe end.\n"),
+    ("a.srt", "1\n00:00:00,000 --> 00:00:02,000\n<i>Good morning.</i>\n\n2\n00:00:02,000 --> 01:00:05,000\n"
+     "The book lies\non the table.\n\n3\n01:00:05,000 --> 01:00:06,000\nThe end.\n"),
+    ("a.txt", "0:00\nGood morning.\n0:02\nThe book lies\non the table.\n1:00:05\nThe end.\n"),
+    ("a.txt", "[00:00.000 --> 00:02.000]  Good morning.\n[00:02.000 --> 01:00:05.000]  The book lies on the table.\n"
+     "[01:00:05.000 --> 01:00:06.000]  The end.\n"),
 ])  # fmt: skip
-def test_labels_and_subtitles_are_read_as_segments(tmp_path, name, text):
-    write_files(tmp_path, {"a.wav": b"", name: text})
-    clips = [(clip.id, clip.text, clip.source, clip.start, clip.duration) for clip in read_corpus(tmp_path).clips]
-    assert clips == [("a_0-1500", "Hello", "a.wav", 0.0, 1.5), ("a_1500-2250", "there you", "a.wav", 1.5, 0.75)]
+def test_labels_subtitles_and_transcripts_with_times_are_read_as_segments(tmp_path, name, text):
+    clips = read_corpus(write_files(tmp_path, {"a.wav": b"", name: text})).clips
+    assert [(clip.text, clip.source, clip.start) for clip in clips] == [
+        ("Good morning.", "a.wav", 0.0), ("The book lies on the table.", "a.wav", 2.0), ("The end.", "a.wav", 3605.0)
+    ]  # fmt: skip
+    assert [(clip.id, clip.duration) for clip in clips[:2]] == [("a_0-2000", 2.0), ("a_2000-3605000", 3603.0)]
 
 
 def srt(*cues: str) -> str:
@@ -158,19 +165,6 @@ def test_a_file_of_points_is_refused_with_what_was_passed_over(tmp_path):
     message = r"no clips, expected ID.wav with ID.txt beside it; .*: 2 segments skipped, without speech or of 0 s"
     with pytest.raises(LockstepError, match=message):
         read_corpus(tmp_path)
-
-
-@pytest.mark.parametrize("text", [
-    "0:00\nGood morning.\n0:02\nThe book lies\non the table.\n1:00:05\nThe end.\n",
-    "[00:00.000 --> 00:02.000]  Good morning.\n[00:02.000 --> 01:00:05.000]  The book lies on the table.\n"
-    "[01:00:05.000 --> 01:00:06.000]  The end.\n",
-])  # fmt: skip
-def test_transcripts_with_clock_times_are_segments(tmp_path, text):
-    clips = read_corpus(write_files(tmp_path, {"talk.wav": b"", "talk.txt": text})).clips
-    assert [(clip.text, clip.start) for clip in clips] == [
-        ("Good morning.", 0.0), ("The book lies on the table.", 2.0), ("The end.", 3605.0)
-    ]  # fmt: skip
-    assert clips[0].duration == 2.0
 
 
 def test_the_last_segment_of_clock_times_lasts_to_the_end(tmp_path):

@@ -44,6 +44,8 @@ def test_a_corpus_name_prefixes_ids_and_speakers(two, tmp_path):
     assert corpora.roots == {"x": tmp_path / "a", "y": tmp_path / "b"}
     assert read("x=a", "y=b") == read("y=b", "x=a")
     assert found(read("x=a")) == found(corpora)[:2]  # whatever else there is
+    (tmp_path / "a").rename(tmp_path / "x=a")
+    assert read("x=a").roots == {"": tmp_path / "x=a"}, "a path that exists"
 
 
 def test_a_corpus_without_speakers_is_one_speaker(two):
@@ -70,11 +72,8 @@ def test_a_yaml_file_lists_corpora(two, tmp_path):
         ("z_7", "zoe", "de", "z"), ("z_8", "zoe", "de", "z"), ("z_9", "zoe", "de", "z"),
     ]  # fmt: skip
     assert corpora.weights == {"": 0.5, "x": 2.0}
-
-
-def test_an_existing_path_with_an_equals_sign_is_a_path(two, tmp_path):
-    (tmp_path / "a").rename(tmp_path / "x=y")
-    assert read("x=y").roots == {"": tmp_path / "x=y"}
+    with pytest.raises(LockstepError, match="--layout or --columns with a list of corpora; set them in the file"):
+        read("lists/corpora.yaml", layout="ljspeech")
 
 
 @pytest.mark.parametrize(("data", "message"), [
@@ -90,22 +89,18 @@ def test_an_existing_path_with_an_equals_sign_is_a_path(two, tmp_path):
     ((), "--data: no corpus"),
     (("e=e", "e_f=e_f"), r"clip e_f_g is in e=e and in e_f=e_f.*give one of them another name"),
     ((f"{'n' * 20}=long",), "is longer than 200 bytes"),
+    (("a", "same"), "same: speaker p1 is in a and in same, expected every speaker in one corpus"),
+    (("folder.yaml",), "cannot be read"),
+    (("none.yaml",), "no such folder"),
 ])  # fmt: skip
-def test_overlapping_or_unnameable_corpora_are_rejected(two, write, data, message):
+def test_overlapping_or_unnameable_corpora_are_rejected(two, write, tmp_path, data, message):
     others = {"other/a": "5", "b b": "6", "e": "f_g", "e_f": "g", "long": "i" * 190}
     for name, clip in others.items():
         write(name, f"{clip}|words")
+    write("same", "4|vier|vier|p1")
+    (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(LockstepError, match=message):
         read(*data)
-
-
-def test_a_shared_speaker_is_rejected_without_a_speaker_prefix(write, tmp_path):
-    write("a", "1|one|one|p1")
-    write("b", "2|two|two|p1")
-    with pytest.raises(LockstepError, match="b: speaker p1 is in a and in b, expected every speaker in one corpus"):
-        read("a", "b")
-    (tmp_path / "same.yaml").write_text("- {data: a}\n- {data: b, speaker_prefix: ''}\n")
-    assert {clip.speaker for clip in read("same.yaml").clips} == {"p1"}
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -130,13 +125,3 @@ def test_an_invalid_yaml_list_is_rejected_in_one_line(two, tmp_path, text, messa
         read("corpora.yaml")
     assert len(str(caught.value)) < 500
     assert "\n" not in str(caught.value)
-
-
-def test_an_unreadable_yaml_list_is_rejected(two, tmp_path):
-    (tmp_path / "folder.yaml").mkdir()
-    with pytest.raises(LockstepError, match="cannot be read"):
-        read("folder.yaml")
-    with pytest.raises(LockstepError, match="no such folder"):
-        read("none.yaml")
-    with pytest.raises(LockstepError, match="--layout or --columns with a list of corpora; set them in the file"):
-        read("folder.yaml", layout="ljspeech")

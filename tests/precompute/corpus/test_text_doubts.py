@@ -97,9 +97,3 @@ def test_a_doubtful_clip_is_rejected_with_its_line_and_can_be_accepted(tmp_path)
     report = build(corpus, cache, "data.accept=[tag, entity]")
     assert report.rejected == {}
     assert rows_of(cache)["c0"].is_kept
-
-
-def test_a_vocoder_has_no_doubts(tmp_path):
-    data = {"wavs/c0.wav": sound(2.0), "wavs/c1.wav": sound(2.5), "metadata.csv": "c0|<unk>\nc1|&amp;\n"}
-    report = build(write_files(tmp_path / "corpus", data), tmp_path / "cache", "audio.crop_frames=32")
-    assert report.rejected == {}
