@@ -76,6 +76,7 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
     (tmp_path / "metadata.csv").write_text("a|x\n")
     for done, code, message in (
         (build(none, cache), 2, "no such folder"),
+        (command("build", "--data", none, "--cache", cache, "--workers", 1), 2, "no such folder"),
         (build(tiny_corpus, cache, "--set", "audio.profile=mp3"), 2, "expected one of bigvgan24, hifigan"),
         (build(tiny_corpus, cache, "--config", "nosuch.yaml"), 2, "cannot be read"),
         (command("verify", "--cache", none), 2, "expected a cache; run xtts-precompute build"),
@@ -86,12 +87,8 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
         (error,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
         assert error == done.stderr.splitlines()[-1]
         assert message in error
+    assert multiprocessing.active_children() == []
     assert not cache.exists()
-
-
-def test_a_build_that_fails_at_its_corpus_leaves_no_worker(tmp_path):
-    done = command("build", "--data", tmp_path / "none", "--cache", tmp_path / "cache", "--workers", 1)
-    assert (done.exit_code, multiprocessing.active_children()) == (2, [])
 
 
 @pytest.mark.parametrize(("modules", "without"), [

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -131,32 +132,15 @@ def test_wrong_contents_behind_right_checksums_are_found(cache, change, message)
     assert f"{bucket.train[0].file} record 1 (" in report
 
 
-def louder(record: Record) -> Record:
-    mel = record.mel.copy()
-    mel[0, 0] += 1
-    return replace(record, mel=mel)
-
-
 def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache):
     """All checksums inside the file are right, and so are the lengths: only digests can tell."""
     spec = (cache / "cache.json").read_bytes()
-    rewrite_record(cache, 1, louder)
+    rewrite_record(cache, 1, lambda record: replace(record, mel=np.vstack([record.mel[:1] + 1, record.mel[1:]])))
     (cache / "cache.json").write_bytes(spec)
     name = f"{load_spec(cache).buckets[0].train[0].file} record 1 ({shard_rows(cache)[1].clip.id})"
     report = findings(cache)
     assert report.startswith(f"{name}: content differs from the index (record_sha256)")
     assert "\n" not in report
-
-
-@pytest.fixture
-def build_again(cache, tiny_corpus, tiny_config) -> Callable[[], None]:
-    """Builds the cache again, which then has to be sound."""
-
-    def build() -> None:
-        build_cache(tiny_corpus, cache, tiny_config)
-        assert problems(cache) == []
-
-    return build
 
 
 def call_shard(name: str) -> Callable[[dict], object]:
@@ -180,25 +164,21 @@ def test_forged_specs_are_rejected(cache, change, message):
     assert caught.value.exit_code == 1
 
 
-def test_a_spec_of_arbitrary_bytes_is_rejected_and_rebuilt(cache, build_again):
+def test_an_unreadable_spec_or_index_is_found_and_rebuilt(cache, tiny_corpus, tiny_config):
+    def build_again() -> None:
+        build_cache(tiny_corpus, cache, tiny_config)
+        assert problems(cache) == []
+
     for data in (b"[" * 200_000, b"\xff\xfe", b"", b"null", b'{"format_version": 1e999}'):
         (cache / "cache.json").write_bytes(data)
         with pytest.raises(LockstepError, match=r"cache\.json: (cannot be read|format version|edited)"):
             load_spec(cache)
     build_again()
-
-
-def test_an_index_with_nullable_columns_is_rejected(cache, build_again):
     table = pq.read_table(index_path(cache))
     pq.write_table(table.cast(pa.schema([field.with_nullable(True) for field in table.schema])), index_path(cache))
-    with pytest.raises(LockstepError, match="columns differ from this version's"):
-        read_index(index_path(cache))
     assert problems(cache)[-1].found == "columns differ from this version's"
     build_again()
-
-
-def test_index_rows_without_a_shard_do_not_crash_a_build(cache, build_again):
     rows = [replace(row, bucket=77, shard=-1, position=-9) for row in read_index(index_path(cache))]
     replace_index(cache, index_bytes(rows))
-    assert "names a shard that the cache does not have" in "\n".join(map(str, problems(cache)))
+    assert "names a shard that the cache does not have" in findings(cache)
     build_again()

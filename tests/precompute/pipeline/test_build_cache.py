@@ -41,10 +41,6 @@ def test_every_record_holds_its_clip(tiny_corpus, tiny_cache):
         assert record.tokens[: record.token_length].all()
         figures = (row.split, row.mel_length, row.token_length)
         assert figures == (split, record.mel_length, record.token_length)
-
-
-def test_statistics_are_those_of_the_stored_mels(tiny_cache):
-    spec, stored = load_spec(tiny_cache), records(tiny_cache)
     train = [r.unpadded_mel.astype(np.float64) for r, _, split in stored.values() if split == "train"]
     assert spec.statistics.mel_mean == pytest.approx(np.concatenate(train).mean(), rel=1e-12)
     assert spec.statistics.mel_deviation == pytest.approx(np.concatenate(train).std(), rel=1e-9)
@@ -52,21 +48,18 @@ def test_statistics_are_those_of_the_stored_mels(tiny_cache):
     assert spec.statistics.fill == pytest.approx(sum(r.mel_length for r, _, _ in stored.values()) / frames)
 
 
-def test_workers_0_starts_no_process_and_gives_the_same_bytes(tiny_corpus, tiny_config, tmp_path):
-    here, elsewhere, before = Listener(), Listener(), {process.pid for process in multiprocessing.active_children()}
+def test_processes_start_only_for_clips_to_read_and_give_the_same_bytes(tiny_corpus, tiny_config, tmp_path):
+    here, elsewhere, again = Listener(), Listener(), Listener()
+    before = {process.pid for process in multiprocessing.active_children()}
     build(tiny_corpus, tmp_path / "here", tiny_config, workers=0, progress=here)
     build(tiny_corpus, tmp_path / "elsewhere", tiny_config, workers=2, progress=elsewhere)
     assert here.processes == before
     assert elsewhere.processes - before
     assert tree(tmp_path / "here") == tree(tmp_path / "elsewhere")
-
-
-def test_nothing_to_do_the_second_time_starts_no_workers(workspace, tiny_config):
-    """Looking at a few rows takes less time than their start."""
-    before, said = {path: path.stat().st_mtime_ns for path in (workspace / "cache").rglob("*")}, Listener()
-    report = build(workspace / "corpus", workspace / "cache", tiny_config, workers=1, progress=said)
-    assert (report.changed, report.written_shards, said.processes) == (False, 0, set())
-    assert before == {path: path.stat().st_mtime_ns for path in (workspace / "cache").rglob("*")}
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "here").rglob("*")}
+    report = build(tiny_corpus, tmp_path / "here", tiny_config, workers=1, progress=again)
+    assert (report.changed, report.written_shards, again.processes - before) == (False, 0, set())
+    assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "here").rglob("*")}
 
 
 @pytest.mark.parametrize("fresh", [True, False])
@@ -133,20 +126,18 @@ def test_too_many_rejections_stop_before_a_good_cache_is_touched(workspace, tiny
     assert {name: data for name, data in tree(workspace / "cache").items() if ".building" not in name} == before
 
 
-def test_a_folder_of_other_things_is_left_alone(tiny_corpus, tiny_config, tmp_path):
+def test_a_folder_of_other_things_or_of_another_builder_is_left_alone(tiny_corpus, tiny_config, tmp_path):
     (tmp_path / "chapter.tex").write_text("dear")
     with pytest.raises(LockstepError, match="a folder with other files in it"):
         build(tiny_corpus, tmp_path, tiny_config)
     assert tree(tmp_path) == {"chapter.tex": b"dear"}
-
-
-def test_a_second_builder_is_refused(workspace, tiny_config):
+    (tmp_path / "cache").mkdir()
     with (
-        exclusive(workspace / "cache"),
+        exclusive(tmp_path / "cache"),
         pytest.raises(LockstepError, match="another process is at work in this folder"),
     ):
-        build(workspace / "corpus", workspace / "cache", tiny_config)
-    build(workspace / "corpus", workspace / "cache", tiny_config)
+        build(tiny_corpus, tmp_path / "cache", tiny_config)
+    build(tiny_corpus, tmp_path / "cache", tiny_config)
 
 
 def test_a_clip_that_changes_meanwhile_is_noticed(workspace, tiny_config, tmp_path):

@@ -4,13 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from cache_files import build_cache
+from builds import build, rows_of
 
 from xtts.precompute.check.verify import check_cache
 from xtts.precompute.pipeline import voices as voices_module
 from xtts.shared.cache.cache_spec import load_spec, load_voices
-from xtts.shared.cache.clip_index import kept_rows, read_index
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 
 IMITATING = "model.voice_from=recording"
@@ -30,35 +28,24 @@ def embedded(monkeypatch):
     return seconds
 
 
-def build(corpus, cache, *assignments):
-    return build_cache(corpus, cache, load_config("tiny", assignments=["shapes.buckets=1", *assignments]))
-
-
-def test_training_clips_are_embedded_once(tiny_corpus, tmp_path, embedded):
+def test_training_clips_are_embedded_once_without_a_new_shard(tiny_corpus, tmp_path, embedded):
+    before = build(tiny_corpus, tmp_path / "cache").spec
+    with pytest.raises(LockstepError, match=r"no embeddings of its speakers.*--set model\.voice_from=recording"):
+        load_voices(tmp_path / "cache", before)
     report = build(tiny_corpus, tmp_path / "cache", IMITATING)
     spec = load_spec(tmp_path / "cache")
-    train = [row for row in kept_rows(read_index(tmp_path / "cache" / spec.index_file)) if row.split == "train"]
+    assert spec.identity == before.identity, "a run with a speaker table resumes"
+    train = [row for row in rows_of(tmp_path / "cache").values() if row.is_kept and row.split == "train"]
     (used,) = embedded
     wanted = sorted(train, key=lambda row: row.audio_sha256)[: len(used)]
     assert used == pytest.approx([row.seconds for row in wanted], abs=0.01)
     assert len(used) == len(train) or sum(used[:-1]) < 60 <= sum(used)
     assert load_voices(tmp_path / "cache", spec).shape == (1, 7, 4, 256)
-    assert report.changed
+    assert (report.written_shards, report.changed) == (0, True)
     assert not build(tiny_corpus, tmp_path / "cache", IMITATING).changed
     assert len(embedded) == 1
-
-
-def test_a_cache_gains_and_loses_voices_without_a_new_shard(tiny_corpus, tmp_path, embedded):
-    cache = tmp_path / "cache"
-    build(tiny_corpus, cache)
-    with pytest.raises(LockstepError, match=r"no embeddings of its speakers.*--set model\.voice_from=recording"):
-        load_voices(cache, load_spec(cache))
-    before = load_spec(cache).identity
-    report = build(tiny_corpus, cache, IMITATING)
-    assert (report.written_shards, report.changed) == (0, True)
-    assert load_spec(cache).identity == before, "a run with a speaker table resumes"
-    build(tiny_corpus, cache)
-    assert not list(cache.glob("voices-*"))
+    build(tiny_corpus, tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("voices-*"))
 
 
 def test_a_damaged_file_is_found_and_made_again(tiny_corpus, tmp_path, embedded):

@@ -78,22 +78,23 @@ def test_the_page_escapes_texts_and_loads_nothing_external(hostile_page, hostile
     assert sorted(soundfile.info(io.BytesIO(sound)).frames // 256 for sound in hostile_page.sounds) == frames
     heights = {bucket.frames for bucket in clips.spec.buckets}
     assert {Image.open(io.BytesIO(picture)).width for picture in hostile_page.pictures} <= heights  # with the padding
+    shown = ("empty audio 1 <i>4 (a file of 0 bytes)", "missing audio 1 clip-5", "resampled from 16000 Hz 1",
+             "<b>a 6 ", "<b>b 6 ", "Characters to check")  # fmt: skip
+    text = " ".join(hostile_page.text.split())
+    assert [words for words in shown if words not in text] == []
 
 
-def test_histogram_labels_stay_inside_the_picture(hostile_page):
+def test_histogram_labels_stay_inside_the_picture_and_texts_fit_a_phone(hostile_page):
+    """There tables with texts become cards: beside other columns two letters would be left for a text."""
+    tables = re.findall(r'<table[^>]*?( class="cards")?>(.*?)</table>', hostile_page.page, re.DOTALL)
+    for cards, rows in tables:
+        assert bool(cards) == bool(re.search(r'</td><td class="text"|<th class="left">text<', rows)), rows
     pictures = re.findall(r'<svg viewBox="(\S+) \S+ (\S+) [^>]*histogram(.*?)</svg>', hostile_page.page, re.DOTALL)
     for left, width, picture in pictures:
         labels = re.findall(r'translate\((\S+) -4\) rotate\(-40\)">(.*?)<', picture)
         ends = [float(start) + 14 * (0.6 * len(text) * math.cos(math.radians(40)) + 0.3) for start, text in labels]
         assert max(ends) < float(left) + float(width), labels
     assert len(pictures) == 3
-
-
-def test_tables_with_texts_become_cards_on_phones(hostile_page):
-    """Beside other columns a phone leaves two letters for a text."""
-    tables = re.findall(r'<table[^>]*?( class="cards")?>(.*?)</table>', hostile_page.page, re.DOTALL)
-    for cards, rows in tables:
-        assert bool(cards) == bool(re.search(r'</td><td class="text"|<th class="left">text<', rows)), rows
 
 
 def test_the_search_covers_all_clips_and_only_its_script_runs(hostile_page, hostile_cache):
@@ -141,26 +142,14 @@ def test_swapped_transcripts_are_listed_first_and_marked(swapped):
     assert np.corrcoef(heard[:20_000], original[:20_000])[0, 1] > 0.5, "it is the corpus' own file"
 
 
-def test_a_rare_letter_has_its_name_and_links_to_its_clips(swapped):
-    page = Page(CachedClips(swapped[1]))
+def test_rare_letters_are_named_and_missing_recordings_reported(swapped, tmp_path):
+    page = Page(CachedClips(swapped[1]), [tmp_path])
     name = '</td><td class="left">LATIN SMALL LETTER SHARP S</td><td data-label="times">1</td>'
     link = r'<a href="#(find=c04|clip-\d+)">c04</a></td>'
     assert re.search(f'<a href="#find=%C3%9F">ß</a>{name}.*rare.*{link}', page.page)
-    assert len(page.sounds) == len(page.cards), "without the corpus no recording is heard"
-
-
-def test_missing_recordings_are_reported(swapped, tmp_path):
-    page = Page(CachedClips(swapped[1]), [tmp_path])
     assert page.text.count("the recording cannot be read: ") == len(page.cards)
     with pytest.raises(LockstepError, match="--data: corpora with names, expected what the cache was built from"):
         write_report(swapped[1], tmp_path / "r.html", progress=Progress(), data=f"other={tmp_path}")
-
-
-def test_the_page_reports_rejections_notes_and_speakers(hostile_page):
-    shown = ("empty audio 1 <i>4 (a file of 0 bytes)", "missing audio 1 clip-5", "resampled from 16000 Hz 1",
-             "<b>a 6 ", "<b>b 6 ", "Characters to check")  # fmt: skip
-    text = " ".join(hostile_page.text.split())
-    assert [words for words in shown if words not in text] == []
 
 
 def test_a_cache_gives_the_same_bytes_each_time(tiny_cache, tmp_path, monkeypatch):
@@ -215,14 +204,11 @@ def test_the_worst_clips_are_heard_as_short_excerpts(uneven_cache, monkeypatch):
     assert "loudness -63.5 dBFS, median -13.5 dBFS" in heard
 
 
-def test_stats_show_speakers_and_outliers(uneven_cache):
+def test_stats_show_speakers_and_outliers_and_are_limited_and_escaped(uneven_cache):
     told = command("stats", "--cache", uneven_cache).output
     line = next(line for line in told.splitlines() if line.strip().startswith("<u>x"))
     assert line.split()[1:] == ["30", "0.01", "10.0", "-13.5", "-13.6", "0.00", "0.00", "0.4", "0", "0", "12"]
     assert "outliers by loudness: 12 (<i>7 -63.5 dBFS, <i>0 -39.5 dBFS, <i>1 -39.5 dBFS, ...)" in told
-
-
-def test_speaker_tables_are_limited_and_escaped(uneven_cache):
     rows = CachedClips(uneven_cache).rows
     strange = [replace(row, clip=replace(row.clip, id="\x1b[2J", speaker="\x1b[H")) for row in rows]
     told = quality_text(quality_stats(strange, RATE))

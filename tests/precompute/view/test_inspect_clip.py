@@ -35,20 +35,29 @@ def test_inspect_writes_picture_and_sound(tiny_cache, tmp_path):
     assert abs(heard.max() - stored.max()) < 0.2
 
 
-def test_text_is_neither_formula_nor_escape_sequence(tiny_cache):
+def test_text_is_neither_formula_nor_escape_sequence_and_may_be_unknown(tiny_cache, tmp_path, monkeypatch):
     clips = CachedClips(tiny_cache)
     row = clips.row("tone-0000")
     strange = replace(row, clip=replace(row.clip, id="costs $5 and \\frac{ \x1b[2J \u65e5\u672c"))
     assert draw_clip(strange, clips.read(row), clips.spec.mel_profile).startswith(b"\x89PNG")
     assert plain("a\x1b[2Jb\nc") == "a\N{REPLACEMENT CHARACTER}[2Jb\N{REPLACEMENT CHARACTER}c"
+    words = "می‌خواهم یک کتابِ تازه بخرم."  # printed although it cannot be drawn, the joiner too
+    monkeypatch.setattr(CachedClips, "row", lambda self, clip_id: replace(row, clip=replace(row.clip, text=words)))
+    assert f"text: {words}" in inspect_clip(tiny_cache, "tone-0000", tmp_path)
+    assert all(map(can_draw, ("Grüße, ș!", "кит")))
+    assert not any(map(can_draw, (words, "हिन्दी", "你好")))
 
 
-def test_an_unknown_id_is_rejected_with_similar_ones(tiny_cache, tmp_path):
+def test_an_id_names_the_kept_clip_and_an_unknown_one_is_rejected_with_similar_ones(tiny_cache, tmp_path):
     with pytest.raises(LockstepError, match=r"'tone-00003': not in .*, expected .* such as tone-0003, "):
         inspect_clip(tiny_cache, "tone-00003", tmp_path)
     with pytest.raises(LockstepError, match=r"such as tone-00\d\d, tone-00\d\d"):
         inspect_clip(tiny_cache, "???", tmp_path)
     assert not list(tmp_path.iterdir())
+    clips = CachedClips(tiny_cache)
+    kept = clips.row("tone-0005")
+    clips.rows = [kept.rejected("duplicate id"), *clips.rows]
+    assert clips.row("tone-0005") == kept
 
 
 def test_a_rejected_clip_prints_its_reason(tmp_path):
@@ -56,19 +65,3 @@ def test_a_rejected_clip_prints_its_reason(tmp_path):
     build(corpus, tmp_path / "features", "shapes.max_reject_fraction=0.5")
     assert inspect_clip(tmp_path / "features", "b", tmp_path / "out").startswith("b: rejected, missing audio (")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_repeated_id_shows_the_kept_clip(tiny_cache):
-    clips = CachedClips(tiny_cache)
-    kept = clips.row("tone-0005")
-    clips.rows = [kept.rejected("duplicate id"), *clips.rows]
-    assert clips.row("tone-0005") == kept
-
-
-def test_letters_that_cannot_be_drawn_are_still_printed(tiny_cache, tmp_path, monkeypatch):
-    words = "می‌خواهم یک کتابِ تازه بخرم."
-    row = CachedClips(tiny_cache).row("tone-0003")
-    monkeypatch.setattr(CachedClips, "row", lambda self, clip_id: replace(row, clip=replace(row.clip, text=words)))
-    assert f"text: {words}" in inspect_clip(tiny_cache, "tone-0003", tmp_path)  # the joiner too, which prints nothing
-    assert all(map(can_draw, ("Grüße, ș!", "кит")))
-    assert not any(map(can_draw, (words, "हिन्दी", "你好")))

@@ -74,12 +74,9 @@ with ProcessPool(1) as pool:
     wait_for(lambda: not (worker / "exe").exists())
 
 
-def test_an_unknown_engine_is_rejected():
+def test_an_unknown_engine_and_a_missing_ray_are_reported_with_the_fix(monkeypatch):
     with pytest.raises(LockstepError, match="--engine: 'dask', expected local or ray"):
         open_pool(1, "dask")
-
-
-def test_a_missing_ray_is_reported_with_the_fix(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(LockstepError, match=r"ray is not installed; pip install 'lockstep-tts\[ray\]'"):
         list(open_pool(1, "ray").run(os.getenv, ["HOME"]))
