@@ -157,5 +157,8 @@ def _recordings(paths: tuple[Path, ...], source: Source, warn: Callable[[str], N
     for path, samples in zip(paths, read_recordings(paths, source), strict=True):
         if path.stem in found:
             raise LockstepError("--speaker-wav", found=f"two recordings called {path.stem}", expected="different names")
-        found[path.stem] = recorded_voice([samples], lambda line, path=path: warn(f"{path}: {line}"))
+        doubts = list[str]()
+        found[path.stem] = recorded_voice([samples], doubts.append)
+        for doubt in doubts:
+            warn(f"{path}: {doubt}")
     return found
