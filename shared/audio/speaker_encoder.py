@@ -74,7 +74,7 @@ def recorded_voice(recordings: Sequence[np.ndarray], warn: Callable[[str], None]
     nearest = np.argsort(distance, kind="stable")[: (len(voices) + 1) // 2]
     voice = _unit(voices[nearest].mean(axis=0))
     if (unlike := float(np.mean(voices @ voice < _ALIKE))) > _UNLIKE_SHARE:
-        warn(f"{unlike:.0%} of the recording is unlike the voice taken from it: is there music, or another person?")
+        warn(f"{unlike:.0%} of the recording is unlike the voice taken from it: is it music, an echo or somebody else?")
     return _standardised(voice)
 
 

@@ -98,7 +98,7 @@ async def respond(
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
     """Put warnings on one line, as the Latin-1 characters that stand for its UTF-8: starlette then writes UTF-8."""
-    line = re.sub(r"[\0-\x1f\x7f]", " ", "; ".join(warnings)).encode(errors="ignore")[:_MOST_WARNING]
+    line = re.sub(r"[\0-\x1f\x7f]", " ", "; ".join(warnings)).encode()[:_MOST_WARNING]
     return {"x-warning": line.decode(errors="ignore").strip().encode().decode("latin-1")} if warnings else {}
 
 

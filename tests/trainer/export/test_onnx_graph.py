@@ -74,18 +74,13 @@ def test_the_schedule_is_an_input(several, session, solver):
     assert mel.shape != (default := spoken(session, sid=[2], language=[1])).shape or np.abs(mel - default).max() > 0.01
 
 
-@pytest.fixture(scope="session")
-def imitating(untrained):
-    """(a model that imitates recordings, its graph of a fixed voice and language)."""
+def test_voice_and_language_can_be_fixed_in_the_graph(untrained, capsys):
     model, source = untrained("model.voice_from=recording")
     assert source.speakers == []
-    graph = convert_model(model, source, options=OPTIONS, language="fa", recordings=[RECORDING])
-    return model, graph.SerializeToString()
-
-
-def test_voice_and_language_can_be_fixed_in_the_graph(imitating):
-    model, graph = imitating
-    voice = recorded_voice([RECORDING])[np.newaxis]
+    recordings = [RECORDING, RECORDING, 0.1 * np.sin(np.arange(40_000, dtype=np.float32) / 20)]
+    graph = convert_model(model, source, options=OPTIONS, language="fa", recordings=recordings).SerializeToString()
+    assert "warning: 33% of the recording is unlike the voice taken from it" in capsys.readouterr().err
+    voice = recorded_voice(recordings)[np.newaxis]
     mel = spoken(session_of(graph, []))
     np.testing.assert_allclose(mel, expected(model, voice=voice, language=1), atol=1e-3)
     for other in ({"voice": -voice, "language": 1}, {"voice": voice, "language": 0}):

@@ -123,17 +123,18 @@ def test_a_recording_is_refused_by_a_model_that_imitates_none(server):
 
 
 def test_of_two_recordings_with_one_name_at_once_one_is_refused(imitator, recordings):
-    low, high = recordings / "low.wav", (recordings / "high.wav").read_bytes()
-    voice = ServedVoice(settings_of(imitator[0], runtime="tensorflow", nfe=(2,), speaker_wav=(low,)), print, print)
+    low, high, both = (recordings / f"{name}.wav" for name in ("low", "high", "both"))
+    settings, doubts = settings_of(imitator[0], runtime="tensorflow", nfe=(2,), speaker_wav=(low, both)), []
+    voice, unlike = ServedVoice(settings, doubts.append, print), "% of the recording is unlike the voice taken from it"
+    assert [(line.startswith(f"{both}: "), unlike in line) for line in doubts] == [(True, True)]
     with listening_server(voice) as client, ThreadPoolExecutor(2) as threads:
-        sound = {"content": high, "headers": {"Content-Type": "audio/wav"}}
+        sound = {"content": high.read_bytes(), "headers": {"Content-Type": "audio/wav"}}
         answers = list(threads.map(lambda _: client.put("/v1/audio/voices/high", **sound), range(2)))
         assert sorted(answer.status_code for answer in answers) == [204, 400]
-        assert [voice["id"] for voice in client.get("/v1/audio/voices").json()["voices"]] == ["low", "high"]
+        assert [voice["id"] for voice in client.get("/v1/audio/voices").json()["voices"]] == ["low", "both", "high"]
         assert not any("x-warning" in answer.headers for answer in answers)
-        sound["content"] = (recordings / "both.wav").read_bytes()
-        doubt = client.put("/v1/audio/voices/both", **sound).headers["x-warning"]
-        assert "% of the recording is unlike the voice taken from it" in doubt
+        sound["content"] = both.read_bytes()
+        assert unlike in client.put("/v1/audio/voices/more", **sound).headers["x-warning"]
 
 
 def leave_early(port, content, wait):

@@ -244,7 +244,7 @@ def test_a_voice_is_uploaded_and_another_recorded(imitator, recordings, tmp_path
         page.type("#recording", str(recordings / "high.wav"))
         page.wait_for(f"{SAID}.endsWith('voice of high.')")
         page.type("#recording", str(recordings / "both.wav"))
-        page.wait_for(f"{SAID}.includes('voice of both. 2') && {SAID}.includes('another person?')")
+        page.wait_for(f"{SAID}.includes('voice of both. 2') && {SAID}.includes('somebody else?')")
         page.run("recordButton.click()")
         page.wait_for("recorder?.state === 'recording'")
         time.sleep(4)  # two seconds of it have to be a voice
