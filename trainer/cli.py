@@ -107,7 +107,7 @@ def _export_steps(plan: "RunPlan") -> None:
 
 
 def run(plan: "RunPlan", data: Path | None = None) -> None:
-    """Import TensorFlow and train; a complete run is left unchanged. data: folder of the corpus, as in `finish_run`.
+    """Import TensorFlow, train and export; a run that did both is left unchanged. data: as in `finish_run`.
 
     Without TensorFlow, a run with exported steps trains from them.
     """
@@ -116,27 +116,23 @@ def run(plan: "RunPlan", data: Path | None = None) -> None:
     console = _console()
     folder = plan.folder.path
     total, done = plan.config.training.steps, plan.steps_done
-    if done >= total:
+    if plan.is_finished:
         console.print(
             f"{folder} is complete: step {done} of {total}. Train it further with: "
             f"xtts-train --resume {folder} --steps {done + total}", highlight=False, soft_wrap=True,
         )  # fmt: skip
         return
-    if plan.resume and plan.folder.steps.is_dir() and not has_tensorflow():
+    if plan.resume and done < total and plan.folder.steps.is_dir() and not has_tensorflow():
         from xtts.trainer.run.train_steps import train_steps
 
         train_steps(plan, plan.resume, console)
         return
     console.print(f"starting TensorFlow{f', {plan.cluster.name}' if plan.cluster else ''}", highlight=False)
     with tensorflow_import():
-        from xtts.trainer.run.trainer import train
+        from xtts.trainer.run.trainer import train_to_voice
 
-    with plan.held():
-        if not train(plan, console) or not plan.is_rank_0:
-            return
-        from xtts.trainer.run.finish import finish_run
-
-        finish_run(folder, console, data)
+    if not train_to_voice(plan, console, data=data) or not plan.is_rank_0:
+        return
     from xtts.trainer.stored.checkpoint import find_checkpoint, read_meta
 
     meta = read_meta(find_checkpoint(folder))

@@ -84,18 +84,12 @@ def train(
         out=Path(out) if out else None, resume=given, init_from=Path(init_from) if init_from else None,
         say=partial(console.print, highlight=False, soft_wrap=True),
     )  # fmt: skip
-    if plan.steps_done >= plan.config.training.steps:
+    if plan.is_finished:
         return _result(plan, complete=True)
     with tensorflow_import():
-        from xtts.trainer.run.trainer import train as train_plan
+        from xtts.trainer.run.trainer import train_to_voice
 
-    with plan.held():
-        complete = train_plan(plan, console, hooks=hooks)
-        if complete and plan.is_rank_0:
-            from xtts.trainer.run.finish import finish_run
-
-            finish_run(plan.folder.path, console)
-    return _result(plan, complete=complete)
+    return _result(plan, complete=train_to_voice(plan, console, hooks=hooks))
 
 
 def _result(plan: RunPlan, *, complete: bool) -> TrainingResult:
@@ -121,7 +115,7 @@ def evaluate_checkpoint(
         checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
         cache: Folder or URL of the cache with the sentences (default: the cache of the run).
         split: Split of the cache.
-        limit: Largest number of sentences to speak; they are compared with all recordings.
+        limit: Largest number of sentences to speak.
         quiet: Print no table.
         synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed.
 
@@ -132,9 +126,9 @@ def evaluate_checkpoint(
         LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
     """
     from xtts.trainer.evaluation.evaluate import evaluate
+    from xtts.trainer.speech.voice_source import open_source
 
-    systems = evaluate(
-        Path(checkpoint), SynthesisOptions(**synthesis), cache=None if cache is None else path_or_url(cache),
-        split=split, limit=limit, console=Console(quiet=True) if quiet else None,
-    )  # fmt: skip
+    source, options = open_source(Path(checkpoint)), SynthesisOptions(**synthesis)
+    at, console = None if cache is None else path_or_url(cache), Console(quiet=True) if quiet else None
+    systems = evaluate(source, options, cache=at, split=split, limit=limit, console=console)
     return {name: system.figures for name, system in systems.items() if system.figures is not None}

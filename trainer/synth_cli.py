@@ -99,8 +99,6 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
 @click.option("--asr", default="base", metavar="SIZE|DIR",
               help="Whisper for the character errors: a size to download, or a folder.")  # fmt: skip
 @click.option("--data", type=_PATH, metavar="DIR", help="Corpus of the cache, to judge its recordings as well.")
-@click.option("--second-reading", is_flag=True,
-              help="Also compare second readings of sentences that were recorded twice with the first.")  # fmt: skip
 @vocoder_option
 @click.option(
     "--json", "json_file", type=_PATH, metavar="FILE.json",
@@ -113,8 +111,9 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
         options = _taken(given)
         from xtts.shared.storage.urls import path_or_url
         from xtts.trainer.evaluation.evaluate import evaluate as run
+        from xtts.trainer.speech.voice_source import open_source
 
-        run(checkpoint, options, cache=path_or_url(cache) if cache else None, **given)
+        run(open_source(checkpoint), options, cache=path_or_url(cache) if cache else None, **given)
 
 
 @main.command()

@@ -42,7 +42,7 @@ def embed_speakers(
     ends = [np.searchsorted(names, speakers or [""], side) for side in ("left", "right")]
     chosen = [_choose_clips(rows.slice(first, end - first)) for first, end in zip(*ends, strict=True)]
     digests = [strings(clips["audio_sha256"]) for clips in chosen]
-    source = digest_of({"version": _EMBEDDING_VERSION, "speakers": digests})
+    source = digest_of({"version": _EMBEDDING_VERSION, "audio": recipe.features["audio"], "speakers": digests})
     earlier = previous.voices if previous else None
     if earlier and earlier.source == source and holds(cache / earlier.file, earlier.sha256):
         return earlier

@@ -228,6 +228,19 @@ def read_index(path: Path) -> list[IndexRow]:
         return [row for batch in file.iter_batches(_READ_ROWS) for row in rows_of(pa.table(batch))]
 
 
+def find_rows(path: Path, ids: Sequence[str]) -> dict[str, IndexRow]:
+    """Kept rows of `index.parquet` by clip id, of a few ids: memory does not grow with the index."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted, found = pa.array(ids, pa.large_string()), dict[str, IndexRow]()
+    with readable_index(path) as file:
+        for batch in file.iter_batches(_READ_ROWS):
+            few = batch.filter(pc.and_(pc.equal(batch["status"], KEPT), pc.is_in(batch["id"], wanted)))
+            found |= {row.clip.id: row for row in rows_of(pa.table(few))}
+    return found
+
+
 def speaker_languages(path: Path) -> dict[str, str]:
     """Return the language of most of each speaker's clips in `index.parquet`; errors as in `read_index`."""
     with readable_index(path) as file:

@@ -11,7 +11,7 @@ from test_docs import ROOT, commands
 
 ELSEWHERE = (
     "s3://", "--engine ray", "LJSpeech", "--judge", "cv-corpus", "corpora.yaml", "my-voice", "my.csv", "vits",
-    "sample-corpus", "--speaker-wav", "serve", "--second-reading", "vocoder", "crops", "runs/NAME", "transcribe",
+    "sample-corpus", "--speaker-wav", "serve", "vocoder", "crops", "runs/NAME", "transcribe",
     "RUN --format piper",
 )  # fmt: skip
 """Of corpora, machines and models that are missing, and what runs on; `xtts-train` and make

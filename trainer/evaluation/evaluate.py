@@ -15,43 +15,39 @@ from xtts.shared.cache.cache_spec import CacheSpec, Shard, Split
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl
-from xtts.trainer.evaluation.evaluation_clips import all_clips
 from xtts.trainer.evaluation.judge import Judge
-from xtts.trainer.evaluation.systems import System, TestSet, figure_rows, other_clips
+from xtts.trainer.evaluation.systems import System, TestSet, compared_clips, figure_rows, other_clips
 from xtts.trainer.speech.output_files import check_file, write_bytes
 from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.vocoder import make_vocoder
-from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.speech.voice_source import Source
 
 SYNTHESISED, VOCODED, RECORDED = "synthesised", "vocoded recording", "recording"
-SECOND_READING, OTHER_RECORDINGS = "second reading", "other recordings"
+OTHER_RECORDINGS = "other recordings"
 _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "training sentences"}
 
 
 def evaluate(
-    checkpoint: Path, options: SynthesisOptions, *, cache: PathOrUrl | None, split: Split, limit: int,
-    second_reading: bool = False, judge: bool = False, asr: str = "base", data: Path | None = None,
-    vocoder: str | None = None, json_file: Path | None = None, console: Console | None = None,
+    source: Source, options: SynthesisOptions, *, cache: PathOrUrl | None, split: Split, limit: int,
+    judge: bool = False, asr: str = "base", data: Path | None = None, vocoder: str | None = None,
+    json_file: Path | None = None, console: Console | None = None,
 ) -> dict[str, System]:  # fmt: skip
     """Speak, compare, judge, and show the figures of each system as a table and, if requested, as JSON.
 
-    limit: largest number of sentences, second_reading: also compare sentences that were recorded twice, judge: have
-    them judged by `Judge`, asr: see `Judge`, data: folder of the corpus, whose recordings are judged too,
-    vocoder: for the sounds that are judged, as in `make_vocoder`.
+    limit: largest number of sentences, judge: have them judged by `Judge`, asr: see `Judge`, data: folder of the
+    corpus, whose recordings are judged too, vocoder: for the sounds that are judged, as in `make_vocoder`.
     """
     if json_file is not None:
         check_file(json_file, "--json", ".json")
     if data is not None and not judge:
         raise LockstepError("--data", found="no --judge", expected="both: the recordings are judged")
-    source, console = open_source(checkpoint), console or Console(width=None if os.isatty(1) else 120)
+    console = console or Console(width=None if os.isatty(1) else 120)
     loaded_judge, began = Judge(asr) if judge else None, time.perf_counter()
     cache = cache or source.cache or Path(DEFAULT_CACHE)
 
     def shards(spec: CacheSpec) -> list[Shard]:
-        return spec.shards() if second_reading else [
-            shard for shard, _ in (*all_clips(spec, split), *other_clips(spec, split, limit))
-        ]  # fmt: skip
+        return [shard for shard, _ in (*compared_clips(spec, split, limit), *other_clips(spec, split, limit))]
 
     candidates = dict[str, System | None]()
     loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.checkpoint)
@@ -64,7 +60,6 @@ def evaluate(
         console.print(f"comparing them with {len(clips)} recordings", highlight=False)
         candidates[VOCODED] = test_set.vocoded()
         candidates[RECORDED] = test_set.recorded()
-        candidates[SECOND_READING] = test_set.second_reading() if second_reading else None
         candidates[OTHER_RECORDINGS] = test_set.other_recordings()
     systems = {name: system for name, system in candidates.items() if system is not None}
     console.print(_figures_table(systems, len(own), _KINDS[split]))

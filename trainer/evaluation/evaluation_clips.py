@@ -16,8 +16,8 @@ from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 from xtts.trainer.stored.voice_description import Voice
 
-ShardClips = tuple[Shard, int | None]
-"""(shard, number of clips from its start or None for all)."""
+ShardClips = tuple[Shard, int]
+"""(shard, number of clips from its start)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,16 +75,12 @@ def _with_ids_of(
             yield replace(clip, ids=[known[name] for name in names], language=language)
 
 
-def all_clips(spec: CacheSpec, *splits: Split) -> list[ShardClips]:
-    """Select every clip of these splits."""
-    return [(shard, None) for shard in spec.shards(*splits)]
-
-
 def some_clips(spec: CacheSpec, split: Split, count: int) -> list[ShardClips]:
-    """Select about `count` clips of a split, from each bucket its share: its first records, whose order is random."""
-    total, selected = max(1, sum(bucket.clips(split) for bucket in spec.buckets)), list[ShardClips]()
+    """Select at most `count` clips of a split, from each bucket its share: its first records, whose order is random."""
+    total, seen, selected = sum(bucket.clips(split) for bucket in spec.buckets), 0, list[ShardClips]()
     for bucket in spec.buckets:
-        missing = round(count * bucket.clips(split) / total)
+        seen += bucket.clips(split)
+        missing = round(min(count, total) * seen / max(total, 1)) - sum(most for _, most in selected)
         for shard in bucket.shards(split):
             if most := min(missing, shard.records):
                 selected.append((shard, most))
@@ -107,8 +103,8 @@ def _check_match(cache: Path, spec: CacheSpec, tokenizer: Tokenizer, voice: Voic
     raise LockstepError(str(cache), found=found, expected=expected, fix="give the cache of this run with --cache")
 
 
-def shard_clips(cache: Path, spec: CacheSpec, shard: Shard, most: int | None = None) -> list[EvaluationClip]:
-    """Read the first `most` clips of a shard, or all; `LockstepError` if it does not match the cache spec."""
+def shard_clips(cache: Path, spec: CacheSpec, shard: Shard, most: int) -> list[EvaluationClip]:
+    """Read the first `most` clips of a shard; `LockstepError` if it does not match the cache spec."""
     location, problem, fix = str(cache / shard.file), shard_problem(cache, shard), repair_command(cache)
     if problem:
         raise LockstepError(location, found=problem[0], expected=problem[1], fix=fix, exit_code=1)

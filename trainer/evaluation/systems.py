@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +12,18 @@ from xtts.shared.audio.decode import AudioProblem, Segment, read_recording, sour
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec, load_voices
-from xtts.shared.cache.clip_index import Clip, kept_rows, read_index
+from xtts.shared.cache.clip_index import Clip, find_rows
 from xtts.shared.errors import LockstepError, counted_noun
 from xtts.trainer.evaluation.beside_recordings import Brightness, brightness, zimtohrli_opinion
-from xtts.trainer.evaluation.evaluation_clips import (
-    EvaluationClip,
-    ShardClips,
-    all_clips,
-    read_clips,
-    some_clips,
-)
+from xtts.trainer.evaluation.evaluation_clips import EvaluationClip, ShardClips, read_clips, some_clips
 from xtts.trainer.evaluation.figures import Figures, Recordings, SentenceFigures, spread
 from xtts.trainer.evaluation.judge import Judge, Opinion, Utterance, Verdict
 from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import MelToSamples
 from xtts.trainer.speech.voice_source import Source
 
+_RECORDINGS = 64
+"""Recordings, at least, with which a sentence is compared to find the nearest."""
 ROWS = {
     "character_error_rate": ("character errors", "{:.1%}"),
     "distillmos": ("DistillMOS", "{:.2f}"),
@@ -103,8 +98,8 @@ class TestSet:
                 `data` cannot be read.
         """
         self.cache, self.source, self.split, self.limit = cache, source, split, limit
-        self.clips = self._read(lambda spec: all_clips(spec, split))
-        """All R clips of the split."""
+        self.clips = self._read(lambda spec: compared_clips(spec, split, limit))
+        """The R clips of the split that every sentence is compared with."""
         if len({tuple(clip.ids) for clip in self.clips}) < 2:
             fix = "build the cache with a larger split.validation_fraction"
             raise LockstepError(
@@ -121,7 +116,7 @@ class TestSet:
         self._recordings = Recordings(self.clips, self.own, self._profile)
         if judge is not None:
             spec, rate = load_spec(cache), self._profile.sample_rate
-            indexed = {row.clip.id: row for row in kept_rows(read_index(cache / spec.index_file))}
+            indexed = find_rows(cache / spec.index_file, [clip.clip_id for clip in self._spoken])
             spoken = [indexed[clip.clip_id] for clip in self._spoken]
             self._texts = [row.clip.text for row in spoken]
             self._file_rates = [source_rate(row.notes, rate) for row in spoken]
@@ -182,21 +177,6 @@ class TestSet:
         others = self._read(lambda spec: other_clips(spec, self.split, self.limit))
         return System(frechet_distance=self._recordings.frechet_distance(others)) if others else None
 
-    def second_reading(self) -> System:
-        """Compare second recordings of sentences of both splits with the first ones by the same speaker.
-
-        Raises:
-            LockstepError: Fewer than two sentences were recorded twice.
-        """
-        clips = self._read(lambda spec: all_clips(spec, "train", "validation"))
-        pairs = read_twice(clips, self.limit)
-        if len(pairs) < 2:
-            found = f"{len(pairs)} sentences that a speaker recorded twice"
-            raise LockstepError(str(self.cache), found=found, expected="at least 2", fix="omit --second-reading")
-        firsts, seconds = zip(*pairs, strict=True)
-        recordings = Recordings(firsts, range(len(firsts)), self._profile)
-        return _system(recordings.compare([clip.mel for clip in seconds], [len(clip.mel) for clip in seconds]))
-
     def _judge_sounds(self, system: System, sounds: Sequence[np.ndarray]) -> None:
         """Have the sounds of the N sentences judged, and their spectra compared with those of the recordings."""
         assert self._judge is not None
@@ -209,6 +189,11 @@ class TestSet:
         system.opinion = self._judge.summarise(utterances, system.verdicts)
         if self._recorded is not None and sounds is not self._recorded:
             system.brightness = brightness(sounds, self._recorded, rate, self._file_rates)
+
+
+def compared_clips(spec: CacheSpec, split: Split, limit: int) -> list[ShardClips]:
+    """Select the clips that a `TestSet` of at most `limit` sentences reads, however large the split is."""
+    return some_clips(spec, split, max(limit, _RECORDINGS))
 
 
 def other_clips(spec: CacheSpec, split: Split, limit: int) -> list[ShardClips]:
@@ -243,17 +228,6 @@ def speak_clips(
         if not np.isfinite(mel).all():
             raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
     return spoken
-
-
-def read_twice(clips: Iterable[EvaluationClip], limit: int) -> list[tuple[EvaluationClip, EvaluationClip]]:
-    """Pair the first two recordings of each sentence that a speaker read again: at most `limit`, evenly spaced."""
-
-    def sentence(clip: EvaluationClip) -> tuple[object, ...]:
-        return clip.speaker, clip.language, clip.ids
-
-    readings = [list(group) for _, group in groupby(sorted(clips, key=sentence), sentence)]
-    pairs = [(group[0], group[1]) for group in readings if len(group) > 1]
-    return [pairs[i] for i in spread(len(pairs), limit)] if pairs else []
 
 
 def recording_of(

@@ -11,7 +11,7 @@ import click
 from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
 from xtts.trainer.export.export_formats import ONNX, PIPER, SAFETENSORS, SAVED_MODEL, ExportRequest
-from xtts.trainer.export.model_card import save_weights, write_card_folder
+from xtts.trainer.export.model_card import save_weights, write_card_folder, write_origin
 from xtts.trainer.export.onnx_model import save_onnx
 from xtts.trainer.export.piper_voice import save_piper
 from xtts.trainer.export.saved_model import save_model
@@ -80,5 +80,6 @@ def export_vocoder(stored: StoredModel, folder: Path, request: ExportRequest) ->
     stored.restore(vocoder.generator_weights)
     path = folder / VOCODER_FILE
     path.write_bytes(vocoder_graph(vocoder).SerializeToString())
+    write_origin(stored, folder)
     size = f"{path.stat().st_size / 1e6:.1f} MB"
     return [f"{path.name}, a vocoder of {size}: --vocoder onnx:FILE, or export --vocoder FILE"]

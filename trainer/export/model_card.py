@@ -108,7 +108,13 @@ def save_weights(stored: StoredModel, folder: Path, *, options: ExportOptions) -
     averages = stored.averages().items()
     weights = {path: values.astype(dtype) if values.size >= FEWEST_HALVED else values for path, values in averages}
     write_model_folder(folder, config=stored.config(), voice=stored.voice, weights=weights)
-    _write_facts(folder, {"sources": [asdict(each) for each in stored.sources()]})  # a voice's card knows more
+    write_origin(stored, folder)
+
+
+def write_origin(stored: StoredModel, folder: Path) -> None:
+    """Write the facts of an export that has no card: its checkpoint and the recordings in it."""
+    sources = [asdict(each) for each in stored.sources()]
+    _write_facts(folder, {"checkpoint": stored.weights_digest(), "sources": sources})
 
 
 def write_card(source: Source, folder: Path, name: str, *, options: ExportOptions) -> None:

@@ -99,16 +99,16 @@ def _measure(stored: StoredModel, folder: Path, data: Path | None, console: "Con
     from xtts.trainer.export.export_formats import ExportOptions
     from xtts.trainer.export.model_card import write_card
     from xtts.trainer.speech.synthesis_options import SynthesisOptions
-    from xtts.trainer.speech.voice_source import open_source
+    from xtts.trainer.speech.voice_source import Source
 
     assert stored.run is not None
-    figures, source = stored.run.evaluation_file, open_source(stored.checkpoint)
+    figures, source = stored.run.evaluation_file, Source(**vars(stored), model=stored.config().model)
     try:
         evaluate(
-            stored.checkpoint, SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES,
-            json_file=figures, console=console,
+            source, SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES, json_file=figures,
+            console=console,
         )  # fmt: skip
-        write_card(source, folder, folder.name, options=ExportOptions(evaluation=figures))
+        write_card(source, folder, stored.run.voice_folder.name, options=ExportOptions(evaluation=figures))
     except LockstepError as error:
         figures.unlink(missing_ok=True)  # of another checkpoint
         console.print(f"no figures: {error}", highlight=False, soft_wrap=True)

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.export.export_formats import PIPER, ExportRequest
 from xtts.trainer.kinds.all_kinds import kind_of
 from xtts.trainer.speech.output_files import new_folder
-from xtts.trainer.stored.stored_model import open_model
+from xtts.trainer.stored.stored_model import StoredModel, open_model
 
 
 def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object] = click.echo) -> None:
@@ -27,17 +28,20 @@ def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object
             "--format piper", found=found, expected="alone: Home Assistant takes each graph for a voice"
         )
     with new_folder(request.out) as folder:
-        stored = open_model(checkpoint)
-        say(f"exporting {stored.checkpoint}: up to a minute")
-        described = kind_of(stored.config()).export(stored, folder, request)
-    for each in described:
+        _write(open_model(checkpoint), folder, request, say)
+
+
+def _write(stored: StoredModel, folder: Path, request: ExportRequest, say: Callable[[str], object]) -> None:
+    say(f"exporting {stored.checkpoint}: may take a minute")
+    for each in kind_of(stored.config()).export(stored, folder, request):
         say(f"{request.out}: {stored.checkpoint} as {each}")
 
 
 def finish_run(path: Path, console: Console, data: Path | None = None) -> None:
-    """Export the newest checkpoint of a run into RUN/voice/, in place of an earlier one, and measure it.
+    """Export the newest checkpoint of a run, measure it, and put the folder in the place of RUN/voice/.
 
-    data: folder of the corpus, if known, for the recordings of the listening page.
+    An interruption leaves the earlier voice. data: folder of the corpus, if known, for the recordings of the listening
+    page.
 
     Raises:
         LockstepError: The folder is not a run, or cannot be written.
@@ -47,7 +51,9 @@ def finish_run(path: Path, console: Console, data: Path | None = None) -> None:
         raise LockstepError(str(path), found="an exported folder", expected="a run folder")
     config, out = stored.config(), stored.run.voice_folder
     kind = kind_of(config)
-    shutil.rmtree(out, ignore_errors=True)
-    say = partial(console.print, highlight=False, soft_wrap=True)
-    export(stored.checkpoint, ExportRequest(out=out, formats=kind.final_formats(config)), say)
-    kind.measure(stored, out, data, console)
+    for left in out.parent.glob(f".{out.name}.*.*"):  # by a finish that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    with new_folder(out, replace=True) as folder:
+        say = partial(console.print, highlight=False, soft_wrap=True)
+        _write(stored, folder, ExportRequest(out=out, formats=kind.final_formats(config)), say)
+        kind.measure(replace(stored, exported=folder), folder, data, console)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences
@@ -56,6 +56,11 @@ class RunPlan(Setup):
     def steps_done(self) -> int:
         """Updates in the checkpoint that the run continues; 0 for a new run."""
         return int(read_meta(self.resume)["step"]) if self.resume else 0
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the last step is trained, and its voice exported: what a run leaves."""
+        return self.steps_done >= self.config.training.steps and open_model(self.folder.path).is_exported
 
     @property
     def cluster(self) -> Cluster | None:
@@ -171,6 +176,16 @@ def find_run(out: Path | None, resume: str | None) -> tuple[Path | None, RunFold
 def newest(folder: RunFolder) -> Path | None:
     """The newest checkpoint of a run folder, or None."""
     return next(reversed(list_checkpoints(folder.checkpoints)), None)
+
+
+def set_aside_stale(out: Path, cache: Path, say: Callable[[str], object]) -> None:
+    """Move the run in `out` aside if its cache has changed, so that another begins there; its voice stays."""
+    run = RunFolder(out)
+    if run.cache_identity() in (None, load_spec(cache).identity):
+        return
+    with run.exclusive():
+        moved = run.set_aside()
+    say(f"{out}: the corpus has changed, so that a new run begins; the earlier one is in {moved}")
 
 
 def _check_cache_settings(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:

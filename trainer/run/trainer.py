@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
@@ -35,3 +36,18 @@ def train(plan: RunPlan, console: Console, hooks: Sequence[Hook] = ()) -> bool:
                 hook(run, chunk)
         run.finish()
     return not run.stop_reason
+
+
+def train_to_voice(plan: RunPlan, console: Console, *, hooks: Sequence[Hook] = (), data: Path | None = None) -> bool:
+    """Train what is left of a run, and leave its voice in RUN/voice/; False if it was asked to stop before.
+
+    data: folder of the corpus, as in `finish_run`.
+    """
+    from xtts.trainer.run.finish import finish_run
+
+    with plan.held():
+        if plan.steps_done < plan.config.training.steps and not train(plan, console, hooks):
+            return False
+        if plan.is_rank_0:
+            finish_run(plan.folder.path, console, data)
+    return True

@@ -35,20 +35,28 @@ def check_folder(path: Path, option: str) -> None:
 
 
 @contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
-    """Context that fills a folder, which becomes OUT at its end; `LockstepError` if OUT exists or is not writable."""
+def new_folder(out: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Context that fills a folder, which becomes OUT at its end; `LockstepError` if OUT exists or is not writable.
+
+    replace: in place of an OUT that exists, which stays as it is until then.
+    """
     check_folder(out, "OUT")
-    if out.exists():
+    if out.exists() and not replace:
         raise LockstepError("OUT", found=f"{out} already exists", expected="a new folder")
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    partial, replaced = (out.with_name(f".{out.name}.{os.getpid()}.{what}") for what in ("partial", "replaced"))
     try:
         partial.mkdir()
         yield partial
-        partial.rename(out)
+        for path in (*partial.rglob("*"), partial):
+            atomic_files.sync_file(path)
+        if out.exists():
+            out.rename(replaced)
+        atomic_files.move((partial, out))
     except OSError as error:
         raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
     finally:
-        shutil.rmtree(partial, ignore_errors=True)
+        for path in (partial, replaced):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _check_writable(folder: Path, option: str) -> None:

@@ -227,7 +227,7 @@ def check_weights(checkpoint: Path, settings: Mapping[str, Any], identity: dict[
 def check_resumable(checkpoint: Path, identity: dict[str, Any]) -> None:
     """Raise `LockstepError` for a checkpoint of another model, clip order or cache."""
     meta = read_meta(checkpoint)
-    fix = "resume with the run's own settings, or take only the weights with --init-from"
+    fix = "resume with the run's own settings, or train anew with another --out"
     for key, saved, wanted in _differences(meta["settings"], identity):
         raise LockstepError(str(checkpoint), found=f"made with {key} = {saved!r}", expected=repr(wanted), fix=fix)
     if meta["cache"] != identity["cache"]:

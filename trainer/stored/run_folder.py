@@ -1,5 +1,6 @@
 """The run folder: resolved configuration, provenance, metrics, checkpoints and TensorBoard."""
 
+import itertools
 import json
 import platform
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from xtts.shared.config_files import dump_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system import atomic_files
-from xtts.shared.system.folder_lock import exclusive
+from xtts.shared.system.folder_lock import LOCK_FILES, exclusive
 from xtts.trainer.stored.speech_sources import SpeechSource, parse_sources
 from xtts.trainer.stored.stored_json import read_json
 from xtts.trainer.stored.voice_description import Voice, check_voice, voice_of
@@ -66,6 +67,20 @@ class RunFolder:
         """The model whose weights began this run, if recorded."""
         model = self._recorded("init_from")
         return Path(model) if isinstance(model, str) else None
+
+    def cache_identity(self) -> str | None:
+        """The identity of the cache that the run was trained on, if recorded."""
+        identity = self._recorded("cache_identity")
+        return identity if isinstance(identity, str) else None
+
+    def set_aside(self) -> Path:
+        """Move the run, but for its voice, to `superseded/N` in its folder; returns that folder."""
+        kept = next(folder for n in itertools.count(1) if not (folder := self.path / "superseded" / str(n)).exists())
+        kept.mkdir(parents=True)
+        for path in sorted(self.path.iterdir(), key=self.run_file.__eq__):  # the record of its cache last
+            if path not in (self.voice_folder, kept.parent) and path.name not in LOCK_FILES:
+                path.rename(kept / path.name)
+        return kept
 
     def sources(self) -> list[SpeechSource]:
         """The sources of this run: its own corpora, and those of its start."""

@@ -43,16 +43,21 @@ class StoredModel:
     voice: Voice
     languages: list[str]
     """ISO codes of the languages that can be spoken."""
+    exported: Path | None = None
+    """Folder with an export of the run; None for RUN/voice/."""
+
+    @property
+    def is_exported(self) -> bool:
+        """Whether the folder of the run's export was made from this checkpoint, or is one itself."""
+        if self.run is None:
+            return True
+        return read_facts(self.exported or self.run.voice_folder).get("checkpoint") == self.weights_digest()
 
     @property
     def graph(self) -> Path | None:
-        """The ONNX graph of an exported folder, or of RUN/voice/ if that was exported from this checkpoint."""
-        folder = self.checkpoint
-        if self.run is not None:
-            folder = self.run.voice_folder
-            if read_facts(folder).get("checkpoint") != self.weights_digest():
-                return None
-        return folder / GRAPH_FILE if (folder / GRAPH_FILE).is_file() else None
+        """The ONNX graph of an exported folder, or of the run's export if that was made from this checkpoint."""
+        folder = (self.exported or self.run.voice_folder) if self.run else self.checkpoint
+        return folder / GRAPH_FILE if (folder / GRAPH_FILE).is_file() and self.is_exported else None
 
     @property
     def has_weights(self) -> bool:

@@ -13,7 +13,7 @@ from xtts.shared.cache.clip_index import Clip
 from xtts.trainer.evaluation import systems
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.figures import spread
-from xtts.trainer.evaluation.systems import read_twice, speak_clips
+from xtts.trainer.evaluation.systems import speak_clips
 from xtts.trainer.speech.voice_source import open_source
 from xtts.trainer.synth_cli import main
 
@@ -76,19 +76,8 @@ def test_a_recording_is_trimmed_and_scaled_as_in_the_cache(real_clips):
     assert np.abs(trimmed).max() < np.abs(whole).max()
 
 
-def test_a_second_reading_has_the_same_sentence_and_speaker():
-    said = [("a", 1, 0), ("b", 2, 0), ("c", 1, 0), ("d", 1, 1), ("e", 1, 0), ("f", 2, 0), ("g", 3, 0)]
-    clips = [
-        EvaluationClip(clip_id=name, ids=[5, sentence], mel=np.zeros((4, 80), np.float32), speaker=speaker)
-        for name, sentence, speaker in said
-    ]
-    assert [(first.clip_id, second.clip_id) for first, second in read_twice(clips, 9)] == [("a", "c"), ("b", "f")]
-    assert len(read_twice(clips, 1)) == 1
-    assert read_twice(clips[3:5], 9) == []
-
-
-def test_recordings_are_for_a_judge(call, tmp_path):
-    code, _, err = call(main, "evaluate", "--ckpt", tmp_path, "--data", tmp_path)
+def test_recordings_are_for_a_judge(call, finished_run, tmp_path):
+    code, _, err = call(main, "evaluate", "--ckpt", finished_run[0], "--data", tmp_path)
     assert (code, err) == (2, "error: --data: no --judge, expected both: the recordings are judged\n")
 
 
@@ -108,7 +97,5 @@ def test_the_command_on_a_run(finished_run, one_shape_cache, call, tmp_path):
     assert systems["vocoded recording"]["retrieval_at_1"] == 1.0
     assert systems["vocoded recording"]["duration_error"] == 0.0
     assert systems["vocoded recording"]["frechet_distance"] < systems["synthesised"]["frechet_distance"]
-    err = call(main, "evaluate", "--ckpt", finished_run[0], "--nfe", 2, "--second-reading").refused()
-    assert "0 sentences that a speaker recorded twice, expected at least 2" in err
     held_out = sum(bucket.clips("validation") for bucket in load_spec(one_shape_cache).buckets)
     assert len(systems["synthesised"]["sentences"]) == held_out

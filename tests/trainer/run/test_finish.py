@@ -1,10 +1,12 @@
 """The voice that a run ends in: what `xtts-train` does after its last step, and `--finish`."""
 
 import base64
+import errno
 import io
 import json
 import re
 import shutil
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -91,6 +93,54 @@ def test_another_checkpoint_does_not_speak_with_that_graph(run_with_voice):
     newest, *others = sorted((run_with_voice / "checkpoints").iterdir(), key=lambda path: -int(path.name[5:]))
     assert open_source(newest).graph == run_with_voice / "voice" / "model.onnx"
     assert open_source(others[0]).graph is None
+
+
+FULL_DISK = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    ("stage", "failure", "said"),
+    [
+        ("xtts.trainer.run.finish._write", KeyboardInterrupt("now"), "now"),
+        ("xtts.trainer.run.finish._write", FULL_DISK, r"voice: cannot be written \(No space left on device\)"),
+        ("xtts.trainer.evaluation.evaluate.evaluate", KeyboardInterrupt("now"), "now"),
+        ("xtts.trainer.evaluation.listening_page.write_listening_page", FULL_DISK, "voice: cannot be written"),
+    ],
+)
+def test_the_earlier_voice_stays_until_another_is_whole(
+    run_with_voice, make_plan, tmp_path, monkeypatch, stage, failure, said
+):
+    """Stopped, or by a full disk, while it exports and while it measures; then the same again."""
+    run = shutil.copytree(run_with_voice, tmp_path / "run")
+    (run / "voice" / "facts.json").write_text("{}")  # of another checkpoint
+    (run / ".voice.1.partial").mkdir()  # of a finish that was killed
+    plan = make_plan(run, "training.steps=12", resume=run / "checkpoints" / "step-12")
+
+    def export(stored, folder, *_):
+        (folder / "facts.json").write_text(json.dumps({"checkpoint": stored.weights_digest()}))
+
+    monkeypatch.setattr("xtts.trainer.run.finish._write", export)
+    monkeypatch.setattr("xtts.trainer.evaluation.evaluate.evaluate", mock.Mock(side_effect=LockstepError("", found="")))
+    with monkeypatch.context() as patch:
+        patch.setattr(stage, mock.Mock(side_effect=failure))
+        with pytest.raises((KeyboardInterrupt, LockstepError), match=said):
+            finish_run(run, Console(quiet=True))
+    assert (run / "voice" / "model.onnx").is_file()
+    assert not plan.is_finished
+    finish_run(run, Console(quiet=True))
+    assert plan.is_finished
+    assert sorted(path.name for path in (run / "voice").iterdir()) == ["facts.json", LISTEN_FILE]
+    assert not [*run.glob(".voice*")]
+
+
+def test_a_finished_run_is_left_as_it_is_and_one_without_its_voice_gets_it(run_with_voice, run_train, tmp_path):
+    run = shutil.copytree(run_with_voice, tmp_path / "run")
+    said = [run_train(run, "training.steps=12", more=["--resume"])[1] for _ in range(2)]
+    assert all("is complete: step 12 of 12" in out for out in said)
+    shutil.rmtree(run / "voice")
+    code, out, _ = run_train(run, "training.steps=12", more=["--resume"])
+    assert (code, "is complete" in out, f"in {run}/voice" in out) == (0, False, True)
+    assert (run / "voice").is_dir()
 
 
 def test_finish_replaces_an_earlier_voice_and_refuses_what_is_no_run(run_with_voice, call, tmp_path, monkeypatch):
