@@ -7,6 +7,9 @@ import numpy as np
 
 from xtts.trainer.loop.metrics import Metrics
 
+StoredBatch = tuple[int, list[tuple[int, int]]]
+"""Clips of a batch: the number of their bucket, and the (shard, record) of each."""
+
 
 class CallResult(NamedTuple):
     """Result of one host call: n steps, fewer than requested if `stop` was set."""

@@ -1,17 +1,18 @@
-"""Failures inside the graph, turned into errors that say what to do."""
+"""Failures of a runtime, TensorFlow or JAX, turned into errors that say what to do."""
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-
-import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
 
 _WORKER_LOST = re.compile(
     r"heartbeat|Socket closed|Connection re(set|fused)|Broken pipe|failed to connect", re.IGNORECASE
 )
+
+_OUT_OF_MEMORY = re.compile(r"RESOURCE_EXHAUSTED|out of memory", re.IGNORECASE)
 
 
 class RunEnded(LockstepError):
@@ -20,23 +21,30 @@ class RunEnded(LockstepError):
 
 @contextmanager
 def explained(task: str, fix: str, *, resume: str = "--resume") -> Iterator[None]:
-    """Turn a failure inside the graph into a `RunEnded`.
+    """Turn a failure of a runtime into a `RunEnded`.
 
     task: what failed, first in the message; resume: the option or command that continues a run that lost a worker.
     """
     try:
         yield
-    except tf.errors.ResourceExhaustedError:
-        fix = "lower training.batch_size (see xtts-doctor), or exclude the longest clips with shapes.max_mel_frames"
-        raise RunEnded(task, found="out of memory", fix=fix, exit_code=1) from None
-    except tf.errors.OpError as error:
-        if _WORKER_LOST.search(error.message):
-            match = re.search(r"/job:worker/replica:0/task:(\d+)", error.message)
+    except _errors_of_runtimes() as error:
+        message = plain_message(error)
+        if _OUT_OF_MEMORY.search(message) or type(error).__name__ == "ResourceExhaustedError":
+            fix = "lower training.batch_size (see xtts-doctor), or exclude the longest clips with shapes.max_mel_frames"
+            raise RunEnded(task, found="out of memory", fix=fix, exit_code=1) from None
+        if _WORKER_LOST.search(str(error)):
+            match = re.search(r"/job:worker/replica:0/task:(\d+)", str(error))
             raise RunEnded(
                 task, found=f"worker {match[1]} has ended" if match else "a worker has ended",
-                fix=f"see its output, then start all workers again, as many as you like, with {resume}", exit_code=1,
+                fix=f"see its output, then start all workers again, any number, with {resume}", exit_code=1,
             ) from None  # fmt: skip
-        raise RunEnded(task, found=plain_message(error), fix=fix, exit_code=1) from None
+        raise RunEnded(task, found=message, fix=fix, exit_code=1) from None
+
+
+def _errors_of_runtimes() -> tuple[type[Exception], ...]:
+    """The errors of the runtimes that this process has imported."""
+    tensorflow, jax = sys.modules.get("tensorflow"), sys.modules.get("jax")
+    return (*([tensorflow.errors.OpError] if tensorflow else []), *([jax.errors.JaxRuntimeError] if jax else []))
 
 
 def compile_fix() -> str:
@@ -44,6 +52,6 @@ def compile_fix() -> str:
     return f"if XLA's compilation cache is damaged, remove it: {os.environ.get('TF_XLA_FLAGS', 'not in use')}"
 
 
-def plain_message(error: tf.errors.OpError) -> str:
-    """The first line of TensorFlow's message, without node names, which mean nothing to users."""
-    return re.sub(r"\{\{.*?\}\}\s*", "", error.message).splitlines()[0][:300]
+def plain_message(error: Exception) -> str:
+    """The first line of a runtime's message, without node names, which mean nothing to users."""
+    return re.sub(r"\{\{.*?\}\}\s*", "", getattr(error, "message", str(error))).splitlines()[0][:300]

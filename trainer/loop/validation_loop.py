@@ -9,11 +9,10 @@ import tensorflow as tf
 from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
+from xtts.trainer.loop.chunk import StoredBatch
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.train_step import StepFunctions
 
-StoredBatch = tuple[int, list[tuple[int, int]]]
-"""Clips of a batch: the number of their bucket, and the (shard, record) of each."""
 BucketBatches = tuple[range, tf.data.Iterator, Callable[..., tf.Tensor]]
 """Batches of one bucket: the position of each one's first clip in the bucket, their iterator and their step."""
 

@@ -10,11 +10,9 @@ import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_id_of
 from xtts.shared.cache.clip_index import KEPT, ShardId, readable_index
-from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.loop.chunk import Chunk
+from xtts.trainer.loop.chunk import Chunk, StoredBatch
 from xtts.trainer.loop.failures import RunEnded
-from xtts.trainer.loop.validation_loop import StoredBatch
-from xtts.trainer.run.training_run import TrainingRun
+from xtts.trainer.run.hosted_run import HostedRun
 
 _LISTED = 50
 """Largest number of clips that the final error names; each was reported in a line of its own before."""
@@ -54,10 +52,10 @@ class SkippedUpdates:
     def __init__(self) -> None:
         self._in_a_row = 0
 
-    def __call__(self, run: TrainingRun, chunk: Chunk) -> None:
+    def __call__(self, run: HostedRun, chunk: Chunk) -> None:
         """Report each skipped update, with its clips; `RunEnded` after too many in a row."""
         skipped = [i for i, value in enumerate(chunk.column("skipped")) if value]
-        batches = [_batch(chunk, i, run.loop.buckets) for i in skipped]
+        batches = [run.batch_of(chunk, i) for i in skipped]
         names = dict(zip(skipped, clip_names(run.plan.cache, run.plan.spec, "train", batches), strict=True))
         for i in range(len(chunk.result.metrics)):
             self._in_a_row = self._in_a_row + 1 if i in names else 0
@@ -78,18 +76,19 @@ class UnreadClips:
     def __init__(self) -> None:
         self._unread, self._named = list[str](), set[str]()
 
-    def __call__(self, run: TrainingRun, chunk: Chunk) -> None:
+    def __call__(self, run: HostedRun, chunk: Chunk) -> None:
         """Report each new unreadable training clip; `RunEnded` after too many."""
-        flags, buckets = chunk.result.unread, run.loop.buckets
+        flags = chunk.result.unread
         if flags is None:
             return
         indices, batches = np.flatnonzero(flags.any(axis=1)), list[StoredBatch]()
         for i in indices:
-            bucket, clips = _batch(chunk, int(i), buckets)
+            bucket, clips = run.batch_of(chunk, int(i))
             batches.append((bucket, [clip for clip, flag in zip(clips, flags[i], strict=False) if flag]))
         for i, names in zip(indices, clip_names(run.plan.cache, run.plan.spec, "train", batches), strict=True):
             self._unread += self._report(run, f"step {chunk.first_step + i}", names)
-        total, most_share = sum(b.stored.clips("train") for b in buckets), run.plan.config.data.max_unreadable_fraction
+        total = sum(bucket.clips("train") for bucket in run.plan.spec.buckets)
+        most_share = run.plan.config.data.max_unreadable_fraction
         if len(self._unread) > most_share * total:
             listed = ", ".join(self._unread[:_LISTED]) + (", ..." if len(self._unread) > _LISTED else "")
             raise RunEnded(
@@ -99,12 +98,12 @@ class UnreadClips:
                 fix="restore the recordings as they were indexed, then --resume", exit_code=1,
             )  # fmt: skip
 
-    def report_validation(self, run: TrainingRun, title: str, unread: Sequence[StoredBatch]) -> None:
+    def report_validation(self, run: HostedRun, title: str, unread: Sequence[StoredBatch]) -> None:
         """Report each new unreadable validation clip; title: begins the line."""
         for names in clip_names(run.plan.cache, run.plan.spec, "validation", unread):
             self._report(run, title, names)
 
-    def _report(self, run: TrainingRun, title: str, names: Iterable[str]) -> list[str]:
+    def _report(self, run: HostedRun, title: str, names: Iterable[str]) -> list[str]:
         """Report each clip once; returns the names of the new ones."""
         new = [name for name in dict.fromkeys(names) if name not in self._named]
         self._named.update(new)
@@ -113,9 +112,3 @@ class UnreadClips:
                 f"{title}: the audio of {name} is missing, broken or not what was indexed: a padding row replaces it"
             )
         return new
-
-
-def _batch(chunk: Chunk, i: int, buckets: Sequence[TrainingBucket]) -> StoredBatch:
-    """The clips of one step of a call."""
-    bucket = buckets[int(chunk.result.buckets[i])]
-    return bucket.number, bucket.order.records_from(int(chunk.result.offsets[i]), bucket.batch_size)

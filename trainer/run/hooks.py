@@ -15,6 +15,7 @@ no long work. What the steps gave is reported while the next call runs, or befor
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,20 +25,23 @@ from xtts.trainer.loop.schedule import decay_start
 from xtts.trainer.reporting.samples import SAMPLES
 from xtts.trainer.run.bad_clips import UnreadClips, clip_names
 from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
-from xtts.trainer.run.training_run import TrainingRun
+from xtts.trainer.run.hosted_run import HostedRun
 
-Hook = Callable[[TrainingRun, Chunk], None]
+if TYPE_CHECKING:
+    from xtts.trainer.run.training_run import TrainingRun
+
+Hook = Callable[["TrainingRun", Chunk], None]
 """Function that is called with the run and the steps of each host call."""
 
 
-def save(run: TrainingRun, _: Chunk) -> None:
+def save(run: HostedRun, _: Chunk) -> None:
     """Save a checkpoint if it is due, after a signal, and where the learning rate begins to decay."""
     training = run.training
     if run.stop_reason or run.is_due(training.checkpoint_every) or run.step == decay_start(training):
         run.save()
 
 
-def speak(run: TrainingRun, _: Chunk) -> None:
+def speak(run: "TrainingRun", _: Chunk) -> None:
     """Speak the fixed sentences with the averaged weights if they are due; not after a signal.
 
     A failure is reported in one line; the run continues.
@@ -59,7 +63,7 @@ def speak(run: TrainingRun, _: Chunk) -> None:
 class Validate:
     """Validates with the averaged weights, keeps the best, and watches which losses rise."""
 
-    def __init__(self, run: TrainingRun, unread: UnreadClips) -> None:
+    def __init__(self, run: HostedRun, unread: UnreadClips) -> None:
         """Look back at the validations of a resumed run."""
         self._unread, self._overfitting = unread, Overfitting(run.metrics.held_out)
         for _ in self._overfitting.replay(run.plan.folder.metrics()):
@@ -67,20 +71,20 @@ class Validate:
         self._trained: list[np.ndarray] = []
         """Metrics of the steps since the last validation."""
 
-    def __call__(self, run: TrainingRun, chunk: Chunk) -> None:
+    def __call__(self, run: HostedRun, chunk: Chunk) -> None:
         """Validate if it is due."""
         self._trained.append(chunk.result.metrics)
         if run.is_due(run.training.validate_every):
             chunk.validation.update(self._validate(run))
 
-    def make_up(self, run: TrainingRun) -> None:
+    def make_up(self, run: HostedRun) -> None:
         """Validate a resumed run that was stopped before a due validation."""
         due = run.step > 0 and run.is_due(run.training.validate_every)
         validated = [row["step"] for row in run.plan.folder.metrics() if row["split"] == "validation"]
-        if run.group.rank_0_says(due and run.step not in validated):
+        if run.agree(due and run.step not in validated):
             self._validate(run)
 
-    def _validate(self, run: TrainingRun) -> dict[str, float]:
+    def _validate(self, run: HostedRun) -> dict[str, float]:
         """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
         loop, title = run.validation, f"validation at step {run.step}"
         if loop.empty or run.stop_reason:
@@ -107,7 +111,7 @@ class Validate:
             run.begin_decay()
         return {"loss": total, **losses}
 
-    def _watch(self, run: TrainingRun, losses: dict[str, float]) -> None:
+    def _watch(self, run: HostedRun, losses: dict[str, float]) -> None:
         """Report held-out losses that rise while those of training fall."""
         rows, self._trained = self._trained, []
         if rows:  # none if a resumed run makes up for a validation

@@ -6,36 +6,30 @@ TensorFlow can continue.
 
 import math
 import time
-from collections.abc import Sequence
-from contextlib import closing
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from xtts.shared.config import Config
+from xtts.shared.cache.cache_spec import Split
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.stored_batches import Input, StoredBatches
-from xtts.trainer.loop.chunk import CallResult, Chunk
+from xtts.trainer.loop.chunk import CallResult, Chunk, StoredBatch
+from xtts.trainer.loop.failures import RunEnded, explained
 from xtts.trainer.loop.jax_runtime import JaxRuntime, Program, StepQueue
 from xtts.trainer.loop.metrics import Metrics
-from xtts.trainer.loop.schedule import decay_start, decaying_from, learning_rate, next_mark
+from xtts.trainer.loop.schedule import learning_rate, next_mark
 from xtts.trainer.loop.step_names import EXCHANGE, UPDATE, training_step, validation_step
 from xtts.trainer.reporting.reporter import Reporter
-from xtts.trainer.run.best_validation import Best
+from xtts.trainer.run.bad_clips import SkippedUpdates, UnreadClips
+from xtts.trainer.run.hooks import Validate, save
+from xtts.trainer.run.hosted_run import HostedRun
 from xtts.trainer.run.run_plan import RunPlan
-from xtts.trainer.run.signals import stop_requests
-from xtts.trainer.stored.checkpoint import (
-    identity_of,
-    load_arrays,
-    prune_checkpoints,
-    read_meta,
-    save_checkpoint,
-    schedule_of,
-    set_aside_newer,
-)  # fmt: skip
+from xtts.trainer.stored.checkpoint import load_arrays, set_aside_newer
 from xtts.trainer.stored.stored_json import read_json
 
 FORMAT_VERSION = 1
@@ -98,9 +92,19 @@ class ExportedSteps:
             numbers = kept.pop(vector)
             for name, shape, start in parts:
                 kept[name] = numbers[start : start + np.prod(shape, dtype=int)].reshape(shape)
+        return kept | self.position(step)
+
+    def position(self, step: int) -> dict[str, np.ndarray]:
+        """The epoch of a step, and the clips of each bucket consumed after it, as a checkpoint stores them."""
         done = step - self.first_step
         epoch = self.order["epochs"][done - 1] if done else self.order["first_epoch"]
-        return kept | {"epoch": np.asarray(epoch), "consumed": self.consumed[done]}
+        return {"epoch": np.asarray(epoch), "consumed": self.consumed[done]}
+
+    def batch(self, index: int, offset: int) -> StoredBatch:
+        """The batch of the bucket at an index of the order, after so many of its clips."""
+        bucket, size = self.described["buckets"][index], self.described["batch_sizes"][index]
+        start = offset - int(self.order["first"][index])
+        return bucket, [(int(s), int(r)) for s, r in self.order[f"clips/{bucket}"][start : start + size]]
 
 
 def _program(folder: Path, fields: dict[str, Any]) -> Program:
@@ -111,26 +115,65 @@ def _program(folder: Path, fields: dict[str, Any]) -> Program:
     )  # fmt: skip
 
 
-class StepsRun:
-    """The state of a run from exported steps."""
+class _StepsValidation:
+    """The validation of a run from exported steps."""
+
+    def __init__(self, run: "StepsRun") -> None:
+        self._run, self.unread = run, list[StoredBatch]()
+        described = run.steps.described["validation"]
+        self._firsts = [first for _, first, _ in described]
+        self.batches: list[StoredBatch] = [(bucket, clips) for bucket, _, clips in described]
+
+    @property
+    def empty(self) -> bool:
+        """See `Validation`."""
+        return not self.batches
+
+    def run(self) -> tuple[dict[str, float], list[StoredBatch]] | None:
+        """See `Validation`."""
+        run, names = self._run, self._run.metrics.held_out
+        total, bad = np.zeros([len(names), 2]), list[StoredBatch]()
+        for (bucket, clips), first in zip(self.batches, self._firsts, strict=True):
+            if run.requests:
+                return None
+            *inputs, _ = run.steps.programs[validation_step(bucket)].inputs
+            batch = run.read(bucket, "validation", clips, inputs)
+            (sums,) = run.runtime.call(validation_step(bucket), *batch, np.int32(first))
+            if np.isfinite(sums).all():
+                total += np.asarray(sums, np.float64)
+            else:
+                bad.append((bucket, clips))
+        means = (float(values / count) if count else math.nan for values, count in total)
+        return dict(zip(names, means, strict=True)), bad
+
+
+class StepsRun(HostedRun):
+    """A run from exported steps."""
 
     def __init__(self, plan: RunPlan, checkpoint: Path, console: Console) -> None:
         """Raise `LockstepError` if steps, checkpoint and settings do not belong together, or JAX is missing."""
-        self._plan, self.training = plan, plan.config.training
+        super().__init__(plan)
         self.steps = ExportedSteps(plan.folder.steps, plan.config)
-        self.step, first = plan.steps_done, self.steps.first_step
-        last = first + len(self.steps.order["buckets"])
-        if not first <= self.step <= self.training.steps <= last:
-            found, expected = f"steps {first} to {last}", f"{self.step} to {self.training.steps}"
-            raise LockstepError(str(plan.folder.steps), found=found, expected=expected, fix="export the steps again")
-        self._clips = StoredBatches(plan.cache, plan.spec)
-        self.runtime = JaxRuntime(self.steps.programs, self.steps.state(load_arrays(checkpoint)))
-        self._best = Best(**read_meta(checkpoint)["progress"]["best_validation"])
-        self._saved_step, self._bad_steps, self._left_loop = self.step, 0, math.nan
+        self._first = self.steps.first_step
+        last, arrays, fix = (
+            self._first + len(self.steps.order["buckets"]),
+            load_arrays(checkpoint),
+            "export the steps again",
+        )
+        if not self._first <= self.step <= self.training.steps <= last:
+            found, expected = f"steps {self._first} to {last}", f"{self.step} to {self.training.steps}"
+            raise LockstepError(str(plan.folder.steps), found=found, expected=expected, fix=fix)
+        position = self.steps.position(self.step)
+        if any(not np.array_equal(arrays[name], position[name]) for name in position):
+            found = f"an order that reads other clips after step {self.step} than {checkpoint}"
+            raise LockstepError(str(plan.folder.steps), found=found, expected="the order of the run", fix=fix)
+        self.metrics, self._clips = self.steps.metrics, StoredBatches(plan.cache, plan.spec)
+        self.runtime = JaxRuntime(self.steps.programs, self.steps.state(arrays))
+        self.validation = _StepsValidation(self)
         plan.folder.forget_after(self.step)
         set_aside_newer(plan.folder.checkpoints, self.step)
         self.reporter = Reporter(
-            plan.folder, console, self.steps.metrics, total_steps=self.training.steps,
+            plan.folder, console, self.metrics, total_steps=self.training.steps,
             log_every=self.training.log_every, buckets=len(self.steps.described["buckets"]),
         )  # fmt: skip
 
@@ -138,56 +181,50 @@ class StepsRun:
         """Compile every program."""
         for name in self.steps.programs:
             began = time.perf_counter()
-            self.runtime.compile(name)
+            with explained(f"compiling the {name}", "see xtts-doctor"):
+                self.runtime.compile(name)
             self.reporter.say(f"compiled the {name} in {time.perf_counter() - began:.1f} s")
         self.reporter.say(f"training on {self.runtime.device_name}, from step {self.step} of {self.training.steps}")
         self._left_loop = time.perf_counter()
 
-    def advance(self, requests: Sequence[str]) -> None:
-        """Train to the next task of the host, or until a stop is requested, then do what is due."""
+    def advance(self) -> Chunk:
+        """See `HostedRun`."""
         until = min(next_mark(self.training, self.step), self.step + self.training.steps_per_call)
         first, outside = self.step, time.perf_counter() - self._left_loop
-        result = self._call(until, requests)
+        with self.reading_cache(f"steps after {first}"):
+            call = self.graph.submit(self._call, until)
+            self.reporter.flush()
+            result = self.graph.result(call)
         self._left_loop = time.perf_counter()
-        if not len(result.metrics):
-            return
-        steps = self.steps
+        epoch = self.steps.position(self.step)["epoch"]
         chunk = Chunk(
-            first_step=first + 1, result=result, metrics=steps.metrics, traces=len(steps.described["buckets"]),
-            outside_seconds=outside + result.wall - float(result.seconds.sum()),
-            epoch=int(steps.order["epochs"][self.step - steps.first_step - 1]),
+            first_step=first + 1, result=result, metrics=self.metrics, traces=len(self.steps.described["buckets"]),
+            outside_seconds=outside + result.wall - float(result.seconds.sum()), epoch=int(epoch),
         )  # fmt: skip
-        self.reporter.record(chunk)
-        self._check(chunk)
-        if self._is_due(self.training.validate_every) and not requests:
-            self._validate()
-        if self._is_due(self.training.checkpoint_every) or self.step == decay_start(self.training):
-            self.save()
+        self.reporter.keep(chunk)
+        return chunk
 
-    def _is_due(self, every: int) -> bool:
-        return self.step % every == 0 or self.step == self.training.steps
-
-    def _call(self, until: int, requests: Sequence[str]) -> CallResult:
+    def _call(self, until: int) -> CallResult:
         """Train up to a step, or until a stop is requested."""
-        first, began, queue = self.step - self.steps.first_step, time.perf_counter(), StepQueue()
-        while self.step < until and not requests:
+        first, began, queue = self.step - self._first, time.perf_counter(), StepQueue()
+        while self.step < until and not self.requests:
             self._launch(queue)
         queue.wait()
         done = np.arange(first, first + len(queue.metrics))
         buckets = self.steps.order["buckets"][done]
         return CallResult(
-            np.array(queue.metrics, np.float32), np.array(queue.seconds), buckets,
-            self.steps.consumed[done, buckets], time.perf_counter() - began,
+            np.array(queue.metrics, np.float32).reshape(-1, len(self.metrics.step)),
+            np.array(queue.seconds).reshape(-1, 3), buckets, self.steps.consumed[done, buckets],
+            time.perf_counter() - began, stopped=bool(self.requests),
         )  # fmt: skip
 
     def _launch(self, queue: StepQueue) -> None:
         """Read the next batch and queue its step."""
-        steps, done, drawn = self.steps, self.step - self.steps.first_step, time.perf_counter()
+        steps, done, drawn = self.steps, self.step - self._first, time.perf_counter()
         index = steps.order["buckets"][done]
-        bucket, size = steps.described["buckets"][index], steps.described["batch_sizes"][index]
-        start = steps.consumed[done, index] - steps.order["first"][index]
+        bucket, clips = steps.batch(index, steps.consumed[done, index])
         inputs = steps.programs[training_step(bucket)].inputs
-        batch = self._clips.read(bucket, "train", steps.order[f"clips/{bucket}"][start : start + size], inputs)
+        batch = self.read(bucket, "train", clips, inputs)
         frames = batch[[each.name for each in inputs].index("mel_length")].sum(dtype=np.int32)
         read, rate = time.perf_counter(), np.float32(learning_rate(self.training, self.step))
         losses, gradient = self.runtime.call(training_step(bucket), *batch)
@@ -195,50 +232,40 @@ class StepsRun:
         queue.add(metrics, drawn, read)
         self.step += 1
 
-    def _check(self, chunk: Chunk) -> None:
-        """End the run after too many steps in a row whose numbers are not finite."""
-        for skipped in chunk.column("skipped"):
-            self._bad_steps = self._bad_steps + 1 if skipped else 0
-            if self._bad_steps >= self.training.max_bad_steps:
-                found = f"{self._bad_steps} steps in a row whose numbers are not finite"
-                raise LockstepError(f"step {self.step}", found=found, fix="lower training.learning_rate", exit_code=1)
+    def read(
+        self, bucket: int, split: Split, clips: Sequence[tuple[int, int]], inputs: Sequence[Input]
+    ) -> list[np.ndarray]:
+        """Read a batch, as `StoredBatches.read` does; `RunEnded` for a shard that cannot be read."""
+        try:
+            return self._clips.read(bucket, split, clips, inputs)
+        except LockstepError as error:
+            raise RunEnded(error.location, found=error.found, fix=error.fix, exit_code=1) from None
 
-    def _validate(self) -> None:
-        """Validate with the averaged weights; keep the best, and begin the decay when it no longer improves."""
-        batches, steps = self.steps.described["validation"], self.steps
-        if not batches:
-            return
-        self.runtime.call(EXCHANGE)
-        total, skipped = np.zeros([len(steps.metrics.held_out), 2]), 0
-        for bucket, first, clips in batches:
-            *inputs, _ = steps.programs[validation_step(bucket)].inputs
-            batch = self._clips.read(bucket, "validation", clips, inputs)
-            (sums,) = self.runtime.call(validation_step(bucket), *batch, np.int32(first))
-            finite = bool(np.isfinite(sums).all())
-            total, skipped = total + (np.asarray(sums, np.float64) if finite else 0.0), skipped + (not finite)
-        self.runtime.call(EXCHANGE)
-        means = (float(values / count) if count else math.nan for values, count in total)
-        losses, training = dict(zip(steps.metrics.held_out, means, strict=True)), self.training
-        self.reporter.validation(self.step, losses, steps.metrics.total(losses), skipped=skipped)
-        if self._best.note(self.step, steps.metrics.score(losses)):
-            self.save()
-        elif training.patience and self._best.since >= training.patience and self.step < decay_start(training):
-            self.training = decaying_from(training, self.step)
-            self.reporter.total_steps = self.training.steps
-            self.reporter.say(f"no better validation since step {self._best.step}: the learning rate now decays")
-            self.save()
+    def batch_of(self, chunk: Chunk, i: int) -> StoredBatch:
+        """See `HostedRun`."""
+        return self.steps.batch(int(chunk.result.buckets[i]), int(chunk.result.offsets[i]))
 
-    def save(self) -> None:
-        """Save a checkpoint of this step, unless there is one."""
-        if self._saved_step == self.step:
-            return
-        plan, training, folder = self._plan, self.training, self._plan.folder.checkpoints
-        asked = plan.asked_steps or plan.config.training.steps
-        progress = {"best_validation": asdict(self._best), "schedule": schedule_of(training), "asked_steps": asked}
-        arrays = self.steps.arrays(self.runtime.state(), self.step)
-        save_checkpoint(folder, arrays, step=self.step, identity=identity_of(plan.config, plan.spec), progress=progress)
-        prune_checkpoints(folder, training.keep_checkpoints, beside={decay_start(training), self._best.step or 0})
-        self._saved_step = self.step
+    @contextmanager
+    def averaged_weights(self) -> Iterator[None]:
+        """See `HostedRun`."""
+        self.runtime.call(EXCHANGE)
+        try:
+            yield
+        finally:
+            self.runtime.call(EXCHANGE)
+
+    def _follow(self, training: TrainingConfig) -> None:
+        """Do nothing: each launch asks for its learning rate."""
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return self.steps.arrays(self.runtime.state(), self.step)
+
+    def _last_whole_step(self) -> int | None:
+        try:
+            self.runtime.state()
+        except RuntimeError:  # of JAX: the device is lost, or the state was in the step that failed
+            return None
+        return self.step
 
 
 def train_steps(plan: RunPlan, checkpoint: Path, console: Console) -> None:
@@ -247,15 +274,18 @@ def train_steps(plan: RunPlan, checkpoint: Path, console: Console) -> None:
     Raises:
         LockstepError: See `StepsRun`, or a shard cannot be read.
     """
-    with plan.held(), stop_requests() as requests:
-        run = StepsRun(plan, checkpoint, console)
-        with closing(run.reporter):
-            run.compile()
-            while run.step < run.training.steps and not requests:
-                run.advance(requests)
-            run.save()
-            folder, why = plan.folder.path, f"{requests[0]}: " if requests else ""
-            run.reporter.say(
-                f"{why}saved step {run.step}; export its voice where TensorFlow is installed: xtts-train --finish "
-                f"{folder}, or train on: xtts-train --resume {folder}"
-            )
+    with plan.held(), StepsRun(plan, checkpoint, console) as run:
+        validate = Validate(run, UnreadClips())
+        run.compile()
+        validate.make_up(run)
+        hooks: list[Callable[[HostedRun, Chunk], None]] = [SkippedUpdates(), validate, save]
+        while run.goes_on:
+            chunk = run.advance()
+            for hook in hooks:
+                hook(run, chunk)
+        run.save()
+        folder, why = plan.folder.path, f"{run.stop_reason}: " if run.stop_reason else ""
+        run.reporter.say(
+            f"{why}saved step {run.step}; export its voice where TensorFlow is installed: xtts-train --finish "
+            f"{folder}, or train on: xtts-train --resume {folder}"
+        )

@@ -1,40 +1,31 @@
-"""A training run on the host: its loops and progress, and what the loop of `train` and its hooks do with them."""
+"""A run whose steps TensorFlow has traced: its loops, samples and files."""
 
-import math
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import asdict
+from contextlib import contextmanager
 from importlib import metadata
-from types import TracebackType
-from typing import Self
 
+import numpy as np
 from rich.console import Console
 
-from xtts.shared.config import Config
+from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError, build_command, counted_noun
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.loop.chunk import Chunk
+from xtts.trainer.loop.chunk import Chunk, StoredBatch
 from xtts.trainer.loop.compiler import Compiler
-from xtts.trainer.loop.failures import RunEnded, compile_fix, explained
+from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.replicas import build_loops
-from xtts.trainer.loop.schedule import decay_start, decaying_from, next_mark
+from xtts.trainer.loop.schedule import next_mark
 from xtts.trainer.loop.step_names import training_step
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.reporting.reporter import Reporter, SilentReporter
 from xtts.trainer.reporting.samples import SAMPLES, Samples
 from xtts.trainer.reporting.tensorboard import TensorBoard
-from xtts.trainer.run.best_validation import Best
+from xtts.trainer.run.hosted_run import HostedRun
 from xtts.trainer.run.run_plan import RunPlan
-from xtts.trainer.run.signals import GraphThread, stop_requests
 from xtts.trainer.stored.checkpoint import (
-    identity_of,
     load_arrays,
-    prune_checkpoints,
-    read_meta,
-    save_checkpoint,
-    schedule_of,
     set_aside_newer,
 )
 from xtts.trainer.stored.run_folder import RunFolder
@@ -49,20 +40,13 @@ _UNPADDED_WARNING = (
 )
 
 
-class TrainingRun:
-    """The state of a run. Inside its `with` block it handles signals; leaving it saves what a failed run can save.
-
-    The graph runs in its own thread; meanwhile this one reports the previous call.
-    """
+class TrainingRun(HostedRun):
+    """A run whose steps are functions of TensorFlow, in its graph or by JAX."""
 
     def __init__(self, plan: RunPlan, console: Console, compiler: Compiler, group: ProcessGroup = ALONE) -> None:
         """Raise `LockstepError` in every process if one was started with different settings or another cache."""
-        self.plan, self.compiler, self.group = plan, compiler, group
-        self.training = self.plan.config.training
-        self.stop_reason = ""
-        """Why the run ends before its last step, known to all processes; empty while it continues."""
-        self.requests: list[str] = []
-        """Reasons to stop that this process has received, such as the name of a signal."""
+        super().__init__(plan)
+        self.compiler, self.group = compiler, group
         self._check_group()
         self.buckets = training_buckets(self.plan.cache, self.plan.spec, self.plan.config)
         if self.plan.is_rank_0 and self.plan.spec.fixed_length:
@@ -71,7 +55,7 @@ class TrainingRun:
                 "seconds if compiled before", highlight=False, soft_wrap=True,
             )  # fmt: skip
         self._reused = ""
-        """Rows that the start shares with tables whose rows differ, in words."""
+        """Embedding rows taken from the starting model, in words."""
         self.loops = build_loops(
             self.buckets, self.plan.kind, self.plan.config, restore=self._restore, compiler=compiler, group=group
         )  # fmt: skip
@@ -81,15 +65,8 @@ class TrainingRun:
         fix = "give every worker the same checkpoint: a run folder that all of them see, or a copy of it"
         if group.cluster:
             group.check_same({"restored state": self.state.digest()}, fix=fix)
-        self.best = self._best_so_far()
         self.samples = self._make_samples()
-        self.step = int(self.state.step.numpy())
-        self._saved_step = self.step if self.plan.resume else -1
-        self._left_loop = math.nan
-        """`time.perf_counter()` at the end of the last host call."""
-        self.graph = GraphThread(self._pass_on_requests)
         self.reporter = self._open_reporter(console)
-        self._stack = ExitStack()
 
     def _check_group(self) -> None:
         plan, group = self.plan, self.group
@@ -112,15 +89,6 @@ class TrainingRun:
             initial = self.plan.kind.initial_weights(stored, state.model, self.plan.cache, self.plan.spec)
             state.restore_weights(initial.averages)
             self._reused = initial.reused
-
-    def _best_so_far(self) -> Best:
-        if not self.plan.resume:
-            return Best()
-        progress = read_meta(self.plan.resume)["progress"]
-        best = Best(**progress["best_validation"])
-        if progress["schedule"] != schedule_of(self.training):
-            best.since = 0  # patience starts again if more steps are requested
-        return best
 
     def _make_samples(self) -> Samples:
         """The samples of rank 0, submitted to the compiler; empty in other processes."""
@@ -161,19 +129,6 @@ class TrainingRun:
             config, plan.cache, plan.spec, url=url, init_from=plan.init_from, sources=self._sources
         )
 
-    def __enter__(self) -> Self:
-        self._stack.callback(self.reporter.close)
-        self._stack.enter_context(self.graph)
-        self.requests = self._stack.enter_context(stop_requests())
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._stack:
-            if isinstance(error, RunEnded):
-                self._save_whole_step()
-
     def _pass_on_requests(self) -> None:
         if self.requests:
             self.loop.stop.assign(True)
@@ -184,19 +139,6 @@ class TrainingRun:
         """Ask all processes to end the run after its next step."""
         self.requests.append(reason)
         self.loop.stop.assign(True)
-
-    def note_stop(self) -> None:
-        """Record a stop that all processes know of."""
-        self.stop_reason = self.stop_reason or next(iter(self.requests), "a signal to another worker")
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether there is another step to train."""
-        return self.step < self.training.steps and not self.stop_reason
-
-    def is_due(self, every: int) -> bool:
-        """Whether the step is a multiple of an interval, or the last."""
-        return self.step % every == 0 or self.step == self.training.steps
 
     def compile(self) -> None:
         """Wait until every step is compiled, or for a signal.
@@ -252,26 +194,6 @@ class TrainingRun:
         self.reporter.keep(chunk)
         return chunk
 
-    @property
-    def is_stale(self) -> bool:
-        """Whether the last `training.patience` validations brought no improvement, and the decay is still to come."""
-        patience = self.training.patience
-        return patience is not None and self.best.since >= patience and self.step < decay_start(self.training)
-
-    def begin_decay(self) -> None:
-        """Let the learning rate decay from here: the run ends earlier, and with what a decay gives."""
-        self.training = decaying_from(self.training, self.step)
-        config = self.plan.config.model_copy(update={"training": self.training})
-        self.reporter.say(
-            f"no better validation since step {self.best.step} (training.patience = {self.training.patience}): the "
-            f"learning rate now decays, and the run ends at step {self.training.steps}"
-        )
-        if self.plan.is_rank_0:
-            self._write_run_files(config)
-        self.reporter.total_steps = self.training.steps
-        self.graph.run(self.loop.follow, self.training)
-        self.save()
-
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
         """The context in which the model has its averaged weights; it restores the weights, also after an error."""
@@ -282,33 +204,28 @@ class TrainingRun:
         finally:
             self.loops.exchange_averages()
 
-    def reading_cache(self, task: str) -> AbstractContextManager[None]:
-        """The context of a graph call that reads the cache; its failures are `explained`."""
-        resume = f"xtts-train --resume {self.plan.folder.path}"
-        fix = f"run xtts-precompute verify --cache {self.plan.named_cache}, then {resume}"
-        return explained(task, fix, resume=resume)
+    def _follow(self, training: TrainingConfig) -> None:
+        if self.plan.is_rank_0:
+            self._write_run_files(self.plan.config.model_copy(update={"training": training}))
+        self.graph.run(self.loop.follow, training)
 
-    def save(self) -> None:
-        """Save a checkpoint of this step, unless there is one."""
-        self.reporter.flush()
-        if self._saved_step == self.step or not self.plan.is_rank_0:
-            return
+    def _arrays(self) -> dict[str, np.ndarray]:
         self.loops.pull()
-        folder, training = self.plan.folder.checkpoints, self.training
-        identity = identity_of(self.plan.config, self.plan.spec)
-        progress = {
-            "best_validation": asdict(self.best), "schedule": schedule_of(training),
-            "asked_steps": self.plan.asked_steps or self.plan.config.training.steps,
-        }  # fmt: skip
-        save_checkpoint(folder, self.state.arrays(), step=self.step, identity=identity, progress=progress)
-        beside = {decay_start(training), self.best.step or 0}  # a longer run continues from before the decay
-        prune_checkpoints(folder, training.keep_checkpoints, beside=beside)
-        self._saved_step = self.step
+        return self.state.arrays()
+
+    def batch_of(self, chunk: Chunk, i: int) -> StoredBatch:
+        """See `HostedRun`."""
+        bucket = self.loop.buckets[int(chunk.result.buckets[i])]
+        return bucket.number, bucket.order.records_from(int(chunk.result.offsets[i]), bucket.batch_size)
+
+    def agree(self, flag: bool) -> bool:
+        """See `HostedRun`."""
+        return self.group.rank_0_says(flag)
 
     def finish(self) -> None:
         """Save the last step; report the reason if it is not the run's last."""
         self.save()
-        self.group.rank_0_says(False)  # the others wait for the last checkpoint
+        self.agree(False)  # the others wait for the last checkpoint
         if self.stop_reason:
             folder = self.plan.folder.path
             self.reporter.say(
@@ -316,9 +233,5 @@ class TrainingRun:
                 f"its voice with: xtts-train --finish {folder}"
             )
 
-    def _save_whole_step(self) -> None:
-        """Save the last whole step of a run that failed; nothing if there is none, or it cannot be known."""
-        if (step := self.loop.last_whole_step()) and self.plan.is_rank_0:
-            self.step = step
-            self.save()
-            self.reporter.say(f"saved step {self.step}")
+    def _last_whole_step(self) -> int | None:
+        return self.loop.last_whole_step()

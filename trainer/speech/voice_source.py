@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import soxr
 
-from xtts.shared.audio.decode import AudioProblem, decode
+from xtts.shared.audio.decode import AudioProblem, decode, read_header
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES, decode_by_ffmpeg
 from xtts.shared.audio.speaker_encoder import RATE
 from xtts.shared.audio.trim_and_loudness import refuse_silence
@@ -22,6 +22,8 @@ from xtts.trainer.system.onnx_file import read_file
 _OPTION = "--speaker-wav"
 _SHORTEST_SECONDS = 2.0
 """Shortest reference: a word or two do not characterise a voice."""
+_LONGEST_SECONDS = 120.0
+"""Longest reference: its mel takes a megabyte a second, and a compressed file of 200 KB may last for hours."""
 _SILENT_PEAK = 1e-3
 """Lowest peak of a recording with speech, -60 dB: below it there is hum and noise."""
 
@@ -130,15 +132,23 @@ def read_recording(data: bytes, location: str, by_ffmpeg: bool = False) -> np.nd
         LockstepError: At `location`, if it is not two seconds of a voice.
     """
     try:
+        if not by_ffmpeg:
+            header = read_header(data)
+            _check_seconds(header.samples / header.rate, location)  # before it is decoded
         samples = soxr.resample(*decode_by_ffmpeg(data, location), RATE) if by_ffmpeg else decode(data, rate=RATE)
         refuse_silence(samples)
     except AudioProblem as problem:
         raise LockstepError(location, found=str(problem), expected="a recording of one speaker") from None
     if not np.isfinite(samples).all():
         raise LockstepError(location, found="samples that are not finite numbers")
-    if (seconds := len(samples) / RATE) < _SHORTEST_SECONDS:
-        raise LockstepError(location, found=f"{seconds:.2f} s of sound", expected=f"at least {_SHORTEST_SECONDS:g} s")
+    _check_seconds(len(samples) / RATE, location)
     peak = float(np.abs(samples).max())
     if peak < _SILENT_PEAK:
         raise LockstepError(location, found=f"silence (a peak of {20 * np.log10(peak):.0f} dB)", expected="a voice")
     return np.asarray(samples)
+
+
+def _check_seconds(seconds: float, location: str) -> None:
+    if not _SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
+        expected = f"{_SHORTEST_SECONDS:g} to {_LONGEST_SECONDS:g} s of one speaker"
+        raise LockstepError(location, found=f"{seconds:,.2f} s of sound", expected=expected)

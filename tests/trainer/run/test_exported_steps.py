@@ -1,7 +1,9 @@
 """Runs without TensorFlow, by exported steps: the numbers and files of all runs."""
 
 import json
+import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -9,8 +11,12 @@ import pytest
 from held_runs import SMALL_VOCODER, assert_same_end, close
 
 from xtts.trainer import cli
+from xtts.trainer.loop.jax_runtime import JaxRuntime, StepQueue
+from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.loop.step_names import EXCHANGE, UPDATE
+from xtts.trainer.stored.checkpoint import list_checkpoints, load_arrays, read_meta, save_checkpoint
 
-pytest.importorskip("jax")
+jax = pytest.importorskip("jax")
 BLOCKED = """
 import sys
 sys.modules.update(dict.fromkeys(("tensorflow", "keras", "tensorboard", "tf2onnx")))
@@ -77,8 +83,65 @@ def test_a_damaged_shard_is_named(by_steps, one_shape_cache, tmp_path):
         data[100] ^= 1
         shard.write_bytes(data)
     code, _, err = by_steps[1]("--cache", damaged)
-    assert code == 2, err
+    assert code == 1, err
     assert ".tfrecord, record 0: data checksum does not match; run xtts-precompute verify --cache" in err
+
+
+def test_a_failed_device_leaves_the_last_whole_step(by_steps, monkeypatch):
+    (folder, resume), call, updates = by_steps, JaxRuntime.call, []
+
+    def failing(runtime, name, *inputs):
+        if name == UPDATE:
+            updates.append(name)
+        if len(updates) == 7:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 123456789 bytes.")
+        return call(runtime, name, *inputs)
+
+    monkeypatch.setattr(JaxRuntime, "call", failing)
+    code, out, err = resume()
+    assert (code, "saved step 6\n" in out) == (1, True), err
+    assert err.startswith("error: steps after 4: out of memory; lower training.batch_size")
+    assert [path.name for path in list_checkpoints(folder / "checkpoints")][-1] == "step-6"
+
+
+def test_steps_that_are_not_finite_end_the_run_with_their_clips_and_a_checkpoint(by_steps, monkeypatch):
+    (_, resume), add = by_steps, StepQueue.add
+    skipped = ACOUSTIC.step.index("skipped")
+    monkeypatch.setattr(
+        StepQueue, "add", lambda queue, metrics, *times: add(queue, metrics.at[skipped].set(1.0), *times)
+    )
+    code, out, err = resume("--set", "training.max_bad_steps=3")
+    assert (code, "saved step 4\n" in out) == (1, True), err
+    assert err.startswith("error: step 3: 3 non-finite updates in a row, all skipped; check the clips named above")
+    assert re.search(r"step 1: loss or gradient not finite, update skipped; clips: tone-\d+", out), out
+
+
+def test_a_validation_that_a_signal_cuts_off_is_made_up_for(by_steps, finished_run, read_steps, monkeypatch):
+    (folder, resume), call, signalled = by_steps, JaxRuntime.call, []
+
+    def signal_once(runtime, name, *inputs):
+        if name == EXCHANGE and not signalled:
+            signalled.append(name)
+            signal.raise_signal(signal.SIGTERM)
+        return call(runtime, name, *inputs)
+
+    monkeypatch.setattr(JaxRuntime, "call", signal_once)
+    assert "SIGTERM: saved step 4" in resume().succeeded()
+    assert read_steps(folder, "validation") == []
+    resume().succeeded()
+    close(read_steps(folder, "validation"), read_steps(finished_run[0], "validation"))
+
+
+def test_a_checkpoint_at_other_clips_is_refused(by_steps, finished_run):
+    """As after some steps elsewhere with another batch size."""
+    (folder, resume), whole = by_steps, finished_run[0] / "checkpoints" / "step-8"
+    arrays = load_arrays(whole)
+    arrays["consumed"] = arrays["consumed"] + 1
+    identity = {key: value for key, value in read_meta(whole).items() if key not in ("format_version", "sha256")}
+    progress = identity.pop("progress")
+    save_checkpoint(folder / "checkpoints", arrays, step=identity.pop("step"), identity=identity, progress=progress)
+    code, _, err = resume()
+    assert (code, "/step-8, expected the order of the run; export the steps again\n" in err) == (2, True), err
 
 
 @pytest.mark.long

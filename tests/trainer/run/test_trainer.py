@@ -89,6 +89,7 @@ def test_a_run_remembers_its_start_and_its_recordings_when_they_are_gone(safeten
     shutil.rmtree(ann)
     assert run_train(bo, "training.steps=8", more=["--resume", bo])[0] == 0
     assert RunFolder(bo).init_from() == ann
+    shutil.rmtree(bo / "voice")
     line = ["export", "--ckpt", bo, "--format", "safetensors", "--license", "cc0-1.0", bo / "voice"]
     assert call(synth_main, *line)[0] == 0
     assert "started from ann\n" in call(synth_main, "info", "--ckpt", bo / "voice")[1]
@@ -172,7 +173,7 @@ def test_a_save_that_fails_ends_the_run_with_its_reason(run_train, read_steps, t
     def full(*_, **__):
         raise LockstepError("step-4", found="cannot be saved")
 
-    monkeypatch.setattr("xtts.trainer.run.training_run.save_checkpoint", full)
+    monkeypatch.setattr("xtts.trainer.run.hosted_run.save_checkpoint", full)
     code, _, err = run_train(tmp_path / "run")
     assert (code, err) == (2, "error: step-4: cannot be saved\n")
     assert len(read_steps(tmp_path / "run")) == 4

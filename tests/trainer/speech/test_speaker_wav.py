@@ -71,11 +71,18 @@ def sound(samples):
     return lambda path: soundfile.write(path, np.asarray(samples, np.float32), 22_050, subtype="FLOAT")
 
 
+def flac_of_hours(path):
+    """30 KB, of which a mel would take eight gigabytes."""
+    samples = np.pad(3000 * np.sin(np.arange(5000) * 0.7), (0, 2**23 - 5000)).astype(np.int16)
+    soundfile.write(path, samples, 1000, format="FLAC")
+
+
 @pytest.mark.parametrize(("make", "message"), [
     (lambda path: None, r"cannot be read \(No such file or directory\)"),
     (lambda path: path.write_bytes(b""), "unreadable audio: .*, expected a recording of one speaker"),
     (lambda path: path.write_text("no samples"), "unreadable audio: .*, expected a recording of one speaker"),
-    (sound(0.1 * np.sin(np.arange(43_000) / 20)), r"1\.95 s of sound, expected at least 2 s"),
+    (sound(0.1 * np.sin(np.arange(43_000) / 20)), r"1\.95 s of sound, expected 2 to 120 s of one speaker"),
+    (flac_of_hours, r"8,388\.61 s of sound, expected 2 to 120 s of one speaker"),
     (sound(np.zeros(50_000)), "empty audio: only silence, expected a recording"),
     (sound(3e-4 * np.sin(np.arange(50_000) / 60)), r"silence \(a peak of -70 dB\), expected a voice"),
     (sound(np.full(50_000, np.nan)), "samples that are not finite numbers"),
