@@ -100,7 +100,7 @@ def test_a_failed_device_leaves_the_last_whole_step(by_steps, monkeypatch):
     monkeypatch.setattr(JaxRuntime, "call", failing)
     code, out, err = resume()
     assert (code, "saved step 6\n" in out) == (1, True), err
-    assert err.startswith("error: steps after 4: out of memory; lower training.batch_size")
+    assert err.startswith("error: steps after 6: out of memory; lower training.batch_size")
     assert [path.name for path in list_checkpoints(folder / "checkpoints")][-1] == "step-6"
 
 
@@ -126,7 +126,7 @@ def test_a_validation_that_a_signal_cuts_off_is_made_up_for(by_steps, finished_r
         return call(runtime, name, *inputs)
 
     monkeypatch.setattr(JaxRuntime, "call", signal_once)
-    assert "SIGTERM: saved step 4" in resume().succeeded()
+    assert "SIGTERM: saved step 6" in resume().succeeded()
     assert read_steps(folder, "validation") == []
     resume().succeeded()
     close(read_steps(folder, "validation"), read_steps(finished_run[0], "validation"))
