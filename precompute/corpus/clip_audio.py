@@ -14,12 +14,16 @@ from xtts.shared.errors import LockstepError
 
 
 def size_and_time(path: Path) -> tuple[int, int]:
-    """Return size and modification time (ns) of a regular file, else `UNKNOWN`: reading a pipe might block."""
+    """Return size and modification time (ns) of a regular file, else `UNKNOWN`: reading a pipe might block.
+
+    The time is wrapped to the 64 bits of the index: some disks have dates beyond the year 2262.
+    """
     try:
         status = os.stat(path)
     except OSError:
         return UNKNOWN, UNKNOWN
-    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (UNKNOWN, UNKNOWN)
+    time = (status.st_mtime_ns + 2**63) % 2**64 - 2**63
+    return (status.st_size, time) if stat.S_ISREG(status.st_mode) else (UNKNOWN, UNKNOWN)
 
 
 def with_file(clip: Clip, recipe: RecordRecipe) -> IndexRow:
