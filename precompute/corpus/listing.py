@@ -143,7 +143,7 @@ def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
     parents = {os.path.dirname(folder) for folder in folders} - {""}
     siblings = {os.path.join(folder, name) for folder in parents for name in visible_names(root / folder)}
     paths = (os.path.join(folder, name) for folder in folders | siblings for name in visible_names(root / folder)
-             if is_audio(name) or name.endswith(OTHER_SUFFIXES))  # fmt: skip
+             if is_audio(name) or name.lower().endswith(OTHER_SUFFIXES))  # fmt: skip
     unlisted = sorted({path for path in paths if nfc(without_suffix(path)) not in listed})
     shown = ", ".join(unlisted[:3]) + ", ..." * (len(unlisted) > 3)
     return [f"{root}: {counted_noun(len(unlisted), 'recording')} not in the list ({shown})"] if unlisted else []

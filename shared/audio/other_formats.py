@@ -9,7 +9,9 @@ import numpy as np
 from xtts.shared.audio.decode import AudioProblem, AudioSource
 from xtts.shared.errors import import_extra
 
-OTHER_SUFFIXES = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
+OTHER_SUFFIXES = tuple(
+    f".{name}" for name in "m4a mp4 aac wma webm amr 3gp 3g2 3ga m4b m4r mov mkv mka avi mp2 ac3 ape wv".split()
+)
 
 
 def decode_by_ffmpeg(source: AudioSource, location: str, *, header_only: bool = False) -> tuple[np.ndarray, int]:

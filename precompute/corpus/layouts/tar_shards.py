@@ -124,8 +124,8 @@ def _kind_and_key(name: str) -> tuple[str, str]:
     if is_audio(name):
         return "audio", without_suffix(name)
     suffixes = (_NORMALISED, _TEXT, _JSON)  # the longer one first
-    suffix = next((suffix for suffix in suffixes if name.endswith(suffix)), "")
-    return suffix, name.removesuffix(suffix)
+    suffix = next((suffix for suffix in suffixes if name.lower().endswith(suffix)), "")
+    return suffix, name[: len(name) - len(suffix)]
 
 
 def _fields(path: Path, key: str, members: dict[str, TarMember]) -> dict[str, str]:

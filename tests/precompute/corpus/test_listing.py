@@ -11,6 +11,7 @@ from builds import build, problems, read_corpus, records, rows_of, sound, write_
 
 from xtts.precompute.corpus.clip_fields import name_problem
 from xtts.precompute.corpus.listing import LAYOUTS
+from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of
@@ -29,10 +30,24 @@ def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data, text):
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 201, "\ud800"]
-)
+    "name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 1001, "\ud800",
+             "\x9bm", "a\u2028b", "a\u202ewav", "\u2067a"]
+)  # fmt: skip
 def test_unsafe_names_are_rejected(name):
     assert name_problem(name) is not None
+
+
+@pytest.mark.parametrize("name", [
+    "Recording1.05\u202fPM", "nahr\u00e1vka\u00a01", "\u9332\u97f3\u30001", "\u0645\u06cc\u200c\u062e\u0648", "\u200ePTT-WA1",
+    "\U0001f469\u200d\U0001f393\ufe0f", "\uf022of-Samba", "\u5929" * 83,
+])  # fmt: skip
+def test_names_as_people_write_them_are_ids_and_speakers(tmp_path, name):
+    write_files(tmp_path, {f"{name}.WAV": b"", f"{name}.TXT": "Words.", "b.wav": b"", "list.CSV": f"b.wav|{name}|x\n"})
+    write_files(tmp_path, {"wav.scp": f"{name}\t{name}.WAV\n", "text": f"{name} two words\n"})
+    assert (name, "Words.") in {(clip.id, clip.text) for clip in read_corpus(tmp_path, layout="folder").clips}
+    assert [clip.source for clip in read_corpus(tmp_path, layout="kaldi").clips] == [f"{name}.WAV"]
+    (clip,) = read_corpus(tmp_path / "list.CSV", columns="file=0,speaker=1,text=2").clips
+    assert (clip.speaker, plain(name)) == (name.strip("\u200e"), name)
 
 
 @pytest.mark.parametrize(
