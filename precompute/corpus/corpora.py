@@ -54,8 +54,13 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
     for entry in labelled.values():
         language = words_in and (entry.language or words_in)
         read = read_corpus(
-            entry.data, limit=limit, layout=entry.layout, columns=entry.columns, words_in=language
-        )  # fmt: skip
+            entry.data,
+            limit=limit,
+            layout=entry.layout,
+            columns=entry.columns,
+            speakers=entry.speakers,
+            words_in=language,
+        )
         corpora.append(read)
     limited = _limited([corpus.clips for corpus in corpora], limit)
     prefixed = map(_prefixed_clips, labelled.keys(), labelled.values(), limited)

@@ -1,19 +1,17 @@
 """Reading the clips of a corpus, with their texts and the paths of their audio. No audio is opened."""
 
 import os
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NoReturn
 from zipfile import is_zipfile
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from xtts.precompute.corpus.clip_fields import check_name
 from xtts.precompute.corpus.corpus_files import is_audio, nfc, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
@@ -31,6 +29,7 @@ from xtts.precompute.corpus.layouts.parquet import parquet
 from xtts.precompute.corpus.layouts.tar_shards import NEMO_TARRED, WEB_DATASET
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, find_table
+from xtts.precompute.corpus.speaker_folders import is_speaker, with_speakers
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
@@ -46,13 +45,6 @@ _PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".t
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT_A_LIST)}
 """Layouts by their names for `--layout`."""
-_NO_SPEAKER = re.compile(
-    r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
-    r"|eval(uation)?|chapters?|parts?|sessions?|days?|dis[ck]s?|cds?|books?|vol(ume)?s?|batch(es)?|splits?|sets?)"
-    r"[-_. ]?\d*",
-    re.IGNORECASE,
-)
-"""Names of folders that are not speakers."""
 _BATCH = 2**12
 """Largest count of clips that are Python objects at a time."""
 
@@ -71,13 +63,13 @@ class Corpus:
 
 def read_corpus(
     data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None,
-    words_in: str | None = None,
+    speakers: str | None = None, words_in: str | None = None,
 ) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
     limit: count of clips to read. layout: one of `LAYOUTS`; None to detect it. columns: those of a CSV, TSV or Parquet
-    file, as in `id=0,speaker=1,text=2`. words_in: ISO 639 code of clips that name no language: expand numbers and
-    abbreviations unless the corpus gives the text in words; None leaves them.
+    file, as in `id=0,speaker=1,text=2`. speakers: see `with_speakers`. words_in: ISO 639 code of clips that name no
+    language: expand numbers and abbreviations unless the corpus gives the text in words; None leaves them.
 
     Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
@@ -87,7 +79,7 @@ def read_corpus(
     try:
         chosen = _choose(data, layout, columns)
         notes = chosen.skipped(data)
-        end = None if chosen.speaker_folders else limit  # all clips tell which folders are speakers
+        end = None if chosen.speaker_folders or speakers else limit  # all clips tell which folders are speakers
         read = islice(chosen.read(data), end)
         clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
     except OSError as error:
@@ -96,9 +88,8 @@ def read_corpus(
         raise LockstepError(
             str(find_table(data) or data), found="no clips", expected=chosen.expected, fix="; ".join(notes)
         )
-    if chosen.speaker_folders:
-        clips, speaker_notes = _with_folders_as_speakers(clips, data)
-        notes = [*notes, *speaker_notes]
+    clips, speaker_notes = with_speakers(clips, data, speakers, by_folder=chosen.speaker_folders)
+    notes = [*notes, *speaker_notes]
     if chosen.has_list and end is None:
         notes = [*notes, *_unlisted_recordings(clips, folder_of(data))]
     clips = clips.slice(0, limit)
@@ -118,22 +109,6 @@ def _table(clips: Iterator[Clip]) -> pa.Table:
     ids = table["id"].combine_chunks()
     first = pc.index_in(ids, value_set=ids)
     return with_column(table, "duplicate", pc.not_equal(first, pa.array(range(len(ids)), first.type)))
-
-
-def _with_folders_as_speakers(clips: pa.Table, data: Path) -> tuple[pa.Table, list[str]]:
-    """Return the clips with the speakers that their folders name, and a note; unchanged if all share a folder."""
-    folders = pc.replace_substring_regex(clips["source"], "(^|/)[^/]*$", "").combine_chunks().dictionary_encode()
-    paths = (PurePosixPath(nfc(folder)) for folder in folders.dictionary.to_pylist())
-    relative = (() if path.is_absolute() else path.parts for path in paths)
-    speakers = [next((name for name in names if not _NO_SPEAKER.fullmatch(name)), "") for names in relative]
-    names = sorted(set(speakers))
-    if pc.any(pc.not_equal(clips["speaker"], "")).as_py() or len(names) < 2 or not names[0]:
-        return clips, []
-    for name in names:
-        check_name(name, what="speaker", location=str(data))
-    shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
-    clips = with_column(clips, "speaker", pa.array(speakers, pa.large_string()).take(folders.indices))
-    return clips, [f"{data}: {len(names)} folders are the speakers: {shown}"]
 
 
 def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
@@ -216,7 +191,7 @@ def _reject(data: Path) -> NoReturn:
     elif lists:
         fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
     elif folders:
-        values = [f"{name}={data / name}" if not _NO_SPEAKER.fullmatch(name) else str(data / name) for name in folders]
+        values = [f"{name}={data / name}" if is_speaker(name) else str(data / name) for name in folders]
         options = " ".join(f"--data {shlex.quote(value)}" for value in values[:3])
         fix = f"give the folders that have lists, as in {options}{' ...' * (len(folders) > 3)}"
     elif packed:
