@@ -37,13 +37,13 @@ def audio_header(source: AudioSource, clip: Clip) -> Header:
     return read_header(source, _segment(clip))
 
 
-def read_audio(source: AudioSource, clip: Clip) -> Recording:
-    """Decode a clip and compute its digest for the index; raises `AudioProblem`, `OSError`."""
+def read_audio(source: AudioSource, clip: Clip, channel: int | None = None) -> Recording:
+    """Decode a clip, with its digest for the index; channel: `audio.channel`. Raises `AudioProblem`, `OSError`."""
     segment = _segment(clip)
     if segment is not None:
-        return read_recording(source, segment)
+        return read_recording(source, segment, channel)
     data = source if isinstance(source, bytes) else source.read_bytes()
-    return replace(read_recording(data), file_sha256=hashlib.sha256(data).hexdigest())
+    return replace(read_recording(data, None, channel), file_sha256=hashlib.sha256(data).hexdigest())
 
 
 def audio_digest(clip: Clip, recipe: RecordRecipe) -> str:
