@@ -236,13 +236,19 @@ def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int)
 @click.option("--out", type=_FOLDER, required=True, metavar="CORPUS", help="Folder of the corpus, new or to continue.")
 @click.option("--language", metavar="CODE", help="Language, such as en.  [default: detected in each recording]")
 @click.option(
-    "--asr", default="base", show_default=True, metavar="NAME",
-    help="Size of Whisper to download (tiny, base, small, medium, large-v3), or the folder of a faster-whisper model.",
+    "--asr", metavar="NAME",
+    help="Size of Whisper to download (tiny, base, small, medium, large-v3), or the folder of a faster-whisper model."
+    "  [default: that of the corpus, or base]",
 )  # fmt: skip
-def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: str) -> None:
+@click.option(
+    "--channel", type=click.IntRange(0), metavar="N",
+    help="Channel to take of recordings with several, 0 the left one.  [default: the mean]",
+)  # fmt: skip
+def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: str | None, channel: int | None) -> None:
     """Make a corpus from recordings without texts: AUDIO, files or folders, in clips that Whisper transcribes.
 
-    Run it again after a stop, or with more recordings: it keeps finished work and your corrections in metadata.csv.
+    Run it again after a stop, or with more or changed recordings: it keeps finished work and your corrections in
+    metadata.csv. With another model or language, it transcribes again what nobody has corrected.
     """
     with report_errors():
         from xtts.precompute.transcribe.recogniser import Recogniser
@@ -250,9 +256,10 @@ def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: st
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable
 
-        load = partial(Recogniser, asr, language)
         with stoppable(out), Display() as display:
-            summary = transcribe_corpus(out, audio, load, language=language, progress=display)
+            summary = transcribe_corpus(
+                out, audio, Recogniser, asr=asr, language=language, channel=channel, progress=display
+            )
         click.echo(summary)
 
 
