@@ -1,6 +1,7 @@
 """Reading the clips of a corpus, with their texts and the paths of their audio. No audio is opened."""
 
 import os
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from zipfile import is_zipfile
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from xtts.precompute.archives.tar_files import COMPRESSED, PACKED
 from xtts.precompute.corpus.corpus_files import is_audio, nfc, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
@@ -33,7 +35,7 @@ from xtts.precompute.corpus.speaker_folders import is_speaker, with_speakers
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
-from xtts.shared.errors import LockstepError, counted_noun
+from xtts.shared.errors import LockstepError, counted_noun, refuse_pointer
 from xtts.shared.text.text_normalization import expand
 
 _PARQUET = parquet({})
@@ -41,7 +43,6 @@ _WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, KALDI, NEMO, LHOTSE, VCTK,
 _TAR_FILES = (WEB_DATASET, NEMO_TARRED)
 _WITHOUT_A_LIST = (LIBRITTS, PLAIN_FOLDER)
 """Tried only if there is no list: a corpus with one may have texts beside its audio as well."""
-_PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT_A_LIST)}
 """Layouts by their names for `--layout`."""
@@ -73,6 +74,7 @@ def read_corpus(
 
     Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
+    refuse_pointer(data)
     if not os.path.isdir(data) and not os.path.isfile(data):  # unlike `Path.is_dir`, for a name of any length
         problem = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
         raise LockstepError(str(data), found=problem, expected="a corpus: a folder, or a file that lists clips")
@@ -86,7 +88,10 @@ def read_corpus(
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
         raise LockstepError(
-            str(find_table(data) or data), found="no clips", expected=chosen.expected, fix="; ".join(notes)
+            str((find_table(data) if chosen in (LJSPEECH, PIPER, TABLE) else None) or data),
+            found="no clips",
+            expected=chosen.expected,
+            fix="; ".join(notes),
         )
     clips, speaker_notes = with_speakers(clips, data, speakers, by_folder=chosen.speaker_folders)
     notes = [*notes, *speaker_notes]
@@ -180,9 +185,10 @@ def _reject_columns(data: Path) -> None:
 
 def _reject(data: Path) -> NoReturn:
     """Raise a `LockstepError` for a folder of no known layout, with the options that would read its files."""
-    packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(_PACKED)]
-    lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
-    folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO_FILES) for path in data.glob(f"*/{name}")})
+    packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(PACKED)]
+    lists = [path for path in sorted(data.iterdir()) if path.is_file() and _may_be_list(path)]
+    names = (METADATA_FILE, "validated.tsv", *NEMO_FILES)
+    folders = sorted({path.parent.name for name in names for path in data.glob(f"*/{name}")})
     problem, fix = "no such file", "see --columns"
     unreadable = sorted({path.suffix for path in data.iterdir() if path.name.endswith(OTHER_SUFFIXES)})
     if unreadable and not any(is_audio(path.name) for path in data.iterdir()):
@@ -202,15 +208,25 @@ def _reject(data: Path) -> NoReturn:
     raise LockstepError(str(data / METADATA_FILE), found=problem, expected=expected, fix=fix)
 
 
+def _may_be_list(path: Path) -> bool:
+    """Whether a file may list clips: by its suffix, of a text by columns in its first lines, which no README has."""
+    with path.open("rb") as file:
+        has_columns = re.search(rb"^[^|\t\n]*\S[|\t]", file.read(2**12), re.MULTILINE) is not None
+    suffix = path.suffix.lower()
+    return suffix in (".csv", ".tsv", ".json", ".jsonl") or (suffix == ".txt" and has_columns)
+
+
 def _reject_archive(path: Path) -> None:
     """Raise a `LockstepError` for an archive, even one with another suffix."""
-    if path.name.lower().endswith(_PACKED) or (path.is_file() and is_zipfile(path)):
+    if path.name.lower().endswith(PACKED) or (path.is_file() and is_zipfile(path)):
         raise LockstepError(str(path), found="an archive", expected="an unpacked corpus", fix=_unpack(path))
 
 
 def _unpack(path: Path) -> str:
     """Return the fix for an archive."""
-    return f"unpack it: {'tar xf' if path.name.lower().endswith(_PACKED[1:]) else 'unzip'} {shlex.quote(str(path))}"
+    program = {".7z": "7z x", ".rar": "unrar x"}.get(path.suffix.lower(), "unzip")
+    program = "tar xf" if path.name.lower().endswith(COMPRESSED) else program
+    return f"unpack it: {program} {shlex.quote(str(path))}"
 
 
 def _choose_for_file(data: Path) -> Layout:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 
+from xtts.precompute.archives.tar_files import PACKED, SUFFIX
 from xtts.precompute.corpus.clip_fields import encodable
 from xtts.precompute.corpus.corpus_files import SUFFIXES, files_below
 from xtts.shared.audio.decode import AudioProblem, channels_to_mix, read_header, read_parts
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES, decode_by_ffmpeg
 from xtts.shared.audio.signal_quality import channel_power, other_channel_share
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, refuse_pointer
 
 _READABLE = f"sound: {', '.join(SUFFIXES + OTHER_SUFFIXES)}"
 _PART_SECONDS = 60
-_PACKED = {".zip", ".tar", ".gz", ".tgz", ".7z", ".rar"}
 
 
 def find_recordings(
@@ -35,7 +35,8 @@ def find_recordings(
         sounds = [file for file in below if file == path or file.suffix.lower() in SUFFIXES + OTHER_SUFFIXES]
         others = Counter(file.suffix.lower() or "without a suffix" for file in below if file not in {*sounds})
         counts = ", ".join(f"{count:,} {suffix}" for suffix, count in others.most_common())
-        fix = "unpack the archives" if others.keys() & _PACKED else ""
+        packed = [file for file in below if file.name.lower().endswith((*PACKED, SUFFIX))]
+        fix = f"unpack {packed[0].name} and the like" if packed else ""
         if not sounds:
             found = f"no recordings{counts and f', but {counts}'}"
             raise LockstepError(str(path), found=found, expected=_READABLE, fix=fix)
@@ -46,6 +47,7 @@ def find_recordings(
         try:
             if not encodable(str(path)):
                 raise LockstepError(ascii(str(path)), found="a name that is not UTF-8", fix="rename it")
+            refuse_pointer(path)
             with _errors_explained(path):
                 if path.suffix.lower() in SUFFIXES or not os.path.getsize(path):
                     read_header(path, any_length=True)

@@ -16,6 +16,7 @@ import numpy as np
 import soundfile
 
 from xtts.shared.audio.signal_quality import SignalQuality, measure_signal
+from xtts.shared.errors import POINTER, is_pointer
 
 LARGEST_DECODED_BYTES = 2**28
 """Files that decode to more are refused before decoding: an hour of mono is not a clip."""
@@ -185,7 +186,8 @@ def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
         with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:
             yield file
     except soundfile.LibsndfileError as error:  # its message has the path, which must not get into the index
-        raise AudioProblem("unreadable audio", str(error.error_string)[:200]) from None
+        found = POINTER if is_pointer(source) else str(error.error_string)[:200]
+        raise AudioProblem("unreadable audio", found) from None
     except (soundfile.SoundFileError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None

@@ -17,6 +17,7 @@ from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of
 from xtts.shared.errors import LockstepError
 
+POINTER_FILE = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 5\n"
 ODD = "one\u2028two\u2029three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
 
 
@@ -85,7 +86,10 @@ def test_hugging_face_audio_folders_are_read(tmp_path, name, data):
     ({"metadata.csv": "path,text,sentence\n"}, "name them, as in --columns id=0,text=1"),
     ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
     ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
-    ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
+    ({"lj.zip": "PK", "README.txt": "It has a text, and | a bar.\n", "lj.md": ""}, "unpack it: unzip {}/lj.zip"),
+    ({"lj.7z": ""}, "unpack it: 7z x {}/lj.7z"), ({"lj.tgz": ""}, "unpack it: tar -xf lj.tgz"),
+    ({"LICENSE.txt": "CC0\n", "prompts.TXT": "# all\na|x\n"}, "give the list itself, as in --data {}/prompts.TXT"),
+    ({"de/validated.tsv": "path"}, "give the folders that have lists, as in --data de={}/de"),
     ({"a.webm": "", "a.txt": "x"}, "convert .webm to .wav or .flac, e.g. with ffmpeg"),
     ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
 ])  # fmt: skip
@@ -153,7 +157,24 @@ def test_archives_and_spreadsheets_are_rejected_as_such(tmp_path, name, found):
         read_corpus(tmp_path)
 
 
+@pytest.mark.parametrize("name", [
+    "metadata.csv", "validated.tsv", "manifest.jsonl", "cuts.jsonl.gz", "a.tar", "a.parquet", "a.txt",
+])  # fmt: skip
+def test_a_pointer_of_git_lfs_is_named_wherever_it_lies(tmp_path, name):
+    write_files(tmp_path, {name: POINTER_FILE, **({"a.wav": b""} if name == "a.txt" else {})})
+    for data in (tmp_path, tmp_path / name):
+        with pytest.raises(LockstepError, match=rf"{name}: a pointer of Git LFS, not the file: run git lfs pull$"):
+            read_corpus(data)
+
+
+def test_the_list_without_clips_is_the_one_that_was_read(tmp_path):
+    write_files(tmp_path, {"metadata.csv": "a|x", "wav.scp": "", "text": ""})
+    with pytest.raises(LockstepError, match=rf"{tmp_path}: no clips, expected lines of an id and the path"):
+        read_corpus(tmp_path, layout="kaldi")
+
+
 @pytest.mark.parametrize(("file", "message"), [
+    ("wavs.zip", r"1 \.zip in wavs, .*; unpack wavs\.zip"),
     ("A.WAV", r"wavs/a\.wav is missing; found instead: A\.WAV \(case differs\)"),
     ("a.m4a", r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, e.g. with ffmpeg"),
 ])  # fmt: skip

@@ -188,7 +188,7 @@ def test_a_bad_recording_and_other_files_are_named_and_passed_over(tmp_path):
     said = Listener()
     transcribe(tmp_path / "out", tmp_path / "all", said=said)
     assert [line.partition("|")[0] for line in metadata(tmp_path / "out")] == ["a-0001", "d-0001"]
-    assert said.lines[0] == f"{tmp_path}/all: files that are no recordings: 1 .zip, 1 .txt; unpack the archives"
+    assert said.lines[0] == f"{tmp_path}/all: files that are no recordings: 1 .zip, 1 .txt; unpack f.zip and the like"
     assert sorted(line.partition(" audio")[0] for line in said.lines[-3:]) == [
         f"passed over: {tmp_path}/all/{name}" for name in ("b.flac: unreadable", "c.wav: empty", "e.3gp: unreadable")
     ]  # fmt: skip

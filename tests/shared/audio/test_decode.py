@@ -100,10 +100,13 @@ def test_the_placeholder_length_of_a_stream_is_accepted(tmp_path, size):
 def test_an_unusable_file_has_a_reason(tmp_path, monkeypatch):
     (tmp_path / "empty").touch()
     (tmp_path / "text.wav").write_text("this is not audio")
+    (tmp_path / "lfs.wav").write_text("version https://git-lfs.github.com/spec/v1\n")
     for path, reason in (
         (tmp_path / "empty", "empty audio: a file of 0 bytes"),
         (wav(tmp_path / "none.wav", np.zeros(0), 22_050), "empty audio: no samples"),
         (tmp_path / "text.wav", r"unreadable audio: .*[Ff]ormat"),
+        (tmp_path / "lfs.wav", "unreadable audio: a pointer of Git LFS"),
+        ((tmp_path / "lfs.wav").read_bytes(), "unreadable audio: a pointer of Git LFS"),
     ):
         with pytest.raises(AudioProblem, match=reason):
             read_header(path)
