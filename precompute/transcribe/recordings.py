@@ -32,8 +32,11 @@ def find_recordings(
     for path in audio:
         below = [path / name for name in files_below(path)] if path.is_dir() else [path]
         below = [file for file in below if not file.resolve().is_relative_to(out.resolve())]
-        sounds = [file for file in below if file == path or file.suffix.lower() in SUFFIXES + OTHER_SUFFIXES]
-        others = Counter(file.suffix.lower() or "without a suffix" for file in below if file not in {*sounds})
+        kinds = (*SUFFIXES, *OTHER_SUFFIXES, path.suffix.lower()) if below == [path] else SUFFIXES + OTHER_SUFFIXES
+        sounds = [file for file in below if file.suffix.lower() in kinds]
+        others = Counter(
+            file.suffix.lower() or "without a suffix" for file in below if file.suffix.lower() not in kinds
+        )
         counts = ", ".join(f"{count:,} {suffix}" for suffix, count in others.most_common())
         packed = [file for file in below if file.name.lower().endswith((*PACKED, SUFFIX))]
         fix = f"unpack {packed[0].name} and the like" if packed else ""

@@ -13,7 +13,7 @@ import json
 import math
 import os
 import shlex
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -129,28 +129,25 @@ class TranscribedCorpus:
         """Let a recording take the place of earlier versions of its file; return lines that say so.
 
         A person's correction goes to the clip in which Whisper heard the same as in the corrected one; without such a
-        clip the old line stays. current: keys of the recordings that are there.
+        clip, or with several, the old line stays. current: keys of the recordings that are there.
         """
         recording, said = self.recordings[key], list[str]()
         versions = [each for each, other in self.recordings.items() if other.path == recording.path]
         for earlier in map(self.recordings.pop, [version for version in versions if version not in current]):
-            (lines, listed), new, stay = self.metadata(), dict[str, str](), list[str]()
-            twins = defaultdict[str, list[str]](list)
-            for clip_id in recording.ids():
-                twins[self.rows[clip_id]["text"]].append(clip_id)
-            for clip_id in [clip_id for clip_id in earlier.ids() if clip_id in self.rows]:
-                row, text, is_ours = self.rows[clip_id], listed.get(clip_id), self.is_untouched(clip_id, listed)
-                twin = next(iter(twins[row["text"]]), "")
-                if text and not is_ours and not twin:
+            (lines, listed), old = self.metadata(), [clip_id for clip_id in earlier.ids() if clip_id in self.rows]
+            heard = {clip_id: self.rows[clip_id]["text"] for clip_id in [*old, *recording.ids()]}
+            counts, new, stay = Counter(heard.values()), dict.fromkeys(old, ""), list[str]()
+            untouched = {clip_id for clip_id in heard if self.is_untouched(clip_id, listed)}
+            twins = {heard[clip_id]: clip_id for clip_id in recording.ids() if clip_id in untouched}
+            for clip_id in [clip_id for clip_id in old if clip_id not in untouched]:
+                line, twin = listed.get(clip_id, ""), twins.get(heard[clip_id])
+                if twin and counts[heard[clip_id]] == 2:
+                    new[twin] = line and f"{twin}|{line}"
+                elif line:
                     stay.append(clip_id)
-                    continue
-                if twin:
-                    twins[row["text"]].remove(twin)
-                if twin and not is_ours and self.is_untouched(twin, listed):
-                    new[twin] = f"{twin}|{text}" if text else ""
-                new[clip_id], self.rows[clip_id] = "", row | {"mark": _REPLACED}
-            self._save([new.get(_id_of(line), line) for line in lines])
-            said.append(f"{recording.path} has changed: its new clips take the place of {earlier.name}-0001 and so on")
+            self.rows |= {clip_id: self.rows[clip_id] | {"mark": _REPLACED} for clip_id in old if clip_id not in stay}
+            self._save([line if _id_of(line) in stay else new.get(_id_of(line), line) for line in lines])
+            said.append(f"{recording.path}: new clips take the place of the earlier {earlier.name}-0001 and so on")
             said += [f"  corrected lines that no new clip fits stay: {', '.join(stay)}"] if stay else []
         return said
 
@@ -236,6 +233,9 @@ class _Run:
     def add(self, key: str, path: Path) -> None:
         """Cut a recording unless that is done, and transcribe the clips that are not, or by another model."""
         corpus, recording = self.corpus, self.corpus.recordings.get(key)
+        if recording and recording.path != os.path.abspath(path):  # moved
+            recording = replace(recording, path=os.path.abspath(path))
+            corpus.add_recording(key, recording)
         if recording and not self._to_transcribe(recording):
             return
         samples, rate, other_share = decode_recording(path, self.channel)
@@ -250,23 +250,19 @@ class _Run:
         code = f"language {recording.language}{'' if self.language else ' (detected)'}"
         self.progress.say(f"{path}: {recording.seconds / 60:.1f} min, {code}, Whisper {self.whisper}")
         if again := sum(clip_id in corpus.rows for clip_id in missing):
-            count = f"{counted_noun(again, 'clip')} that nobody has corrected"
-            self.progress.say(f"{path}: {count} transcribed again")
+            self.progress.say(f"{path}: {counted_noun(again, 'clip')} that nobody has corrected transcribed again")
         _transcribe(self, recording, missing, samples, rate)
 
     def _to_transcribe(self, recording: SourceRecording) -> list[str]:
         """Return the ids of clips without a row, and of untouched ones by another model or in another language."""
         rows, (_, listed) = self.corpus.rows, self.corpus.metadata()
-        wanted = [(kind, value) for kind, value in (("asr", self.asr), ("language", self.language)) if value]
-        return [
-            clip_id
-            for clip_id in recording.ids()
-            if clip_id not in rows
-            or (
-                any(rows[clip_id][kind] != value for kind, value in wanted)
-                and self.corpus.is_untouched(clip_id, listed)
-            )
-        ]
+
+        def is_due(clip_id: str) -> bool:
+            row = rows.get(clip_id)
+            is_wanted = row and self.asr in (None, row["asr"]) and self.language in (None, row["language"])
+            return not row or (not is_wanted and self.corpus.is_untouched(clip_id, listed))
+
+        return [*filter(is_due, recording.ids())]
 
 
 def _cut(
@@ -307,15 +303,8 @@ def _transcribe(run: _Run, recording: SourceRecording, missing: Sequence[str], s
             atomic_files.write(corpus.out / AUDIO_FOLDER / f"{clip_id}.wav", file.getvalue())
             mark = "" if confidence >= _LEAST_CONFIDENCE and any(map(str.isalpha, text)) else _DOUBTFUL
             times = f"{start:.3f}", f"{end:.3f}", f"{confidence:.3f}"
-            rows.append(
-                dict(
-                    zip(
-                        _COLUMNS,
-                        (clip_id, recording.path, *times, mark, run.whisper, recording.language, text),
-                        strict=True,
-                    )
-                )
-            )
+            values = clip_id, recording.path, *times, mark, run.whisper, recording.language, text
+            rows.append(dict(zip(_COLUMNS, values, strict=True)))
             progress.advance(1, end - start)
         corpus.add_clips(rows)
 

@@ -214,11 +214,21 @@ def test_a_changed_recording_takes_the_place_of_its_earlier_clips(tmp_path):
             "a-3-0004|7.2 seconds, said in en.", "a-3-0005|Eight!",
         ]  # fmt: skip
     assert said.lines[1:] == [
-        f"{tmp_path}/x/a.wav has changed: its new clips take the place of a-0001 and so on",
+        f"{tmp_path}/x/a.wav: new clips take the place of the earlier a-0001 and so on",
         "  corrected lines that no new clip fits stay: a-0004",
     ]
     assert (out / "transcripts.csv").read_text().count(",replaced,") == 5
     assert (out / "wavs" / "a-0001.wav").exists()
+
+
+def test_a_recording_that_was_renamed_is_no_earlier_version(tmp_path):
+    out, path = tmp_path / "out", record(tmp_path / "a.wav", 3)
+    transcribe(out, path)
+    path.rename(tmp_path / "b.wav")
+    record(path, 4, seed=1)
+    for audio in ([path, tmp_path / "b.wav"], [path]):
+        transcribe(out, *audio)
+        assert [line.partition("|")[0] for line in metadata(out)] == ["a-0001", "a-2-0001"]
 
 
 def test_another_model_or_language_transcribes_again_what_nobody_has_corrected(tmp_path):
