@@ -69,11 +69,10 @@ POINTER = "a pointer of Git LFS, not the file: run git lfs pull"
 
 def is_pointer(source: Path | bytes) -> bool:
     """Whether a file, or its bytes, are what Git LFS leaves in place of a file that it has not fetched."""
-    with suppress(OSError):
-        if isinstance(source, bytes):
-            return source.startswith(_POINTER)
-        with source.open("rb") as file:
-            return file.read(len(_POINTER)) == _POINTER
+    if isinstance(source, bytes):
+        return source.startswith(_POINTER)
+    with suppress(OSError), source.open("rb") as file:
+        return file.read(len(_POINTER)) == _POINTER
     return False
 
 

@@ -243,7 +243,7 @@ class _Run:
             take = "if they are two people, take one: --channel 0, the left, or 1"
             self.progress.say(f"{path}: mixed from channels that differ; {take}")
         if recording is None:
-            recording = _cut(path, corpus.new_name(path), samples, rate, self.recogniser, self.language)
+            recording = _cut(self, path, samples, rate)
         recording = replace(recording, language=self.language or recording.language)
         corpus.add_recording(key, recording)
         missing = self._to_transcribe(recording)
@@ -265,12 +265,10 @@ class _Run:
         return [*filter(is_due, recording.ids())]
 
 
-def _cut(
-    path: Path, name: str, samples: np.ndarray, rate: int, recogniser: Recogniser, language: str | None
-) -> SourceRecording:
+def _cut(run: _Run, path: Path, samples: np.ndarray, rate: int) -> SourceRecording:
     """Detect speech and language, and cut."""
-    seconds = len(samples) / rate
-    speech = list[Interval]()
+    recogniser, language, seconds = run.recogniser, run.language, len(samples) / rate
+    name, speech = run.corpus.new_name(path), list[Interval]()
     for start in range(0, math.ceil(seconds), _PART_SECONDS):
         part = _at_16_khz(samples, rate, (start, start + _PART_SECONDS))
         speech += [(start + first, start + last) for first, last in recogniser.speech(part)]

@@ -107,11 +107,11 @@ def test_an_unread_corpus_is_rejected_with_the_option_that_fits(tmp_path, files,
     ("nemo", {"manifest.json": "\n".join(f'{{"audio_filepath": "wavs/{name}.wav", "text": "x"}}' for name in "ab")}),
 ])  # fmt: skip
 def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
-    files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.wav", "notes.txt")}
+    files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.M4A", "notes.txt")}
     write_files(tmp_path, files | lists)
     for limit in (None, 1) if LAYOUTS[layout].speaker_folders else (None,):
         notes = read_corpus(tmp_path, layout=layout, limit=limit).notes
-        assert notes == (f"{tmp_path}: 2 recordings not in the list (wavs/c.wav, wavs/d.wav)",)
+        assert notes == (f"{tmp_path}: 2 recordings not in the list (wavs/c.wav, wavs/d.M4A)",)
     assert layout == "kaldi" or read_corpus(tmp_path / min(lists)).notes == notes
 
 

@@ -23,7 +23,7 @@ def test_webdataset_reads_texts_from_txt_and_json_members(tmp_path):
     write_tar(
         tmp_path / "A.TAR",
         ("one.wav", b"1"), ("one.json", said("first", speaker=7, language="en-US", dnsmos=3.5)),
-        ("two.flac", b"2"), ("two.json", said("the json", speaker="bob")), ("two.txt", b"second\n"),
+        ("two.flac", b"2"), ("two.json", said("the json", speaker="bob")), ("two.TXT", b"second\n"),
         ("p/three.ogg", b"3"), ("p/three.normalized.txt", b"third"),
         ("p/three.json", said("3rd", speaker="bob")),
         ("four.mp3", b"4"), ("four.json", json.dumps({"_id": "x", "transcript": "t", "lang": "en",

@@ -13,6 +13,7 @@ from builds import Listener, command, read_corpus, tree, write_files
 from xtts.precompute.transcribe.recogniser import RATE, Recogniser
 from xtts.precompute.transcribe.recordings import decode_recording
 from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
+from xtts.shared import errors
 from xtts.shared.audio.decode import decode
 from xtts.shared.errors import LockstepError
 
@@ -183,42 +184,55 @@ def test_a_bad_recording_and_other_files_are_named_and_passed_over(tmp_path):
         record(tmp_path / "x.ogg" if "OGA" in name else tmp_path / "all" / name, 3, seed=seed)
     (tmp_path / "x.ogg").rename(tmp_path / "all" / "d.OGA")
     data = (tmp_path / "all" / "b.flac").read_bytes()
-    others = {"c.wav": "", "e.3gp": "no sound", "f.zip": "", "g.txt": ""}
+    others = {"c.wav": "", "e.3gp": "no sound", "f.zip": "", "g.txt": "", "h.m4a": errors._POINTER}
     write_files(tmp_path / "all", {"b.flac": data[: len(data) // 2], **others})
     said = Listener()
     transcribe(tmp_path / "out", tmp_path / "all", said=said)
     assert [line.partition("|")[0] for line in metadata(tmp_path / "out")] == ["a-0001", "d-0001"]
     assert said.lines[0] == f"{tmp_path}/all: files that are no recordings: 1 .zip, 1 .txt; unpack f.zip and the like"
-    assert sorted(line.partition(" audio")[0] for line in said.lines[-3:]) == [
-        f"passed over: {tmp_path}/all/{name}" for name in ("b.flac: unreadable", "c.wav: empty", "e.3gp: unreadable")
+    assert sorted(" ".join(line.split()[:4]) for line in said.lines[-4:]) == [
+        f"passed over: {tmp_path}/all/{name}"
+        for name in ("b.flac: unreadable", "c.wav: empty", "e.3gp: unreadable", "h.m4a: a")
     ]  # fmt: skip
+    assert "h.m4a: a pointer of Git LFS" in "".join(said.lines)
     with pytest.raises(LockstepError, match=r"b\.flac: unreadable audio: "):
         transcribe(tmp_path / "out", tmp_path / "all" / "b.flac")
+
+    def load(asr, language):
+        raise LockstepError("--asr", found=asr)
+
+    with pytest.raises(LockstepError, match="--asr: base"):  # no fault of a recording
+        transcribe_corpus(
+            tmp_path / "out", [tmp_path / "all", record(tmp_path / "i.wav", 3, seed=5)], load, progress=said
+        )
 
 
 def test_a_changed_recording_takes_the_place_of_its_earlier_clips(tmp_path):
     for folder in "xy":
         (tmp_path / folder).mkdir()
-        record(tmp_path / folder / "a.wav", *([3, 4, 5, 6, 7, 8] if folder == "x" else [3]), seed=ord(folder))
+        record(tmp_path / folder / "a.wav", *([3, 4, 5, 6, 7, 3, 8] if folder == "x" else [3]), seed=ord(folder))
     out, said = tmp_path / "out", Listener()
-    transcribe(out, tmp_path / "x", tmp_path / "y", recogniser=Fake(doubted=[6]))
+    transcribe(out, tmp_path / "x", tmp_path / "y", recogniser=Fake(doubted=[7]))
     texts = {line.partition("|")[0]: line.partition("|")[2] for line in metadata(out)}
-    assert sorted(texts) == ["a-0001", "a-0002", "a-0003", "a-0004", "a-0005", "a-2-0001"]
-    corrected = [f"a-0001|{texts['a-0001']}", "a-0002|Four!", "a-0004|Six!", f"a-0005|{texts['a-0005']}"]
-    (out / "metadata.csv").write_text("\n".join([*corrected, f"a-2-0001|{texts['a-2-0001']}", "a-0006|Eight!"]))
+    assert sorted(texts) == ["a-0001", "a-0002", "a-0003", "a-0004", "a-0005", "a-0006", "a-2-0001"]
+    y, same = f"a-2-0001|{texts['a-2-0001']}", [f"{name}|{texts[name]}" for name in ("a-0001", "a-0005")]
+    corrected = ["a-0002|Four!", "a-0004|Six!", "a-0006|Three!", "a-0007|Eight!"]  # and a-0003 removed
+    (out / "metadata.csv").write_text("\n".join([*same, y, *corrected]))
     record(tmp_path / "x" / "a.wav", 4, 3, 5, 7, 8, seed=9)  # in another order, and without the six seconds
     for _ in range(2):  # the second time, nothing happens
         transcribe(out, tmp_path / "x", tmp_path / "y", said=said)
         assert metadata(out) == [
-            "a-0004|Six!", f"a-2-0001|{texts['a-2-0001']}", "a-3-0001|Four!", f"a-3-0002|{texts['a-0001']}",
+            y, "a-0004|Six!", "a-0006|Three!", "a-3-0001|Four!", f"a-3-0002|{texts['a-0001']}",
             "a-3-0004|7.2 seconds, said in en.", "a-3-0005|Eight!",
         ]  # fmt: skip
     assert said.lines[1:] == [
         f"{tmp_path}/x/a.wav: new clips take the place of the earlier a-0001 and so on",
-        "  corrected lines that no new clip fits stay: a-0004",
+        "  corrected lines that no new clip fits stay: a-0004, a-0006",
     ]
     assert (out / "transcripts.csv").read_text().count(",replaced,") == 5
     assert (out / "wavs" / "a-0001.wav").exists()
+    transcribe(out, record(tmp_path / "a.wav", 9))
+    assert metadata(out)[-1].startswith("a-4-0001|"), "the earlier wavs stay as they are"
 
 
 def test_a_recording_that_was_renamed_is_no_earlier_version(tmp_path):

@@ -30,11 +30,14 @@ def noise(samples, level_db, seed=0):
 
 
 TURNS = np.pad(speech(1.0), (0, RATE))
+SWAY = 0.25 * np.sign(np.sin(2 * np.pi * np.arange(len(TURNS)) / RATE * 4))
 
 
 @pytest.mark.parametrize(("channels", "share"), [
     ([TURNS, np.roll(TURNS, RATE)], 0.5),  # two people, one after the other
     ([TURNS, 0.4 * np.roll(TURNS, RATE)], 0.14), ([TURNS + 0.3 * np.roll(TURNS, RATE), np.roll(TURNS, RATE)], 0.48),
+    ([TURNS * (1 + SWAY), TURNS * (1 - SWAY)], 0.0),  # one, who moves
+    ([noise(TURNS, -50.0), noise(0.4 * TURNS, -30.0)], 0.0),  # a noisy channel
     ([TURNS, 0.5 * TURNS], 0.0), ([TURNS, noise(0.8 * TURNS, -40.0)], 0.0), ([TURNS, noise(0 * TURNS, -50.0)], 0.0),
     ([TURNS], 0.0), ([0 * TURNS, 0 * TURNS], 0.0),
 ])  # fmt: skip
