@@ -27,11 +27,15 @@ _engine_option = click.option(
 _layout_option = click.option(
     "--layout", metavar="NAME",
     help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, kaldi, "
-    "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
+    "nemo, lhotse, vctk, parquet, webdataset, libritts or folder.",
 )  # fmt: skip
 _columns_option = click.option(
     "--columns", metavar="KEY=COLUMN,...", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "
     "id, file, text, normalised, speaker, language. Needs text, and id or file."
+)  # fmt: skip
+_speakers_option = click.option(
+    "--speakers", metavar="folders|one", help="Who speaks, if no list says: each folder another person, or one person "
+    "throughout.  [default: by the folders' names]"
 )  # fmt: skip
 
 
@@ -49,6 +53,7 @@ def main() -> None:
 )  # fmt: skip
 @_layout_option
 @_columns_option
+@_speakers_option
 @_cache_option
 @config_options
 @_workers_option
@@ -67,8 +72,8 @@ def main() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Preview: print what would be built and why, and write nothing.")
 def build(
-    data: tuple[str, ...], layout: str | None, columns: str | None, cache: str, config: tuple[str, ...],
-    assignments: tuple[str, ...], flags: dict[str, object], workers: int, engine: str,
+    data: tuple[str, ...], layout: str | None, columns: str | None, speakers: str | None, cache: str,
+    config: tuple[str, ...], assignments: tuple[str, ...], flags: dict[str, object], workers: int, engine: str,
     lexicon: str | None, limit: int | None, fresh: bool, index_only: bool, dry_run: bool,
 ) -> None:  # fmt: skip
     """Build the cache of a corpus, or bring it up to date.
@@ -92,7 +97,7 @@ def build(
                 settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
                 request_of = partial(
                     make_request, data, config=settings, limit=limit, fresh=fresh, index_only=index_only,
-                    layout=layout, columns=columns,
+                    layout=layout, columns=columns, speakers=speakers,
                 )  # fmt: skip
                 with request_at(path_or_url(cache), request_of, pool) as request:
                     if dry_run:
@@ -115,11 +120,12 @@ def build(
 @click.option("--repair", is_flag=True, help="Repair: rewrite the broken files from the corpus of --against.")
 @_layout_option
 @_columns_option
+@_speakers_option
 @_workers_option
 @_engine_option
 def verify(
     cache: str, against: tuple[str, ...], deep: int | None, repair: bool, layout: str | None, columns: str | None,
-    workers: int, engine: str,
+    speakers: str | None, workers: int, engine: str,
 ) -> None:  # fmt: skip
     """Check a cache: every checksum, shape and count.
 
@@ -133,7 +139,7 @@ def verify(
         with stoppable(cache), Display() as display:
             findings = verify_cache(
                 cache, against=against or None, deep=deep, repair=repair, workers=workers, layout=layout,
-                columns=columns, engine=engine, progress=display,
+                columns=columns, speakers=speakers, engine=engine, progress=display,
             )  # fmt: skip
         for finding in findings:
             click.echo(str(finding))
@@ -230,13 +236,19 @@ def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int)
 @click.option("--out", type=_FOLDER, required=True, metavar="CORPUS", help="Folder of the corpus, new or to continue.")
 @click.option("--language", metavar="CODE", help="Language, such as en.  [default: detected in each recording]")
 @click.option(
-    "--asr", default="base", show_default=True, metavar="NAME",
-    help="Size of Whisper to download (tiny, base, small, medium, large-v3), or the folder of a faster-whisper model.",
+    "--asr", metavar="NAME",
+    help="Size of Whisper to download (tiny, base, small, medium, large-v3), or the folder of a faster-whisper model."
+    "  [default: that of the corpus, or base]",
 )  # fmt: skip
-def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: str) -> None:
+@click.option(
+    "--channel", type=click.IntRange(0), metavar="N",
+    help="Channel to take of recordings with several, 0 the left one.  [default: the mean]",
+)  # fmt: skip
+def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: str | None, channel: int | None) -> None:
     """Make a corpus from recordings without texts: AUDIO, files or folders, in clips that Whisper transcribes.
 
-    Run it again after a stop, or with more recordings: it keeps finished work and your corrections in metadata.csv.
+    Run it again after a stop, or with more or changed recordings: it keeps finished work and your corrections in
+    metadata.csv. With another model or language, it transcribes again what nobody has corrected.
     """
     with report_errors():
         from xtts.precompute.transcribe.recogniser import Recogniser
@@ -244,9 +256,10 @@ def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: st
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable
 
-        load = partial(Recogniser, asr, language)
         with stoppable(out), Display() as display:
-            summary = transcribe_corpus(out, audio, load, language=language, progress=display)
+            summary = transcribe_corpus(
+                out, audio, Recogniser, asr=asr, language=language, channel=channel, progress=display
+            )
         click.echo(summary)
 
 

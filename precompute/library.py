@@ -24,7 +24,7 @@ def build_cache(
     data: Data, cache: str | PathLike[str], *, config: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     settings: Mapping[str, object] | None = None, workers: int | None = None, limit: int | None = None,
     fresh: bool = False, index_only: bool = False, layout: str | None = None, columns: str | None = None,
-    engine: str = "local", progress: Progress | None = None,
+    speakers: str | None = None, engine: str = "local", progress: Progress | None = None,
 ) -> BuildReport:  # fmt: skip
     """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
 
@@ -43,6 +43,7 @@ def build_cache(
         index_only: Store no mels: the records name the wavs, which the trainer reads.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
         columns: Columns of its CSV or TSV file, as in "id=0,speaker=1,text=2", instead of a layout.
+        speakers: "folders" if its folders are the speakers, "one" if it has only one (default: by their names).
         engine: "local" for processes of this machine, "ray" for the Ray cluster at `RAY_ADDRESS` ("auto" or
             "HOST:PORT" in the environment; default: a new one on this machine, of `workers` CPUs).
         progress: Receives the progress of the build (default: nothing is shown).
@@ -57,7 +58,7 @@ def build_cache(
     pool = open_pool(usable_cores() if workers is None else workers, engine)
     request_of = partial(
         make_request, data, config=resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh,
-        index_only=index_only, layout=layout, columns=columns,
+        index_only=index_only, layout=layout, columns=columns, speakers=speakers,
     )  # fmt: skip
     with request_at(path_or_url(cache), request_of, pool) as request:
         return run_build(request, pool, progress or Progress())
@@ -65,8 +66,8 @@ def build_cache(
 
 def verify_cache(
     cache: str | PathLike[str], *, against: Data | None = None, deep: int | None = None, repair: bool = False,
-    workers: int | None = None, layout: str | None = None, columns: str | None = None, engine: str = "local",
-    progress: Progress | None = None,
+    workers: int | None = None, layout: str | None = None, columns: str | None = None, speakers: str | None = None,
+    engine: str = "local", progress: Progress | None = None,
 ) -> list[CacheFinding]:  # fmt: skip
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
@@ -78,6 +79,7 @@ def verify_cache(
         workers: Threads of the check, and processes of a repair (default: one a core).
         layout: How the corpus lies on the disk, as for `build_cache`.
         columns: Or which columns its list has.
+        speakers: Who speaks, as for `build_cache`.
         engine: "local" or "ray", as for `build_cache`.
         progress: Receives the problems that are repaired, and the progress (default: nothing is shown).
 
@@ -88,7 +90,7 @@ def verify_cache(
         LockstepError: There is no cache to check, no corpus for the requested work, or a URL does not allow it.
     """
     at, progress = path_or_url(cache), progress or Progress()
-    corpora = None if against is None else parse_data(against, layout=layout, columns=columns)
+    corpora = None if against is None else parse_data(against, layout=layout, columns=columns, speakers=speakers)
     if corpora is None and (deep is not None or repair):
         option = "--repair" if repair else "--deep"
         raise LockstepError(option, found="needs the corpus", expected=f"{option} --against DATA")

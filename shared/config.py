@@ -75,6 +75,8 @@ class AudioConfig(ConfigSection):
 
     profile: str = "hifigan"
     """Mel profile, see shared/audio/mel_profiles.py."""
+    channel: Annotated[int, Field(ge=0)] | None = None
+    """Channel to take of recordings with several, 0 the left one; null: the mean of those with sound."""
     trim_silence_db: PositiveFloat | None = None
     """Cut the ends of a clip that are quieter than its loudest 10 ms by more than this many dB, less 50 ms."""
     loudness_lufs: Annotated[float, Field(ge=-70.0, le=0.0)] | None = None

@@ -4,7 +4,7 @@ import importlib
 import shlex
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
@@ -63,8 +63,28 @@ def import_extra(module: str, extra: str, location: str, found: str) -> ModuleTy
         raise LockstepError(location, found=found, fix=f"pip install 'lockstep-tts[{extra}]'") from None
 
 
+_POINTER = b"version https://git-lfs.github.com/spec/"
+POINTER = "a pointer of Git LFS, not the file: run git lfs pull"
+
+
+def is_pointer(source: Path | bytes) -> bool:
+    """Whether a file, or its bytes, are what Git LFS leaves in place of a file that it has not fetched."""
+    if isinstance(source, bytes):
+        return source.startswith(_POINTER)
+    with suppress(OSError), source.open("rb") as file:
+        return file.read(len(_POINTER)) == _POINTER
+    return False
+
+
+def refuse_pointer(path: Path) -> None:
+    """Raise a `LockstepError` for a pointer of Git LFS."""
+    if is_pointer(path):
+        raise LockstepError(str(path), found=POINTER)
+
+
 def read_text(path: Path, expected: str = "") -> str:
     """Return the text of a UTF-8 file, without a byte order mark; raises `LockstepError` if it cannot be read."""
+    refuse_pointer(path)
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -15,6 +15,7 @@ import pyarrow.types as kinds
 from xtts.precompute.workers.disks import attempt_path, check_visible, disk_errors_explained
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.cache.clip_index import MISSING_AUDIO
+from xtts.shared.errors import refuse_pointer
 from xtts.shared.system.folder_lock import blocking_lock
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def open_parquet(path: Path) -> Iterator["pq.ParquetFile"]:
     """Open a `pyarrow.parquet.ParquetFile`; raises `BrokenParquet` for any error in opening it or in the block."""
     import pyarrow.parquet as pq
 
+    refuse_pointer(path)
     try:
         # Read a page at a time: with pre_buffer, memory would hold all of a row group's column.
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:

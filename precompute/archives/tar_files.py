@@ -7,11 +7,13 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple
 
 from xtts.shared.audio.decode import AudioProblem
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, refuse_pointer
 
 SUFFIX = ".tar"
-COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
+COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 """Suffixes of tar files without random access."""
+PACKED = (".zip", ".7z", ".rar", *COMPRESSED)
+"""Suffixes of archives that must be unpacked."""
 
 
 class TarMember(NamedTuple):
@@ -35,6 +37,7 @@ def tar_members(path: Path) -> Iterator[TarMember]:
     Raises a `LockstepError` if it is not a tar file, broken or truncated, or a member is a link, sparse, or has a name
     that leads out of the archive.
     """
+    refuse_pointer(path)
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as tar:
             for member in tar:

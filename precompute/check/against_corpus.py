@@ -151,7 +151,7 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
     about = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["location"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
-        audio = read_audio(recipe.audio(row.clip), row.clip)
+        audio = read_audio(recipe.audio(row.clip), row.clip, recipe.config.audio.channel)
         if row.audio_sha256 not in ("", audio.sha256):
             yield _finding(row.clip, *_CHANGED)  # as `check_corpus` may have reported, if size or time differ
             return

@@ -14,12 +14,16 @@ from xtts.shared.errors import LockstepError
 
 
 def size_and_time(path: Path) -> tuple[int, int]:
-    """Return size and modification time (ns) of a regular file, else `UNKNOWN`: reading a pipe might block."""
+    """Return size and modification time (ns) of a regular file, else `UNKNOWN`: reading a pipe might block.
+
+    The time is wrapped to the 64 bits of the index: some disks have dates beyond the year 2262.
+    """
     try:
         status = os.stat(path)
     except OSError:
         return UNKNOWN, UNKNOWN
-    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (UNKNOWN, UNKNOWN)
+    time = (status.st_mtime_ns + 2**63) % 2**64 - 2**63
+    return (status.st_size, time) if stat.S_ISREG(status.st_mode) else (UNKNOWN, UNKNOWN)
 
 
 def with_file(clip: Clip, recipe: RecordRecipe) -> IndexRow:
@@ -33,13 +37,13 @@ def audio_header(source: AudioSource, clip: Clip) -> Header:
     return read_header(source, _segment(clip))
 
 
-def read_audio(source: AudioSource, clip: Clip) -> Recording:
-    """Decode a clip and compute its digest for the index; raises `AudioProblem`, `OSError`."""
+def read_audio(source: AudioSource, clip: Clip, channel: int | None = None) -> Recording:
+    """Decode a clip, with its digest for the index; channel: `audio.channel`. Raises `AudioProblem`, `OSError`."""
     segment = _segment(clip)
     if segment is not None:
-        return read_recording(source, segment)
+        return read_recording(source, segment, channel)
     data = source if isinstance(source, bytes) else source.read_bytes()
-    return replace(read_recording(data), file_sha256=hashlib.sha256(data).hexdigest())
+    return replace(read_recording(data, None, channel), file_sha256=hashlib.sha256(data).hexdigest())
 
 
 def audio_digest(clip: Clip, recipe: RecordRecipe) -> str:

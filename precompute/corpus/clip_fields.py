@@ -5,7 +5,11 @@ import re
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import LANGUAGES, find_language
 
-_LONGEST_ID_BYTES = 200
+_LONGEST_NAME_BYTES = 1000
+"""A file's name has up to 255, its id also a folder, times and the name of a corpus."""
+CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""Characters that move a terminal's cursor, end a line or reverse what follows. Other spaces, joiners and marks occur
+in names: U+202F on macOS, U+200C in Persian, U+200E of WhatsApp."""
 _CODE_OF_NAME = {language.name.lower(): language.code for language in LANGUAGES.values()}
 
 
@@ -48,10 +52,10 @@ def name_problem(name: str) -> str | None:
         return "is empty"
     if not encodable(name):
         return "holds characters that are not text"
-    if len(name.encode()) > _LONGEST_ID_BYTES:
-        return f"is longer than {_LONGEST_ID_BYTES} bytes"
+    if len(name.encode()) > _LONGEST_NAME_BYTES:
+        return f"is longer than {_LONGEST_NAME_BYTES} bytes"
     if name.startswith(".") or "/" in name or "\\" in name:
         return "reads as a path"
-    if not name.isprintable():
+    if CONTROLS.search(name):
         return "holds control characters"
     return None

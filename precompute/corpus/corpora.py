@@ -53,10 +53,8 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
     labelled, corpora = _labelled(entries), list[Corpus]()
     for entry in labelled.values():
         language = words_in and (entry.language or words_in)
-        read = read_corpus(
-            entry.data, limit=limit, layout=entry.layout, columns=entry.columns, words_in=language
-        )  # fmt: skip
-        corpora.append(read)
+        options = entry.model_dump(include={"layout", "columns", "speakers"})
+        corpora.append(read_corpus(entry.data, limit=limit, words_in=language, **options))
     limited = _limited([corpus.clips for corpus in corpora], limit)
     prefixed = map(_prefixed_clips, labelled.keys(), labelled.values(), limited)
     tables = _with_speakers([*labelled.values()], list(prefixed))

@@ -30,6 +30,7 @@ class _Options(BaseModel):
     """Prefix of its ids and speakers, and its name in the cache; None if not given."""
     layout: str | None = None
     columns: str | None = None
+    speakers: str | None = None
     language: str = ""
     """ISO 639 code of the clips that name none."""
     speaker_prefix: str | None = None
@@ -71,11 +72,12 @@ Data = str | PathLike[str] | CorpusEntry | Sequence[str | PathLike[str] | Corpus
 """The value of `--data`: PATH, NAME=PATH, a YAML file, or several of them; or the entries parsed from these."""
 
 
-def parse_data(data: Data, *, layout: str | None = None, columns: str | None = None) -> list[CorpusEntry]:
+def parse_data(data: Data, **options: str | None) -> list[CorpusEntry]:
     """Return the corpora of `--data` in the order given.
 
-    A value with `=` that exists as a file or folder is a path. layout, columns: see `read_corpus`; for every corpus
-    but those of a YAML file, which has its own. Raises a `LockstepError` if there is no corpus or an entry is invalid.
+    A value with `=` that exists as a file or folder is a path. options: `layout`, `columns` and `speakers` of
+    `read_corpus`; for every corpus but those of a YAML file, which has its own. Raises a `LockstepError` if there is no
+    corpus or an entry is invalid.
     """
     values = [data] if isinstance(data, str | PathLike | CorpusEntry) else list(data)
     if not values:
@@ -85,21 +87,21 @@ def parse_data(data: Data, *, layout: str | None = None, columns: str | None = N
         if isinstance(value, CorpusEntry):
             entries.append(value)
             continue
-        text, path, options = os.fspath(value), Path(value), {"layout": layout, "columns": columns}
+        text, path = os.fspath(value), Path(value)
         remote = _REMOTE.fullmatch(text) if isinstance(value, str) else None
         name, equals, target = text.partition("=")
         if remote:
             location = f"--data {remote['url'].partition('?')[0]}"
             entries.append(_entry({"data": remote["url"], "name": remote["name"], **options}, location, Path()))
         elif path.suffix.lower() in _YAML and os.path.exists(path):
-            if layout is not None or columns is not None:
-                problem = "--layout or --columns with a list of corpora"
-                raise LockstepError(f"--data {value}", found=problem, fix="set them in the file")
+            if given := [f"--{name}" for name, option in options.items() if option is not None]:
+                problem = f"{' and '.join(given)} with a list of corpora"
+                raise LockstepError(f"--data {value}", found=problem, fix="set it in the file")
             entries += _read_list(path)
         elif isinstance(value, str) and equals and not os.path.exists(path):
             entries.append(_entry({"data": target, "name": name, **options}, f"--data {value}", Path()))
         else:
-            entries.append(CorpusEntry(location=str(path), data=path, layout=layout, columns=columns))
+            entries.append(CorpusEntry.model_validate({"location": str(path), "data": path, **options}))
     return entries
 
 

@@ -8,10 +8,11 @@ from functools import cached_property
 from os.path import splitext
 from pathlib import Path, PurePosixPath
 
+from xtts.precompute.archives.tar_files import PACKED, SUFFIX
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES
 from xtts.shared.errors import LockstepError
 
-SUFFIXES = (".wav", ".flac", ".ogg", ".mp3", ".opus", ".aiff", ".aif", ".au", ".caf", ".w64")
+SUFFIXES = (".wav", ".flac", ".ogg", ".oga", ".mp3", ".opus", ".aiff", ".aif", ".aifc", ".au", ".caf", ".w64")
 """Suffixes of formats that libsndfile reads, in the order of preference."""
 
 
@@ -117,7 +118,9 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
         suffixes = Counter(splitext(name)[1] or "without a suffix" for name in names).most_common(3)
         counts = " and ".join(f"{count} {suffix}" for suffix, count in suffixes) or "nothing"
         descriptions.append(f"{counts} in {folder}")
-        if unreadable := [suffix for suffix, _ in suffixes if suffix in OTHER_SUFFIXES]:
+        if packed := [name for name in names if name.lower().endswith((*PACKED, SUFFIX))]:
+            convert = f"; unpack {packed[0]}"
+        if unreadable := [suffix for suffix, _ in suffixes if suffix.lower() in OTHER_SUFFIXES]:
             convert = f"; convert {unreadable[0]} to .wav or .flac, e.g. with ffmpeg: libsndfile does not read it"
     return (", ".join(descriptions) or "nothing") + convert
 

@@ -6,14 +6,14 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NoReturn
 from zipfile import is_zipfile
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from xtts.precompute.corpus.clip_fields import check_name
+from xtts.precompute.archives.tar_files import COMPRESSED, PACKED
 from xtts.precompute.corpus.corpus_files import is_audio, nfc, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
@@ -28,31 +28,23 @@ from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSPEECH
 from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO, NEMO_FILES
 from xtts.precompute.corpus.layouts.parquet import parquet
-from xtts.precompute.corpus.layouts.tar_shards import NEMO_TARRED, WEB_DATASET
+from xtts.precompute.corpus.layouts.tar_shards import WEB_DATASET
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, find_table
+from xtts.precompute.corpus.speaker_folders import is_speaker, with_speakers
 from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
-from xtts.shared.errors import LockstepError, counted_noun
+from xtts.shared.errors import LockstepError, counted_noun, refuse_pointer
 from xtts.shared.text.text_normalization import expand
 
 _PARQUET = parquet({})
 _WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, KALDI, NEMO, LHOTSE, VCTK, _PARQUET)
-_TAR_FILES = (WEB_DATASET, NEMO_TARRED)
 _WITHOUT_A_LIST = (LIBRITTS, PLAIN_FOLDER)
 """Tried only if there is no list: a corpus with one may have texts beside its audio as well."""
-_PACKED = (".zip", ".tar.gz", ".tgz", ".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.zst")
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
-LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT_A_LIST)}
+LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, WEB_DATASET, *_WITHOUT_A_LIST)}
 """Layouts by their names for `--layout`."""
-_NO_SPEAKER = re.compile(
-    r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
-    r"|eval(uation)?|chapters?|parts?|sessions?|days?|dis[ck]s?|cds?|books?|vol(ume)?s?|batch(es)?|splits?|sets?)"
-    r"[-_. ]?\d*",
-    re.IGNORECASE,
-)
-"""Names of folders that are not speakers."""
 _BATCH = 2**12
 """Largest count of clips that are Python objects at a time."""
 
@@ -71,34 +63,37 @@ class Corpus:
 
 def read_corpus(
     data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None,
-    words_in: str | None = None,
+    speakers: str | None = None, words_in: str | None = None,
 ) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
     limit: count of clips to read. layout: one of `LAYOUTS`; None to detect it. columns: those of a CSV, TSV or Parquet
-    file, as in `id=0,speaker=1,text=2`. words_in: ISO 639 code of clips that name no language: expand numbers and
-    abbreviations unless the corpus gives the text in words; None leaves them.
+    file, as in `id=0,speaker=1,text=2`. speakers: see `with_speakers`. words_in: ISO 639 code of clips that name no
+    language: expand numbers and abbreviations unless the corpus gives the text in words; None leaves them.
 
     Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
+    refuse_pointer(data)
     if not os.path.isdir(data) and not os.path.isfile(data):  # unlike `Path.is_dir`, for a name of any length
         problem = "neither a file nor a folder" if os.path.exists(data) else "no such folder"
         raise LockstepError(str(data), found=problem, expected="a corpus: a folder, or a file that lists clips")
     try:
         chosen = _choose(data, layout, columns)
         notes = chosen.skipped(data)
-        end = None if chosen.speaker_folders else limit  # all clips tell which folders are speakers
+        end = None if chosen.speaker_folders or speakers else limit  # all clips tell which folders are speakers
         read = islice(chosen.read(data), end)
         clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
         raise LockstepError(
-            str(find_table(data) or data), found="no clips", expected=chosen.expected, fix="; ".join(notes)
+            str((find_table(data) if chosen in (LJSPEECH, PIPER, TABLE) else None) or data),
+            found="no clips",
+            expected=chosen.expected,
+            fix="; ".join(notes),
         )
-    if chosen.speaker_folders:
-        clips, speaker_notes = _with_folders_as_speakers(clips, data)
-        notes = [*notes, *speaker_notes]
+    clips, speaker_notes = with_speakers(clips, data, speakers, by_folder=chosen.speaker_folders)
+    notes = [*notes, *speaker_notes]
     if chosen.has_list and end is None:
         notes = [*notes, *_unlisted_recordings(clips, folder_of(data))]
     clips = clips.slice(0, limit)
@@ -120,22 +115,6 @@ def _table(clips: Iterator[Clip]) -> pa.Table:
     return with_column(table, "duplicate", pc.not_equal(first, pa.array(range(len(ids)), first.type)))
 
 
-def _with_folders_as_speakers(clips: pa.Table, data: Path) -> tuple[pa.Table, list[str]]:
-    """Return the clips with the speakers that their folders name, and a note; unchanged if all share a folder."""
-    folders = pc.replace_substring_regex(clips["source"], "(^|/)[^/]*$", "").combine_chunks().dictionary_encode()
-    paths = (PurePosixPath(nfc(folder)) for folder in folders.dictionary.to_pylist())
-    relative = (() if path.is_absolute() else path.parts for path in paths)
-    speakers = [next((name for name in names if not _NO_SPEAKER.fullmatch(name)), "") for names in relative]
-    names = sorted(set(speakers))
-    if pc.any(pc.not_equal(clips["speaker"], "")).as_py() or len(names) < 2 or not names[0]:
-        return clips, []
-    for name in names:
-        check_name(name, what="speaker", location=str(data))
-    shown = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
-    clips = with_column(clips, "speaker", pa.array(speakers, pa.large_string()).take(folders.indices))
-    return clips, [f"{data}: {len(names)} folders are the speakers: {shown}"]
-
-
 def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
     """Return a line about recordings that are not listed, in the folders of listed ones or beside these folders."""
     listed = {nfc(without_suffix(source)) for source in strings(clips["source"])}
@@ -143,7 +122,7 @@ def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
     parents = {os.path.dirname(folder) for folder in folders} - {""}
     siblings = {os.path.join(folder, name) for folder in parents for name in visible_names(root / folder)}
     paths = (os.path.join(folder, name) for folder in folders | siblings for name in visible_names(root / folder)
-             if is_audio(name) or name.endswith(OTHER_SUFFIXES))  # fmt: skip
+             if is_audio(name) or name.lower().endswith(OTHER_SUFFIXES))  # fmt: skip
     unlisted = sorted({path for path in paths if nfc(without_suffix(path)) not in listed})
     shown = ", ".join(unlisted[:3]) + ", ..." * (len(unlisted) > 3)
     return [f"{root}: {counted_noun(len(unlisted), 'recording')} not in the list ({shown})"] if unlisted else []
@@ -181,7 +160,7 @@ def _choose_for_folder(data: Path) -> Layout:
     """Detect the layout of a folder; raise a `LockstepError` if several fit, or none."""
     _reject_archive(data / METADATA_FILE)
     matches = [layout for layout in _WITH_A_LIST if layout.matches(data)]
-    others = _TAR_FILES if matches else (*_TAR_FILES, *_WITHOUT_A_LIST)
+    others = (WEB_DATASET,) if matches else (WEB_DATASET, *_WITHOUT_A_LIST)
     matches += [layout for layout in others if layout.matches(data)]
     if len(matches) > 1:
         problem = f"files of {len(matches)} layouts: {' and '.join(layout.name for layout in matches)}"
@@ -205,9 +184,10 @@ def _reject_columns(data: Path) -> None:
 
 def _reject(data: Path) -> NoReturn:
     """Raise a `LockstepError` for a folder of no known layout, with the options that would read its files."""
-    packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(_PACKED)]
-    lists = [path for path in sorted(data.iterdir()) if path.suffix in (*TABLE_SUFFIXES, ".json", ".jsonl")]
-    folders = sorted({path.parent.name for name in (METADATA_FILE, *NEMO_FILES) for path in data.glob(f"*/{name}")})
+    packed = [path for path in sorted(data.iterdir()) if path.name.lower().endswith(PACKED)]
+    lists = [path for path in sorted(data.iterdir()) if path.is_file() and _may_be_list(path)]
+    names = (METADATA_FILE, "validated.tsv", *NEMO_FILES)
+    folders = sorted({path.parent.name for name in names for path in data.glob(f"*/{name}")})
     problem, fix = "no such file", "see --columns"
     unreadable = sorted({path.suffix for path in data.iterdir() if path.name.endswith(OTHER_SUFFIXES)})
     if unreadable and not any(is_audio(path.name) for path in data.iterdir()):
@@ -216,7 +196,7 @@ def _reject(data: Path) -> NoReturn:
     elif lists:
         fix = f"give the list itself, as in --data {shlex.quote(str(lists[0]))}"
     elif folders:
-        values = [f"{name}={data / name}" if not _NO_SPEAKER.fullmatch(name) else str(data / name) for name in folders]
+        values = [f"{name}={data / name}" if is_speaker(name) else str(data / name) for name in folders]
         options = " ".join(f"--data {shlex.quote(value)}" for value in values[:3])
         fix = f"give the folders that have lists, as in {options}{' ...' * (len(folders) > 3)}"
     elif packed:
@@ -227,15 +207,25 @@ def _reject(data: Path) -> NoReturn:
     raise LockstepError(str(data / METADATA_FILE), found=problem, expected=expected, fix=fix)
 
 
+def _may_be_list(path: Path) -> bool:
+    """Whether a file may list clips: by its suffix, of a text by columns in its first lines, which no README has."""
+    with path.open("rb") as file:
+        has_columns = re.search(rb"^[^|\t\n]*\S[|\t]", file.read(2**12), re.MULTILINE) is not None
+    suffix = path.suffix.lower()
+    return suffix in (".csv", ".tsv", ".json", ".jsonl") or (suffix == ".txt" and has_columns)
+
+
 def _reject_archive(path: Path) -> None:
     """Raise a `LockstepError` for an archive, even one with another suffix."""
-    if path.name.lower().endswith(_PACKED) or (path.is_file() and is_zipfile(path)):
+    if path.name.lower().endswith(PACKED) or (path.is_file() and is_zipfile(path)):
         raise LockstepError(str(path), found="an archive", expected="an unpacked corpus", fix=_unpack(path))
 
 
 def _unpack(path: Path) -> str:
     """Return the fix for an archive."""
-    return f"unpack it: {'tar xf' if path.name.lower().endswith(_PACKED[1:]) else 'unzip'} {shlex.quote(str(path))}"
+    program = {".7z": "7z x", ".rar": "unrar x"}.get(path.suffix.lower(), "unzip")
+    program = "tar xf" if path.name.lower().endswith(COMPRESSED) else program
+    return f"unpack it: {program} {shlex.quote(str(path))}"
 
 
 def _choose_for_file(data: Path) -> Layout:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, refuse_pointer
 
 _MOST_LINE_BYTES = 2**24
 
@@ -19,6 +19,7 @@ def filled_lines(path: Path) -> Iterator[tuple[str, str]]:
     """
     if path.is_fifo():
         raise LockstepError(str(path), found="a pipe", expected="a file of lines")
+    refuse_pointer(path)
     # str.splitlines would also break at U+2028 and its like, which occur inside texts.
     for count, line in enumerate(_raw_lines(path), start=1):
         location = f"{path}:{count}"

@@ -78,6 +78,6 @@ def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAud
 
 def _read_source(row: IndexRow, recipe: RecordRecipe) -> Recording:
     try:
-        return read_audio(recipe.audio(row.clip), row.clip)
+        return read_audio(recipe.audio(row.clip), row.clip, recipe.config.audio.channel)
     finally:  # also after an error
         check_unchanged(row, recipe)

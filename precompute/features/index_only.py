@@ -80,7 +80,7 @@ def read_wav_header(path: Path) -> Header:
 def refuse_unsuited(clips: pa.Table, config: Config) -> None:
     """Raise `LockstepError` for what the trainer cannot do with audio: trim, scale, cut segments, open archives."""
     audio = config.audio
-    for key in ("trim_silence_db", "loudness_lufs", "crop_frames"):
+    for key in ("channel", "trim_silence_db", "loudness_lufs", "crop_frames"):
         value = getattr(audio, key)
         if value is not None:
             problem = f"{value} with --index-only, where the trainer reads the recordings as they are"

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, readable_index
+from xtts.shared.errors import counted_noun
 
 ADVICE_TITLE = "the recordings, in brackets those that our voice was trained on:"
 _FEW_MINUTES, _ENOUGH_MINUTES = 9, 18
@@ -20,6 +21,8 @@ _NOISY_DB = 20.0
 _DULL_HZ = 7_000.0
 _REVERBERANT_DB = 12.5
 """Steepest falls below this: 0.3 s of reverberation 6 dB below the voice makes 11 to 12.5 dB of 14 to 22."""
+TWO_PEOPLE = 0.05
+"""Share of another channel, above which it is another person's."""
 
 
 def read_quality(index: Path) -> pa.Table:
@@ -31,6 +34,8 @@ def read_quality(index: Path) -> pa.Table:
 
 def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str]:
     """Return five lines about recordings: figures, those of our voice's in brackets, and what to do.
+
+    There is a sixth if two people may be in two channels that were mixed.
 
     quality: as from `read_quality`; without clips there are no lines. loudness_lufs: of the cache, None if as recorded.
     """
@@ -53,6 +58,11 @@ def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str
         ("room", f"falls by {decay:.0f} dB in 60 ms (15, 21)",
          "record nearer to the microphone in a furnished room: the voice will echo" if decay < _REVERBERANT_DB else ""),
     ]  # fmt: skip
+    if differing := int((figures["other_channel_share"] > TWO_PEOPLE).sum()):
+        take = "if they are two people, take one: --set audio.channel=0, the left, or 1"
+        rows.append(
+            ("stereo", f"{differing} of {counted_noun(len(quality), 'clip')} mixed from channels that differ", take)
+        )
     return [f"  {name:6}  {figure}: {advice or 'good'}" for name, figure, advice in rows]
 
 

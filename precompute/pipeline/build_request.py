@@ -52,13 +52,13 @@ class BuildRequest:
 
 def make_request(
     data: Data, cache: Path, config: Config, *, limit: int | None = None, fresh: bool = False,
-    index_only: bool = False, keep_lexicon: bool = False, layout: str | None = None, columns: str | None = None,
+    index_only: bool = False, keep_lexicon: bool = False, **options: str | None,
 ) -> BuildRequest:  # fmt: skip
     """Check a request, before anything is created.
 
-    keep_lexicon: that of the cache, instead of the file that `config` names. layout, columns: see `parse_data`.
+    keep_lexicon: that of the cache, instead of the file that `config` names. options: see `parse_data`.
     """
-    entries = parse_data(data, layout=layout, columns=columns)
+    entries = parse_data(data, **options)
     refuse_foreign_folder(cache)
     mel_profile(config.audio.profile)  # an unknown name is refused before anything is read
     previous = PreviousCache() if fresh else open_previous(cache)

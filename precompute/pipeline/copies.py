@@ -88,8 +88,10 @@ def _rejected(scanned: pa.Table, copies: Sequence[Sequence[_Row]]) -> pa.Table:
         return scanned
     columns = {name: scanned[name].to_pylist() for name in ("status", "reason", "detail")}
     for group in slips:
+        first = group[0][1].clip
+        second = next(row.clip for _, row in group if row.clip.text != first.text)
         for place, row in group:
-            other = next(other.clip for _, other in group if other.clip.text != row.clip.text)
+            other = first if row.clip.text != first.text else second
             columns["status"][place], columns["reason"][place] = REJECTED, COPIED
             columns["detail"][place] = f"the recording of {other.id}, which has a different text"
     for name, values in columns.items():

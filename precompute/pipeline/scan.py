@@ -125,16 +125,16 @@ def _with_audio(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) 
 
 
 def _with_header(row: IndexRow, recipe: RecordRecipe) -> IndexRow:
-    profile = recipe.profile
+    profile, channel = recipe.profile, recipe.config.audio.channel
     try:
         source = recipe.audio(row.clip)
         header = audio_header(source, row.clip)
         rate = resampling_rate(row.clip, recipe.config)
-        samples, notes = header.samples_at(rate), [header.notes(profile.sample_rate)]
+        samples, notes = header.samples_at(rate), [header.notes(profile.sample_rate, channel)]
         if rate != profile.sample_rate:
             notes.append(f"pitch and formants times {profile.sample_rate / rate:.2f}")
         if recipe.config.audio.trim_silence_db is not None:  # only decoding shows what is left
-            untrimmed, samples = samples, len(recipe.samples(read_audio(source, row.clip), rate))
+            untrimmed, samples = samples, len(recipe.samples(read_audio(source, row.clip, channel), rate))
             notes.append(f"trimmed {(untrimmed - samples) / profile.sample_rate:.2f} s" if samples < untrimmed else "")
     except (AudioProblem, OSError) as problem:
         check_unchanged(row, recipe)

@@ -76,7 +76,7 @@ def _embed(recipe: RecordRecipe, task: tuple[int, list[Clip]]) -> tuple[int, np.
 
 def _samples(recipe: RecordRecipe, clip: Clip) -> np.ndarray:
     try:
-        return recipe.samples(read_audio(recipe.audio(clip), clip), RATE)
+        return recipe.samples(read_audio(recipe.audio(clip), clip, recipe.config.audio.channel), RATE)
     except (AudioProblem, OSError) as error:
         fix = "leave the corpus unchanged and run the same command again"
         raise LockstepError(str(recipe.path(clip)), found=f"changed during the build ({error})", fix=fix) from None

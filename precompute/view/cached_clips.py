@@ -3,6 +3,7 @@
 import difflib
 from pathlib import Path
 
+from xtts.precompute.corpus.clip_fields import CONTROLS
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_id_of
@@ -12,7 +13,6 @@ from xtts.shared.cache.shard_reader import with_mel
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system.folder_lock import ReadLock
-from xtts.shared.text.scripts import JOINERS
 
 _NEAREST = 3
 
@@ -59,4 +59,4 @@ class CachedClips:
 
 def plain(text: str) -> str:
     """Return text with control characters replaced, which could move a terminal's cursor."""
-    return "".join(c if c.isprintable() or c in JOINERS else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -199,30 +199,31 @@ def clip_cards(
     with TemporaryDirectory() as unpacked:
         audio = AudioFiles(roots=folders, unpacked=Path(unpacked))
         for row, remarks in remarked:
-            cards.append(_card(row, clips.read(row), clips.spec.mel_profile, audio, remarks))
+            recording, problem = _recording(row.clip, audio, clips.spec)
+            cards.append(_card(row, clips.read(row), clips.spec.mel_profile, recording, remarks + problem))
             progress.advance(1, row.seconds)
     return cards
 
 
-def _card(row: IndexRow, record: Record, profile: MelProfile, audio: AudioFiles, remarks: list[str]) -> ClipCard:
+def _card(row: IndexRow, record: Record, profile: MelProfile, recording: str, remarks: list[str]) -> ClipCard:
     stored = record.mel.astype(np.float32)
-    recording, problem = _recording(row.clip, audio, profile.sample_rate)
     limit = int(EXCERPT_SECONDS / profile.seconds(1))
     is_excerpt = record.mel_length > limit
     return ClipCard(
         row=row, record=record, used=1.0 if is_excerpt else record.mel_length / len(stored),
         picture=picture_uri(stored[:limit] if is_excerpt else stored, profile.silence, LOUDEST),
         sound=_excerpt(reconstruct(record.unpadded_mel[:limit], profile), profile.sample_rate), recording=recording,
-        remarks=remarks + problem,
+        remarks=remarks,
     )  # fmt: skip
 
 
-def _recording(clip: Clip, audio: AudioFiles, rate: int) -> tuple[str, list[str]]:
-    """Return (data URI of a clip's original audio at `rate`, []), or ("", [problem]) if it cannot be read."""
+def _recording(clip: Clip, audio: AudioFiles, spec: CacheSpec) -> tuple[str, list[str]]:
+    """Return (data URI of a clip's original audio, []), or ("", [problem]) if it cannot be read."""
     if clip.corpus not in audio.roots:
         return "", []
+    rate, channel = spec.mel_profile.sample_rate, spec.features["audio"]["channel"]
     try:
-        return _excerpt(read_audio(audio.audio(clip), clip).at(rate), rate), []
+        return _excerpt(read_audio(audio.audio(clip), clip, channel).at(rate), rate), []
     except (OSError, AudioProblem) as error:
         return "", [f"the recording cannot be read: {error}"]
 

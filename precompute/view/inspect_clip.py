@@ -16,6 +16,7 @@ from xtts.shared.storage.urls import PathOrUrl
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
 _PADDING = "#9a9a9a"
+_NAME_BYTES = 250  # a file system's most, less the suffix
 
 
 def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
@@ -30,7 +31,7 @@ def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
     record, profile = clips.read(row), clips.spec.mel_profile
     with disk_errors_explained(out):
         out.mkdir(parents=True, exist_ok=True)
-        name = row.clip.id.replace("/", "_")  # a crop's
+        name = row.clip.id.replace("/", "_").encode()[:_NAME_BYTES].decode(errors="ignore")  # a crop has a slash
         picture, sound = (out / f"{name}{ending}" for ending in (".png", ".wav"))
         picture.write_bytes(draw_clip(row, record, profile))
         soundfile.write(sound, reconstruct(record.unpadded_mel, profile), profile.sample_rate, subtype="PCM_16")

@@ -16,6 +16,7 @@ import numpy as np
 import soundfile
 
 from xtts.shared.audio.signal_quality import SignalQuality, measure_signal
+from xtts.shared.errors import POINTER, is_pointer
 
 LARGEST_DECODED_BYTES = 2**28
 """Files that decode to more are refused before decoding: an hour of mono is not a clip."""
@@ -74,11 +75,12 @@ class Header:
         """Return S after resampling to `rate` Hz, rounded to the nearest."""
         return (2 * self.samples * rate + self.rate) // (2 * self.rate)
 
-    def notes(self, rate: int) -> str:
-        """Describe how decoding changes the samples, for the index."""
+    def notes(self, rate: int, channel: int | None = None) -> str:
+        """Describe how decoding changes the samples, for the index; channel: that of `Recording`."""
         notes = []
         if self.channels > 1:
-            notes.append(f"mixed down from {self.channels} channels")
+            mixed = f"mixed down from {self.channels} channels"
+            notes.append(mixed if channel is None else f"channel {channel} of {self.channels}")
         if self.rate != rate:
             notes.append(f"resampled from {self.rate} Hz")
         return "; ".join(notes)
@@ -93,15 +95,20 @@ class Recording:
     """int16 or float32, [S, channels]."""
     file_sha256: str = ""
     """Digest of the file; empty for a segment, or if not requested."""
+    channel: int | None = None
+    """The channel to take if there are several; None for the mean of those with sound."""
+
+    @cached_property
+    def mixed(self) -> np.ndarray:
+        """float32[S, channels] at the file's rate: the channels that are mixed; raises `AudioProblem` without them."""
+        # Scaling 16-bit samples here gives libsndfile's floats in half the time.
+        scaled = self.samples * np.float32(1 / 32768) if self.samples.dtype == np.int16 else self.samples
+        return np.asarray(scaled[:, channels_to_mix([scaled], self.channel)] if self.header.channels > 1 else scaled)
 
     @cached_property
     def mono(self) -> np.ndarray:
-        """float32[S] at the file's rate: the mean of the non-silent channels, or the loudest."""
-        # Scaling 16-bit samples here gives libsndfile's floats in half the time.
-        scaled = self.samples * np.float32(1 / 32768) if self.samples.dtype == np.int16 else self.samples
-        if self.header.channels == 1:
-            return np.ascontiguousarray(scaled[:, 0])
-        return np.asarray(scaled[:, channels_to_mix([scaled])].mean(axis=1))
+        """float32[S] at the file's rate: the mean of the non-silent channels, the loudest, or the one to take."""
+        return np.ascontiguousarray(self.mixed[:, 0]) if self.mixed.shape[1] == 1 else self.mixed.mean(axis=1)
 
     def at(self, rate: int) -> np.ndarray:
         """Return `mono` resampled to `rate` Hz."""
@@ -110,7 +117,7 @@ class Recording:
     @property
     def quality(self) -> SignalQuality | None:
         """Measurements before resampling, trimming and scaling."""
-        return measure_signal(self.mono, self.header.rate)
+        return measure_signal(self.mono, self.header.rate, self.mixed if self.mixed.shape[1] > 1 else None)
 
     @property
     def sha256(self) -> str:
@@ -134,8 +141,8 @@ def read_header(source: AudioSource, segment: Segment | None = None, *, any_leng
         return _checked_header(file, source, segment, any_length)
 
 
-def read_recording(source: AudioSource, segment: Segment | None = None) -> Recording:
-    """Decode a file, or seek to a segment and decode it; raises `AudioProblem`."""
+def read_recording(source: AudioSource, segment: Segment | None = None, channel: int | None = None) -> Recording:
+    """Decode a file, or seek to a segment and decode it; raises `AudioProblem`. channel: that of `Recording`."""
     with _opened(source) as file:
         header = _checked_header(file, source, segment)
         lead_in = 0 if file.subtype.startswith(_SEEKABLE) else round(_LEAD_IN_SECONDS * header.rate)
@@ -146,7 +153,7 @@ def read_recording(source: AudioSource, segment: Segment | None = None) -> Recor
         samples = file.read(header.first - start + header.samples, dtype=dtype, always_2d=True)[header.first - start :]
     if len(samples) != header.samples:
         raise AudioProblem("unreadable audio", f"{len(samples)} samples decoded, the header says {header.samples}")
-    return Recording(header=header, samples=samples)
+    return Recording(header=header, samples=samples, channel=channel)
 
 
 def read_parts(source: AudioSource, seconds: float) -> Iterator[Recording]:
@@ -179,7 +186,8 @@ def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
         with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:
             yield file
     except soundfile.LibsndfileError as error:  # its message has the path, which must not get into the index
-        raise AudioProblem("unreadable audio", str(error.error_string)[:200]) from None
+        found = POINTER if is_pointer(source) else str(error.error_string)[:200]
+        raise AudioProblem("unreadable audio", found) from None
     except (soundfile.SoundFileError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
@@ -221,11 +229,17 @@ def _ends_whole(ogg: bytes) -> bool:
     return len(lengths) == page[26] and last + 27 + page[26] + sum(lengths) <= len(ogg)
 
 
-def channels_to_mix(parts: Iterable[np.ndarray]) -> np.ndarray:
+def channels_to_mix(parts: Iterable[np.ndarray], channel: int | None = None) -> np.ndarray:
     """Return int64[K], the non-silent channels of a recording, or the loudest alone if their mean cancels out.
 
-    parts: float32[S, channels] each. A constant offset counts as silence.
+    parts: float32[S, channels] each. A constant offset counts as silence. channel: the one to take if there are
+    several, or None; raises `AudioProblem` if there are fewer.
     """
+    if channel is not None:
+        several = next(iter(parts)).shape[1]
+        if channel >= several > 1:
+            raise AudioProblem("unreadable audio", f"{several} channels, the one to take is {channel} (0: the left)")
+        return np.array([channel if several > 1 else 0])
     count, origin, total, products = 0, np.zeros(1), np.zeros(1), np.zeros(1)
     for part in parts:
         origin = origin if count else part[0].astype(np.float64)  # so that a constant is exactly 0

@@ -9,11 +9,17 @@ import numpy as np
 from xtts.shared.audio.decode import AudioProblem, AudioSource
 from xtts.shared.errors import import_extra
 
-OTHER_SUFFIXES = (".m4a", ".mp4", ".aac", ".wma", ".webm", ".amr")
+OTHER_SUFFIXES = tuple(
+    f".{name}" for name in "m4a mp4 aac wma webm amr 3gp 3g2 3ga m4b m4r mov mkv mka avi mp2 ac3 ape wv".split()
+)
 
 
-def decode_by_ffmpeg(source: AudioSource, location: str, *, header_only: bool = False) -> tuple[np.ndarray, int]:
+def decode_by_ffmpeg(
+    source: AudioSource, location: str, *, header_only: bool = False, in_stereo: bool = False
+) -> tuple[np.ndarray, int]:
     """Decode a sound: (float32[S], mixed down, its rate in Hz); without samples if header_only.
+
+    in_stereo: return float32[S, channels], of one channel or two.
 
     Raises:
         AudioProblem: FFmpeg decodes no sound from it.
@@ -26,8 +32,12 @@ def decode_by_ffmpeg(source: AudioSource, location: str, *, header_only: bool = 
 
     try:
         with av.open(opened()) as container:
-            rate = int(container.streams.audio[0].rate)
+            stream = container.streams.audio[0]
+            rate, split = int(stream.rate), in_stereo and stream.channels > 1
         decode = importlib.import_module("faster_whisper.audio").decode_audio
-        return np.zeros(0, np.float32) if header_only else decode(opened(), sampling_rate=rate), rate
+        if header_only:
+            return np.zeros(0, np.float32), rate
+        samples = decode(opened(), sampling_rate=rate, split_stereo=split)
+        return (np.stack(samples if split else [samples], axis=1) if in_stereo else samples), rate
     except (av.error.FFmpegError, IndexError):
         raise AudioProblem("unreadable audio", "no sound that FFmpeg can decode") from None

@@ -10,6 +10,8 @@ _SPEECH_GATE = 0.1
 _SILENCE_GATE = 1e-3
 """The ends are silent up to this share of the speech's power: 30 dB below the speech."""
 _NOISE_PERCENTILE = 10.0
+_DOMINANT = 4.0
+"""Power of a channel, as a multiple of the others', from which it is the one that speaks."""
 _DIGITAL_SILENCE = 1e-11
 """Power of -110 dBFS, below the last of 16 bits: zero padding, which says nothing about the noise of the room."""
 _DECAY_FRAMES = 3
@@ -43,11 +45,17 @@ class SignalQuality:
     decay_db: float
     """Fall of the level within 60 ms where speech falls steepest, the 90th percentile of its frames. Medians of clips:
     14 to 22 dB near a microphone, below 13 dB with 0.3 s of reverberation 6 dB below the voice. 0 if silent."""
+    other_channel_share: float = 0.0
+    """Share of the speech's power in frames where another channel than the loudest is 6 dB above all others; 0 for one
+    voice in all channels, above 0.05 for two people in two."""
 
 
-def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
-    """Measure a mono clip, float32[S] at `rate` Hz; None if it is empty or not finite."""
-    window = max(1, round(rate * _FRAME_SECONDS))
+def measure_signal(samples: np.ndarray, rate: int, channels: np.ndarray | None = None) -> SignalQuality | None:
+    """Measure a mono clip, float32[S] at `rate` Hz; None if it is empty or not finite.
+
+    channels: float32[S, channels], those of which it is the mean.
+    """
+    window = _window(rate)
     power = _frame_power(samples, window)
     if not power.size or not np.isfinite(power).all():
         return None
@@ -62,7 +70,26 @@ def measure_signal(samples: np.ndarray, rate: int) -> SignalQuality | None:
         clipped_share=_stored(_clipped_samples(samples) / len(samples), 6),
         leading_silence=_stored(int(loud[0]) * window / rate, 3), trailing_silence=_stored(trailing / rate, 3),
         band_hz=_stored(_band_end(samples, rate), 0), decay_db=_stored(_steepest_fall(power, speech), 2),
+        other_channel_share=0.0 if channels is None else other_channel_share(channel_power(channels, rate)),
     )  # fmt: skip
+
+
+def channel_power(channels: np.ndarray, rate: int) -> np.ndarray:
+    """Measure the power of each channel's frames of 20 ms; channels: float32[S, channels], -> float64[channels, P]."""
+    return np.stack([_frame_power(channel, _window(rate)) for channel in channels.T])
+
+
+def other_channel_share(power: np.ndarray) -> float:
+    """Return `SignalQuality.other_channel_share` from `channel_power`."""
+    whole = power.sum(axis=0)
+    spoken = whole >= _SPEECH_GATE * whole.mean()
+    leads = power > _DOMINANT * (whole - power)
+    ahead = np.sort((power * leads)[:, spoken].sum(axis=1))
+    return _stored(ahead[:-1].sum() / max(whole[spoken].sum(), 1e-30), 3)
+
+
+def _window(rate: int) -> int:
+    return max(1, round(rate * _FRAME_SECONDS))
 
 
 def _frame_power(samples: np.ndarray, window: int) -> np.ndarray:

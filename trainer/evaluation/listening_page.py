@@ -70,7 +70,7 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
         held_out = bool(spec.shards("validation"))
         split: Split = "validation" if held_out else "train"
         clips = read_clips(cache, source.voice, lambda spec: some_clips(spec, split, _SENTENCES))
-        as_built = {key: spec.features["audio"][key] for key in ("trim_silence_db", "loudness_lufs")}
+        as_built = {key: spec.features["audio"][key] for key in ("channel", "trim_silence_db", "loudness_lufs")}
         rows = find_rows(cache / spec.index_file, [clip.clip_id for clip in clips])
         voices = load_voices(cache, spec) if source.takes_recording else None
     own = spread(len(clips), _SENTENCES)

@@ -120,7 +120,7 @@ class TestSet:
             spoken = [indexed[clip.clip_id] for clip in self._spoken]
             self._texts = [row.clip.text for row in spoken]
             self._file_rates = [source_rate(row.notes, rate) for row in spoken]
-            as_built = {key: spec.features["audio"][key] for key in ("trim_silence_db", "loudness_lufs")}
+            as_built = {key: spec.features["audio"][key] for key in ("channel", "trim_silence_db", "loudness_lufs")}
             self._recorded = [recording_of(data, row.clip, rate, **as_built) for row in spoken] if data else None
             self._speakers = [judge.embed(samples, rate) for samples in self._recorded or self._vocoded]
 
@@ -231,9 +231,10 @@ def speak_clips(
 
 
 def recording_of(
-    data: Path, clip: Clip, rate: int, trim_silence_db: float | None = None, loudness_lufs: float | None = None
-) -> np.ndarray:
-    """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz, the others as in `condition`.
+    data: Path, clip: Clip, rate: int, channel: int | None = None, trim_silence_db: float | None = None,
+    loudness_lufs: float | None = None,
+) -> np.ndarray:  # fmt: skip
+    """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz, the others as in `AudioConfig`.
 
     Raises:
         LockstepError: It cannot be read: `data` is the wrong folder, or an archive holds it.
@@ -241,7 +242,7 @@ def recording_of(
     path = data / clip.source
     segment = None if clip.start is None or clip.duration is None else Segment(clip.start, clip.duration)
     try:
-        samples = read_recording(path, segment).at(rate)
+        samples = read_recording(path, segment, channel).at(rate)
         return condition(samples, rate=rate, trim_silence_db=trim_silence_db, loudness_lufs=loudness_lufs)
     except (AudioProblem, OSError) as error:
         raise LockstepError(

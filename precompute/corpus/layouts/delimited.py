@@ -53,7 +53,7 @@ def _with_header(name: str, list_name: str, *, speaker_folders: bool) -> Layout:
 def _has_header(list_name: str, data: Path) -> bool:
     """Whether the first line of the list names one column of texts, and one of files or ids."""
     path = data if data.is_file() else data / list_name
-    if path.suffix not in TABLE_SUFFIXES or not path.is_file():
+    if path.suffix.lower() not in TABLE_SUFFIXES or not path.is_file():
         return False
     header, columns = _header(path)
     texts = sum(KIND_OF.get(name) == "text" for name in header)
@@ -125,7 +125,7 @@ def _only_table(data: Path) -> Path:
     """Return the file that lists the clips: `data`, its `metadata.csv`, or the only CSV or TSV file in it."""
     if not data.is_dir() or (data / METADATA_FILE).exists():
         return data / METADATA_FILE if data.is_dir() else data
-    tables = sorted(path for path in data.iterdir() if path.suffix in (".csv", ".tsv") and path.is_file())
+    tables = sorted(path for path in data.iterdir() if path.suffix.lower() in (".csv", ".tsv") and path.is_file())
     if len(tables) != 1:
         names = ", ".join(path.name for path in tables[:3])
         problem = f"{len(tables)} CSV or TSV files{': ' * bool(names)}{names}"

@@ -63,7 +63,8 @@ def _utterances(data: Path) -> list[_Utterance]:
 
 def _cut(location: str, utterance: str, line: str, files: Mapping[str, str]) -> _Utterance:
     """Parse a line of `segments` after its id: recording, start and end in seconds (-1: its end), channel 0."""
-    recording, *numbers = line.split() or [""]
+    recording, _, times = line.replace("\t", " ").partition(" ")
+    numbers = times.split()
     try:
         start, end = map(float, numbers[:2])
     except ValueError:
@@ -79,8 +80,8 @@ def _cut(location: str, utterance: str, line: str, files: Mapping[str, str]) -> 
 
 def _split(line: str) -> tuple[str, str]:
     """Return a line's id and the text after it."""
-    clip_id, *values = line.strip().split(maxsplit=1)
-    return clip_id, values[0] if values else ""
+    clip_id, _, value = line.strip().replace("\t", " ").partition(" ")  # other spaces occur in names
+    return clip_id, value.strip()
 
 
 def _table(path: Path) -> dict[str, tuple[str, str]]:

@@ -14,6 +14,8 @@ from xtts.shared.errors import LockstepError
 
 _SHOWN = 40
 """Largest number of letters to quote from a doubtful text."""
+_INVISIBLE = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
+"""Marks around a name that make no other person."""
 MOST_SECONDS = 1e6
 """Limit of times in a recording: twelve days."""
 
@@ -53,7 +55,7 @@ def checked_clip(
 
     Raises a `LockstepError` if its id or speaker is not a plain name or its language is unknown.
     """
-    clip_id, speaker = nfc(clip_id), nfc(speaker)
+    clip_id, speaker = nfc(clip_id), nfc(speaker).strip(_INVISIBLE)
     check_name(clip_id, what="clip id", location=location)
     if speaker:
         check_name(speaker, what="speaker", location=location)

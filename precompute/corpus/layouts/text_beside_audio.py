@@ -112,10 +112,10 @@ VCTK = Layout(
 
 
 def _texts(paths: list[str], suffixes: tuple[str, ...]) -> dict[str, str]:
-    """Map `nfc` path without suffix to path; a clip with several texts has the first of `suffixes`."""
+    """Map `nfc` path without suffix, in either case, to path; a clip with several has the first of `suffixes`."""
     return {
-        nfc(path.removesuffix(suffix)): path
-        for suffix in reversed(suffixes) for path in paths if path.endswith(suffix)
+        nfc(path[: -len(suffix)]): path
+        for suffix in reversed(suffixes) for path in paths if path.lower().endswith(suffix)
     }  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def _texts_in(path: Path) -> tuple[list[tuple[str, str, Segment | None]], list[s
     among labels.
     """
     lines = list(filled_lines(path))
-    if path.name.endswith(_SUBTITLES):
+    if path.name.lower().endswith(_SUBTITLES):
         segments = _subtitles(path, lines)
     elif any(_LABEL.fullmatch(line) for _, line in lines):
         segments = [_label(location, line) for location, line in lines if not line.startswith(_LABEL_OF_FREQUENCIES)]

@@ -52,7 +52,7 @@ _Line = tuple[str, list[str]]
 def find_table(data: Path) -> Path | None:
     """Return the text file that lists the clips: `data`, or its `metadata.csv`; None if there is none."""
     if data.is_file():
-        return data if data.suffix in TABLE_SUFFIXES else None
+        return data if data.suffix.lower() in TABLE_SUFFIXES else None
     return data / METADATA_FILE if (data / METADATA_FILE).exists() else None
 
 

@@ -193,7 +193,38 @@ def test_folders_name_the_speakers(tmp_path, paths, speakers, kind):
     corpus = read_corpus(write_files(tmp_path, files), columns="file=0,text=1" if kind == "table" else None)
     assert sorted(clip.speaker for clip in corpus.clips) == speakers
     names = sorted({*speakers})
-    assert corpus.notes == ((f"{tmp_path}: 2 folders are the speakers: {', '.join(names)}",) if names[1:] else ())
+    decided = f"2 folders are the speakers: {', '.join(names)}; if they are not: --speakers one"
+    other = "folders such as {} are one speaker's; if each is a speaker: --speakers folders"
+    told = decided if names[1:] else other.format(path.partition("/")[0]) if path in ("part_2/b", "b") else ""
+    assert corpus.notes == ((f"{tmp_path}: {told.replace('as b ', 'as anna ')}",) if told else ())
+
+
+@pytest.mark.parametrize("folders", [
+    "2025-03-01, 2025-03-02", "01.03.2025 abends, 02.03.2025", "Kapitel 1, Kapitel 2 - Ende", "Episode_1, Episode_2",
+    "01, 02", "happy, sad", "monday, tuesday", "1. März, 2. März", "Teil IV, Teil V", "فصل 1, فصل 2", "第一章, 第二章",
+    "20250301T1230, 20250302T09",
+])  # fmt: skip
+def test_days_chapters_and_styles_are_no_speakers_unless_told(tmp_path, folders):
+    names = folders.split(", ")
+    files = {f"wavs/{name}/{i}.{kind}": "x" for i, name in enumerate(names) for kind in ("wav", "txt")}
+    corpus = read_corpus(write_files(tmp_path, files), limit=1)
+    assert [clip.speaker for clip in corpus.clips] == [""]
+    assert corpus.notes == (
+        f"{tmp_path}: folders such as {names[1]} are one speaker's; if each is a speaker: --speakers folders",
+    )
+    assert [clip.speaker for clip in read_corpus(tmp_path, speakers="folders").clips] == names
+
+
+@pytest.mark.parametrize("name", ["Maya", "Jan 2", "p225", "Les", "Dag", "01_anna", "Daya", "s3", "April", "Voltaire"])
+def test_people_are_speakers_unless_told(tmp_path, name):
+    files = {f"{name}/2025-03-01/a.wav": "", f"{name}/2025-03-01/a.txt": "x", "bert/b.wav": "", "bert/b.txt": "y"}
+    write_files(tmp_path, files)
+    assert {clip.speaker for clip in read_corpus(tmp_path).clips} == {name, "bert"}
+    one = read_corpus(tmp_path, speakers="one")
+    assert {clip.speaker for clip in one.clips} == {""}
+    assert one.notes == (f"{tmp_path}: all clips are one speaker's (--speakers one)",)
+    with pytest.raises(LockstepError, match="--speakers: 'anna', expected folders or one"):
+        read_corpus(tmp_path, speakers="anna")
 
 
 def test_ljspeech_audio_is_read_from_any_usual_folder(tmp_path):

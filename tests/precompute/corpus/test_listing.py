@@ -11,11 +11,13 @@ from builds import build, problems, read_corpus, records, rows_of, sound, write_
 
 from xtts.precompute.corpus.clip_fields import name_problem
 from xtts.precompute.corpus.listing import LAYOUTS
+from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import notes_of
 from xtts.shared.errors import LockstepError
 
+POINTER_FILE = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 5\n"
 ODD = "one\u2028two\u2029three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
 
 
@@ -29,10 +31,24 @@ def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data, text):
 
 
 @pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 201, "\ud800"]
-)
+    "name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 1001, "\ud800",
+             "\x9bm", "a\u2028b", "a\u202ewav", "\u2067a"]
+)  # fmt: skip
 def test_unsafe_names_are_rejected(name):
     assert name_problem(name) is not None
+
+
+@pytest.mark.parametrize("name", [
+    "Recording1.05\u202fPM", "nahr\u00e1vka\u00a01", "\u9332\u97f3\u30001", "\u0645\u06cc\u200c\u062e\u0648",
+    "\u200ePTT-WA1", "\U0001f469\u200d\U0001f393\ufe0f", "\uf022of-Samba", "\u5929" * 83,
+])  # fmt: skip
+def test_names_as_people_write_them_are_ids_and_speakers(tmp_path, name):
+    write_files(tmp_path, {f"{name}.WAV": b"", f"{name}.TXT": "Words.", "b.wav": b"", "list.CSV": f"b.wav|{name}|x\n"})
+    write_files(tmp_path, {"wav.scp": f"{name}\t{name}.WAV\n", "text": f"{name} two words\n"})
+    assert (name, "Words.") in {(clip.id, clip.text) for clip in read_corpus(tmp_path, layout="folder").clips}
+    assert [clip.source for clip in read_corpus(tmp_path, layout="kaldi").clips] == [f"{name}.WAV"]
+    (clip,) = read_corpus(tmp_path / "list.CSV", columns="file=0,speaker=1,text=2").clips
+    assert (clip.speaker, plain(name)) == (name.strip("\u200e"), name)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +86,10 @@ def test_hugging_face_audio_folders_are_read(tmp_path, name, data):
     ({"metadata.csv": "path,text,sentence\n"}, "name them, as in --columns id=0,text=1"),
     ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
     ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
-    ({"lj.zip": "PK"}, "unpack it: unzip {}/lj.zip"),
+    ({"lj.zip": "PK", "README.txt": "It has a text, and | a bar.\n", "lj.md": ""}, "unpack it: unzip {}/lj.zip"),
+    ({"lj.7z": ""}, "unpack it: 7z x {}/lj.7z"), ({"lj.tgz": ""}, "unpack it: tar -xf lj.tgz"),
+    ({"LICENSE.txt": "CC0\n", "prompts.TXT": "# all\na|x\n"}, "give the list itself, as in --data {}/prompts.TXT"),
+    ({"de/validated.tsv": "path"}, "give the folders that have lists, as in --data de={}/de"),
     ({"a.webm": "", "a.txt": "x"}, "convert .webm to .wav or .flac, e.g. with ffmpeg"),
     ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
 ])  # fmt: skip
@@ -88,11 +107,11 @@ def test_an_unread_corpus_is_rejected_with_the_option_that_fits(tmp_path, files,
     ("nemo", {"manifest.json": "\n".join(f'{{"audio_filepath": "wavs/{name}.wav", "text": "x"}}' for name in "ab")}),
 ])  # fmt: skip
 def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
-    files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.wav", "notes.txt")}
+    files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.M4A", "notes.txt")}
     write_files(tmp_path, files | lists)
     for limit in (None, 1) if LAYOUTS[layout].speaker_folders else (None,):
         notes = read_corpus(tmp_path, layout=layout, limit=limit).notes
-        assert notes == (f"{tmp_path}: 2 recordings not in the list (wavs/c.wav, wavs/d.wav)",)
+        assert notes == (f"{tmp_path}: 2 recordings not in the list (wavs/c.wav, wavs/d.M4A)",)
     assert layout == "kaldi" or read_corpus(tmp_path / min(lists)).notes == notes
 
 
@@ -138,7 +157,24 @@ def test_archives_and_spreadsheets_are_rejected_as_such(tmp_path, name, found):
         read_corpus(tmp_path)
 
 
+@pytest.mark.parametrize("name", [
+    "metadata.csv", "validated.tsv", "manifest.jsonl", "cuts.jsonl.gz", "a.tar", "a.parquet", "a.txt",
+])  # fmt: skip
+def test_a_pointer_of_git_lfs_is_named_wherever_it_lies(tmp_path, name):
+    write_files(tmp_path, {name: POINTER_FILE, **({"a.wav": b""} if name == "a.txt" else {})})
+    for data in (tmp_path, tmp_path / name):
+        with pytest.raises(LockstepError, match=rf"{name}: a pointer of Git LFS, not the file: run git lfs pull$"):
+            read_corpus(data)
+
+
+def test_the_list_without_clips_is_the_one_that_was_read(tmp_path):
+    write_files(tmp_path, {"metadata.csv": "a|x", "wav.scp": "", "text": ""})
+    with pytest.raises(LockstepError, match=rf"{tmp_path}: no clips, expected lines of an id and the path"):
+        read_corpus(tmp_path, layout="kaldi")
+
+
 @pytest.mark.parametrize(("file", "message"), [
+    ("wavs.zip", r"1 \.zip in wavs, .*; unpack wavs\.zip"),
     ("A.WAV", r"wavs/a\.wav is missing; found instead: A\.WAV \(case differs\)"),
     ("a.m4a", r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, e.g. with ffmpeg"),
 ])  # fmt: skip

@@ -139,7 +139,7 @@ Good morning.
 
 @pytest.mark.parametrize(("name", "text", "texts", "count", "first"), [
     ("talk.srt", CUES, ["Good morning.", "[Door] The end."], "2 segments", "[Music]"),
-    ("talk.srt", srt("[Laughs]\nHello", "There"), ["[Laughs] Hello", "There"], "", ""),
+    ("talk.SRT", srt("[Laughs]\nHello", "There"), ["[Laughs] Hello", "There"], "", ""),
     ("talk.srt", srt("♪ la la\nla la ♪", "There"), ["There"], "1 segment", "♪ la la la la ♪"),
     ("talk.srt", srt("<i>[Music]</i>", "There"), ["There"], "1 segment", "[Music]"),
     ("talk.txt", "0:03\nfoo\n0:03\nbar\n0:05\nThere\n", ["foo bar", "There"], "", ""),

@@ -64,7 +64,7 @@ def test_a_limit_is_shared_evenly_between_corpora(two):
 def test_a_yaml_file_lists_corpora(two, tmp_path):
     entries = """
 - {data: ../a, name: x, weight: 2, speaker_prefix: ''}
-- {data: ../c, name: z, language: de-DE, speaker_prefix: zoe, layout: ljspeech}
+- {data: ../c, name: z, language: de-DE, speaker_prefix: zoe, layout: ljspeech, speakers: one}
 - {data: ../b, language: fa, weight: 0.5}"""
     corpora = read(write_files(tmp_path / "lists", {"corpora.yaml": entries}) / "corpora.yaml")
     assert found(corpora) == [
@@ -72,7 +72,7 @@ def test_a_yaml_file_lists_corpora(two, tmp_path):
         ("z_7", "zoe", "de", "z"), ("z_8", "zoe", "de", "z"), ("z_9", "zoe", "de", "z"),
     ]  # fmt: skip
     assert corpora.weights == {"": 0.5, "x": 2.0}
-    with pytest.raises(LockstepError, match="--layout or --columns with a list of corpora; set them in the file"):
+    with pytest.raises(LockstepError, match="--layout with a list of corpora; set it in the file"):
         read("lists/corpora.yaml", layout="ljspeech")
 
 
@@ -88,13 +88,13 @@ def test_a_yaml_file_lists_corpora(two, tmp_path):
     (("x=",), "data ''"),
     ((), "--data: no corpus"),
     (("e=e", "e_f=e_f"), r"clip e_f_g is in e=e and in e_f=e_f.*give one of them another name"),
-    ((f"{'n' * 20}=long",), "is longer than 200 bytes"),
+    ((f"{'n' * 20}=long",), "is longer than 1000 bytes"),
     (("a", "same"), "same: speaker p1 is in a and in same, expected every speaker in one corpus"),
     (("folder.yaml",), "cannot be read"),
     (("none.yaml",), "no such folder"),
 ])  # fmt: skip
 def test_overlapping_or_unnameable_corpora_are_rejected(two, write, tmp_path, data, message):
-    others = {"other/a": "5", "b b": "6", "e": "f_g", "e_f": "g", "long": "i" * 190}
+    others = {"other/a": "5", "b b": "6", "e": "f_g", "e_f": "g", "long": "i" * 990}
     for name, clip in others.items():
         write(name, f"{clip}|words")
     write("same", "4|vier|vier|p1")

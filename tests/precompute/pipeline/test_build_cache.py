@@ -4,14 +4,19 @@ import multiprocessing
 import os
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, records, rejected, rows_of, sound, tree, write_files
+from builds import RATE, Listener, build, noise, problems, records, rejected, rows_of, sound, tree, write_files
 from cache_files import index_path
 
+from xtts.precompute.check.against_corpus import cache_request
+from xtts.precompute.corpus.clip_audio import read_audio
+from xtts.precompute.pipeline.voices import _samples
+from xtts.precompute.view.html_report import _recording
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.audio.mel import clip_mel
 from xtts.shared.cache.cache_spec import load_spec
@@ -108,6 +113,34 @@ def test_index_has_a_row_and_a_reason_for_every_clip(workspace, tmp_path):
     assert sum(report.rejected.values()) == 10
     assert len(records(tmp_path / "new")) == report.spec.statistics.clips == 15
     assert build(workspace / "corpus", tmp_path / "new", load_config("tiny", flags=flags)).changed is False
+
+
+def test_two_people_in_two_channels_are_counted_and_one_can_be_taken(tmp_path):
+    for i in range(8):
+        one, other = noise(2.0, seed=i), np.roll(noise(2.0, seed=50 + i), RATE)
+        one[RATE:], other[:RATE] = 0, 0.002
+        sounds = {"two": np.stack([one, other], axis=1), "left": one, "same": np.stack([one, one], axis=1)}
+        for name, samples in sounds.items():
+            write_files(tmp_path / name, {"wavs/a": b"", "metadata.csv": "".join(f"{n}|word {n}\n" for n in range(8))})
+            soundfile.write(tmp_path / name / "wavs" / f"{i}.wav", samples, RATE)
+    told = {name: build_summary(build(tmp_path / name, tmp_path / f"c-{name}"), "c") for name in sounds}
+    assert "stereo  8 of 8 clips mixed from channels that differ: if" in told["two"]
+    assert not any("stereo" in told[name] for name in ("left", "same"))
+    report = build(tmp_path / "two", tmp_path / "c-two", "audio.channel=0")
+    assert "stereo" not in build_summary(report, "c")
+    assert {row.notes for row in rows_of(tmp_path / "c-two").values()} == {"channel 0 of 2"}
+    taken, left = records(tmp_path / "c-two"), records(tmp_path / "c-left")
+    assert all(np.array_equal(taken[clip][0].mel, left[clip][0].mel) for clip in left)
+    assert problems(tmp_path / "c-two", tmp_path / "two", deep=0) == []
+    heard = []
+    for name in ("two", "left"):
+        recipe, spec = cache_request(tmp_path / f"c-{name}", tmp_path / name).recipe, load_spec(tmp_path / f"c-{name}")
+        clip = rows_of(tmp_path / f"c-{name}")["3"].clip
+        part = read_audio(recipe.audio(clip), replace(clip, start=0.5, duration=1.0), recipe.config.audio.channel)
+        heard.append((_recording(clip, recipe, spec), _samples(recipe, clip).tobytes(), part.mono.tobytes()))
+    assert heard[0] == heard[1], "in the report, for the embedding of the speaker, in a segment"
+    trimmed = build(tmp_path / "two", tmp_path / "c-trim", "audio.channel=1", "audio.trim_silence_db=30")
+    assert trimmed.spec.statistics.seconds < 9, "each speaks for one second of two"
 
 
 def test_too_many_rejections_stop_before_a_good_cache_is_touched(workspace, tiny_config):

@@ -89,7 +89,12 @@ def test_verify_knows_the_kind_and_finds_other_audio(tiny_corpus, tiny_config, t
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("audio.trim_silence_db", 30.0), ("audio.loudness_lufs", -23.0), ("shapes.pad_to_fixed_length", False)],
+    [
+        ("audio.channel", 0),
+        ("audio.trim_silence_db", 30.0),
+        ("audio.loudness_lufs", -23.0),
+        ("shapes.pad_to_fixed_length", False),
+    ],
 )
 def test_settings_that_change_the_audio_are_refused(tiny_corpus, tmp_path, setting, value):
     with pytest.raises(LockstepError, match=setting):

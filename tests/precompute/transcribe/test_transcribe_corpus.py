@@ -13,6 +13,7 @@ from builds import Listener, command, read_corpus, tree, write_files
 from xtts.precompute.transcribe.recogniser import RATE, Recogniser
 from xtts.precompute.transcribe.recordings import decode_recording
 from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
+from xtts.shared import errors
 from xtts.shared.audio.decode import decode
 from xtts.shared.errors import LockstepError
 
@@ -49,9 +50,9 @@ def record(path, *seconds, rate=22_050, seed=0):
     return path
 
 
-def transcribe(out, *audio, recogniser=None, language=None, said=None):
+def transcribe(out, *audio, recogniser=None, said=None, **options):
     recogniser = recogniser or Fake()
-    return transcribe_corpus(out, audio, lambda: recogniser, language=language, progress=said or Listener())
+    return transcribe_corpus(out, audio, lambda *_: recogniser, progress=said or Listener(), **options)
 
 
 def metadata(out):
@@ -69,11 +70,11 @@ def test_the_corpus_is_one_that_build_reads(tmp_path):
     assert (rate, soundfile.info(wav).subtype) == (44_100, "PCM_16")
     np.testing.assert_array_equal(samples, soundfile.read(recording, start=round(4.9 * rate), dtype="int16")[0])
     assert (out / "transcripts.csv").read_text().splitlines() == [
-        "id,recording,start,end,confidence,mark,text",
-        f'my_talk-0001,{recording},0.900,4.100,0.900,,"3.2 seconds, said in en."',
-        f'my_talk-0002,{recording},4.900,9.000,0.900,,"4.1 seconds, said in en."',
+        "id,recording,start,end,confidence,mark,asr,language,text",
+        f'my_talk-0001,{recording},0.900,4.100,0.900,,base,en,"3.2 seconds, said in en."',
+        f'my_talk-0002,{recording},4.900,9.000,0.900,,base,en,"4.1 seconds, said in en."',
     ]
-    assert (said.stages, said.lines) == ({"my_talk": 2}, [f"{recording}: 0.1 min, language en"])
+    assert (said.stages, said.lines) == ({"my_talk": 2}, [f"{recording}: 0.1 min, language en, Whisper base"])
     assert summary.splitlines() == [
         f"{out}: 2 clips (0.1 min) of 1 recording", "not in clips: 2 s without speech",
         f"next: xtts-voice {out} --language en",
@@ -116,7 +117,7 @@ def test_a_doubtful_clip_is_not_trained_on_until_a_person_lists_it(tmp_path):
     assert [line.partition("|")[0] for line in metadata(out)] == ["a-0001", "a-0003"]
     assert (out / "wavs" / "a-0002.wav").exists()
     assert "doubtful, not in metadata.csv: 1 clip (a-0002)\n" in summary
-    assert ',0.100,doubtful,"4.2 seconds' in (out / "transcripts.csv").read_text()
+    assert ',0.100,doubtful,base,en,"4.2 seconds' in (out / "transcripts.csv").read_text()
     with (out / "metadata.csv").open("a") as file:
         file.write("a-0002|Now with its text.\n")
     assert "not in metadata.csv" not in transcribe(out, recording)
@@ -141,7 +142,7 @@ def test_channels_are_chosen_for_the_whole_of_a_long_recording(tmp_path):
     right[: 70 * 1_000] = right[71 * 1_000 :] = 0  # of three parts only the second has sound there
     for name, other in (("a", right), ("b", -left)):
         soundfile.write(tmp_path / f"{name}.wav", np.stack([left, other], axis=1), 1_000)
-        samples, rate = decode_recording(tmp_path / f"{name}.wav")
+        samples, rate, _ = decode_recording(tmp_path / f"{name}.wav")
         assert rate == 1_000
         np.testing.assert_array_equal(samples, np.rint(decode(tmp_path / f"{name}.wav", rate=rate) * 32768))
     np.testing.assert_allclose(samples, np.rint(left.clip(-1, 1) * 32768), atol=1)
@@ -159,7 +160,7 @@ def test_silence_gives_no_clip(tmp_path):
 def test_languages_are_detected_and_not_mixed(tmp_path):
     recordings, said = [record(tmp_path / f"{name}.wav", 3, seed=seed) for seed, name in enumerate("ab")], Listener()
     transcribe(tmp_path / "out", recordings[0], said=said)
-    assert said.lines == [f"{recordings[0]}: 0.1 min, language en (detected)"]
+    assert said.lines == [f"{recordings[0]}: 0.1 min, language en (detected), Whisper base"]
     summary = transcribe(tmp_path / "out", *recordings, recogniser=Fake(language="de"))
     assert summary.endswith("languages: de, en; give --language, and each language a corpus of its own")
 
@@ -177,19 +178,124 @@ def test_recordings_are_found_at_any_depth_once_and_not_in_the_corpus(tmp_path):
     assert names == ["copy-0001", "A-0001", "a-2-0001"]  # some file systems take A and a for one
 
 
+def test_a_bad_recording_and_other_files_are_named_and_passed_over(tmp_path):
+    (tmp_path / "all").mkdir()
+    for seed, name in enumerate(["a.wav", "b.flac", "d.OGA"]):
+        record(tmp_path / "x.ogg" if "OGA" in name else tmp_path / "all" / name, 3, seed=seed)
+    (tmp_path / "x.ogg").rename(tmp_path / "all" / "d.OGA")
+    data = (tmp_path / "all" / "b.flac").read_bytes()
+    others = {"c.wav": "", "e.3gp": "no sound", "f.zip": "", "g.txt": "", "h.m4a": errors._POINTER}
+    write_files(tmp_path / "all", {"b.flac": data[: len(data) // 2], **others})
+    said = Listener()
+    transcribe(tmp_path / "out", tmp_path / "all", said=said)
+    assert [line.partition("|")[0] for line in metadata(tmp_path / "out")] == ["a-0001", "d-0001"]
+    assert said.lines[0] == f"{tmp_path}/all: files that are no recordings: 1 .zip, 1 .txt; unpack f.zip and the like"
+    assert sorted(" ".join(line.split()[:4]) for line in said.lines[-4:]) == [
+        f"passed over: {tmp_path}/all/{name}"
+        for name in ("b.flac: unreadable", "c.wav: empty", "e.3gp: unreadable", "h.m4a: a")
+    ]  # fmt: skip
+    assert "h.m4a: a pointer of Git LFS" in "".join(said.lines)
+    with pytest.raises(LockstepError, match=r"b\.flac: unreadable audio: "):
+        transcribe(tmp_path / "out", tmp_path / "all" / "b.flac")
+
+    def load(asr, language):
+        raise LockstepError("--asr", found=asr)
+
+    with pytest.raises(LockstepError, match="--asr: base"):  # no fault of a recording
+        transcribe_corpus(
+            tmp_path / "out", [tmp_path / "all", record(tmp_path / "i.wav", 3, seed=5)], load, progress=said
+        )
+
+
+def test_a_changed_recording_takes_the_place_of_its_earlier_clips(tmp_path):
+    for folder in "xy":
+        (tmp_path / folder).mkdir()
+        record(tmp_path / folder / "a.wav", *([3, 4, 5, 6, 7, 3, 8] if folder == "x" else [3]), seed=ord(folder))
+    out, said = tmp_path / "out", Listener()
+    transcribe(out, tmp_path / "x", tmp_path / "y", recogniser=Fake(doubted=[7]))
+    texts = {line.partition("|")[0]: line.partition("|")[2] for line in metadata(out)}
+    assert sorted(texts) == ["a-0001", "a-0002", "a-0003", "a-0004", "a-0005", "a-0006", "a-2-0001"]
+    y, same = f"a-2-0001|{texts['a-2-0001']}", [f"{name}|{texts[name]}" for name in ("a-0001", "a-0005")]
+    corrected = ["a-0002|Four!", "a-0004|Six!", "a-0006|Three!", "a-0007|Eight!"]  # and a-0003 removed
+    (out / "metadata.csv").write_text("\n".join([*same, y, *corrected]))
+    record(tmp_path / "x" / "a.wav", 4, 3, 5, 7, 8, seed=9)  # in another order, and without the six seconds
+    for _ in range(2):  # the second time, nothing happens
+        transcribe(out, tmp_path / "x", tmp_path / "y", said=said)
+        assert metadata(out) == [
+            y, "a-0004|Six!", "a-0006|Three!", "a-3-0001|Four!", f"a-3-0002|{texts['a-0001']}",
+            "a-3-0004|7.2 seconds, said in en.", "a-3-0005|Eight!",
+        ]  # fmt: skip
+    assert said.lines[1:] == [
+        f"{tmp_path}/x/a.wav: new clips take the place of the earlier a-0001 and so on",
+        "  corrected lines that no new clip fits stay: a-0004, a-0006",
+    ]
+    assert (out / "transcripts.csv").read_text().count(",replaced,") == 5
+    assert (out / "wavs" / "a-0001.wav").exists()
+    transcribe(out, record(tmp_path / "a.wav", 9))
+    assert metadata(out)[-1].startswith("a-4-0001|"), "the earlier wavs stay as they are"
+
+
+def test_a_recording_that_was_renamed_is_no_earlier_version(tmp_path):
+    out, path = tmp_path / "out", record(tmp_path / "a.wav", 3)
+    transcribe(out, path)
+    path.rename(tmp_path / "b.wav")
+    record(path, 4, seed=1)
+    for audio in ([path, tmp_path / "b.wav"], [path]):
+        transcribe(out, *audio)
+        assert [line.partition("|")[0] for line in metadata(out)] == ["a-0001", "a-2-0001"]
+
+
+def test_another_model_or_language_transcribes_again_what_nobody_has_corrected(tmp_path):
+    out, said, recording = tmp_path / "out", Listener(), record(tmp_path / "a.wav", 3, 4, 5, 6)
+    transcribe(out, recording, recogniser=Fake(doubted=[3]), asr="base", language="en")
+    (out / "metadata.csv").write_text("a-0001|3.2 seconds, said in en.\na-0002|Corrected.\n")  # and the last removed
+    for options in ({}, {"language": "en"}, {"asr": "base"}):
+        transcribe(out, recording, recogniser=Fake(stop_after=0), **options)
+    with pytest.raises(KeyboardInterrupt):
+        transcribe(out, recording, recogniser=Fake(stop_after=0), language="de")
+    assert metadata(out) == ["a-0001|3.2 seconds, said in en.", "a-0002|Corrected."]
+    transcribe(out, recording, language="de", said=said)
+    again = ["a-0001|3.2 seconds, said in de.", "a-0002|Corrected.", "a-0003|5.2 seconds, said in de."]
+    assert metadata(out) == again
+    assert said.lines == [
+        f"{recording}: 0.4 min, language de, Whisper base",
+        f"{recording}: 2 clips that nobody has corrected transcribed again",
+    ]
+    transcribe(out, recording, recogniser=Fake(doubted=[1]), asr="small")
+    assert metadata(out) == again[1:]
+    transcribe(out, recording, record(tmp_path / "b.wav", 3, seed=1))
+    assert [row.split(",")[6] for row in (out / "transcripts.csv").read_text().splitlines()[1:]] == [
+        "small", "base", "small", "base", "small",
+    ]  # fmt: skip
+
+
+def test_one_channel_of_two_people_is_transcribed(tmp_path):
+    left, right = (np.pad(0.4 * np.random.default_rng(i).standard_normal(3 * 8_000), (8_000, 0)) for i in range(2))
+    call = np.stack([np.pad(left, (0, len(right))), np.pad(right, (len(left), 0))], axis=1)
+    soundfile.write(tmp_path / "a.wav", call, 8_000)
+    said, out = Listener(), tmp_path / "out"
+    transcribe(out, tmp_path / "a.wav", said=said)
+    assert said.lines[0].startswith(f"{tmp_path}/a.wav: mixed from channels that differ; if they are two people, take")
+    assert len(metadata(out)) == 2
+    for channel in (1, None):
+        transcribe(out, tmp_path / "a.wav", said=said, channel=channel)
+        assert [line.partition("|")[0] for line in metadata(out)] == ["a-2-0001"]
+    assert said.lines.count(said.lines[0]) == 1
+
+
 def test_mistakes_are_one_line(tmp_path, monkeypatch):
     talk = record(tmp_path / "talk.wav", 3)
     write_files(tmp_path, {"other/metadata.csv": "a|b\n", "notes.txt": "a", "bad/x.wav": "not a wav"})
-    write_files(tmp_path, {"none/x.md": "", "a.m4a": ""})
+    write_files(tmp_path, {"none/x.zip": "", "none/y.md": "", "a.m4a": "x"})
     before = tree(tmp_path)
     monkeypatch.setitem(sys.modules, "av", None)
     for audio, out, message in (
         (talk, "other", "other: exists already, without a readable transcribe.json, expected a new folder; choose"),
         (talk, "notes.txt", "notes.txt: exists already, without a readable transcribe.json"),
         ("nowhere", "out", "nowhere: cannot be read (No such file or directory), expected sound: .wav, .flac, "),
-        ("notes.txt", "out", "notes.txt: unreadable audio: "),
+        ("other/metadata.csv", "out", "other/metadata.csv: faster-whisper, which decodes it, is not installed"),
         ("bad", "out", "bad/x.wav: unreadable audio: "),
-        ("none", "out", "none: no recordings, expected sound: .wav, "),
+        ("none", "out", "none: no recordings, but 1 .zip, 1 .md, expected sound: .wav, "),
         ("a.m4a", "out", "a.m4a: faster-whisper, which decodes it, is not installed; pip install"),
     ):  # fmt: skip
         done = command("transcribe", tmp_path / audio, "--out", tmp_path / out)

@@ -60,8 +60,14 @@ def test_an_id_names_the_kept_clip_and_an_unknown_one_is_rejected_with_similar_o
     assert clips.row("tone-0005") == kept
 
 
+LONG = "\u5929" * 200  # longer than a file's name may be
+
+
 def test_a_rejected_clip_prints_its_reason(tmp_path):
-    corpus = write_files(tmp_path / "corpus", {"metadata.csv": "a|some words\nb|more\n", "wavs/a.wav": sound()})
+    lines = f"file|id|text\na|{LONG}|some words\nb|b|more\n"
+    corpus = write_files(tmp_path / "corpus", {"metadata.csv": lines, "wavs/a.wav": sound()})
     build(corpus, tmp_path / "features", "shapes.max_reject_fraction=0.5")
+    inspect_clip(tmp_path / "features", LONG, tmp_path / "long")
+    assert {path.name.rstrip("gnpvaw") for path in (tmp_path / "long").iterdir()} == {f"{LONG[:83]}."}
     assert inspect_clip(tmp_path / "features", "b", tmp_path / "out").startswith("b: rejected, missing audio (")
     assert not (tmp_path / "out").exists()

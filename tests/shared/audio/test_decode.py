@@ -33,6 +33,18 @@ def test_samples_are_read_back_and_channels_averaged(tmp_path, written, read, no
     assert read_header(path).notes(22_050) == notes
 
 
+def test_one_channel_can_be_taken(tmp_path):
+    path = wav(tmp_path / "a.wav", np.array([[0.0, 0.5], [0.0001, 0.25]]), 22_050)
+    for segment in (None, Segment(0.0, inf)):
+        np.testing.assert_allclose(read_recording(path, segment, 0).mono, [0.0, 0.0001], atol=1 / 32768)
+    assert read_header(path).notes(22_050, 0) == "channel 0 of 2"
+    with pytest.raises(AudioProblem, match="2 channels, the one to take is 2"):
+        _ = read_recording(path, None, 2).mono
+    path = wav(path, np.array([0.25, 0.5]), 22_050)
+    np.testing.assert_allclose(read_recording(path, None, 2).mono, [0.25, 0.5], atol=1 / 32768)
+    assert read_header(path).notes(22_050, 2) == ""
+
+
 @pytest.mark.parametrize("rate", [16_000, 24_000, 44_100, 48_000])
 def test_resampling_keeps_the_tone_and_gives_the_exact_length(tmp_path, rate):
     for extra in range(3):
@@ -88,10 +100,13 @@ def test_the_placeholder_length_of_a_stream_is_accepted(tmp_path, size):
 def test_an_unusable_file_has_a_reason(tmp_path, monkeypatch):
     (tmp_path / "empty").touch()
     (tmp_path / "text.wav").write_text("this is not audio")
+    (tmp_path / "lfs.wav").write_text("version https://git-lfs.github.com/spec/v1\n")
     for path, reason in (
         (tmp_path / "empty", "empty audio: a file of 0 bytes"),
         (wav(tmp_path / "none.wav", np.zeros(0), 22_050), "empty audio: no samples"),
         (tmp_path / "text.wav", r"unreadable audio: .*[Ff]ormat"),
+        (tmp_path / "lfs.wav", "unreadable audio: a pointer of Git LFS"),
+        ((tmp_path / "lfs.wav").read_bytes(), "unreadable audio: a pointer of Git LFS"),
     ):
         with pytest.raises(AudioProblem, match=reason):
             read_header(path)

@@ -13,13 +13,26 @@ pytest.importorskip("faster_whisper")
 @pytest.fixture
 def m4a(tmp_path):
     """Three seconds of a tone of 440 Hz at 48 kHz, as a phone would store them."""
-    tone = 0.5 * np.sin(2 * np.pi * 440 / 48_000 * np.arange(3 * 48_000)).astype(np.float32)
-    with av.open(str(path := tmp_path / "a.m4a"), "w") as container:
-        stream = container.add_stream("aac", rate=48_000, layout="mono")
-        frame = av.AudioFrame.from_ndarray(tone[None], format="fltp", layout="mono")
+    return store(tmp_path / "a.m4a", [TONE], "mono")
+
+
+TONE = 0.5 * np.sin(2 * np.pi * 440 / 48_000 * np.arange(3 * 48_000)).astype(np.float32)
+
+
+def store(path, channels, layout):
+    with av.open(str(path), "w") as container:
+        stream = container.add_stream("aac", rate=48_000, layout=layout)
+        frame = av.AudioFrame.from_ndarray(np.stack(channels), format="fltp", layout=layout)
         frame.rate = 48_000
         container.mux([*stream.encode(frame), *stream.encode(None)])
     return path
+
+
+def test_channels_stay_apart_if_asked_for(m4a, tmp_path):
+    samples, _ = decode_by_ffmpeg(m4a, "a.m4a", in_stereo=True)
+    np.testing.assert_array_equal(samples[:, 0], decode_by_ffmpeg(m4a, "a.m4a")[0])
+    call, _ = decode_by_ffmpeg(store(tmp_path / "b.mov", [TONE, 0 * TONE], "stereo"), "b.mov", in_stereo=True)
+    assert np.abs(call[24_000:48_000]).max(axis=0) == pytest.approx([0.5, 0.0], abs=0.02)
 
 
 def test_a_file_and_its_bytes_are_the_same_sound(m4a):

@@ -8,7 +8,7 @@ import soundfile
 import soxr
 
 from xtts.shared.audio.decode import read_recording
-from xtts.shared.audio.signal_quality import measure_signal
+from xtts.shared.audio.signal_quality import channel_power, measure_signal, other_channel_share
 
 RATE = 22_050
 
@@ -27,6 +27,22 @@ def speech(seconds=3.0, rate=RATE):
 def noise(samples, level_db, seed=0):
     random = np.random.default_rng(seed)
     return (samples + 10 ** (level_db / 20) * random.standard_normal(len(samples))).astype(np.float32)
+
+
+TURNS = np.pad(speech(1.0), (0, RATE))
+SWAY = 0.25 * np.sign(np.sin(2 * np.pi * np.arange(len(TURNS)) / RATE * 4))
+
+
+@pytest.mark.parametrize(("channels", "share"), [
+    ([TURNS, np.roll(TURNS, RATE)], 0.5),  # two people, one after the other
+    ([TURNS, 0.4 * np.roll(TURNS, RATE)], 0.14), ([TURNS + 0.3 * np.roll(TURNS, RATE), np.roll(TURNS, RATE)], 0.48),
+    ([TURNS * (1 + SWAY), TURNS * (1 - SWAY)], 0.0),  # one, who moves
+    ([noise(TURNS, -50.0), noise(0.4 * TURNS, -30.0)], 0.0),  # a noisy channel
+    ([TURNS, 0.5 * TURNS], 0.0), ([TURNS, noise(0.8 * TURNS, -40.0)], 0.0), ([TURNS, noise(0 * TURNS, -50.0)], 0.0),
+    ([TURNS], 0.0), ([0 * TURNS, 0 * TURNS], 0.0),
+])  # fmt: skip
+def test_two_people_in_two_channels_are_told_from_one(channels, share):
+    assert other_channel_share(channel_power(np.stack(channels, axis=1), RATE)) == pytest.approx(share, abs=0.02)
 
 
 def test_loudness_is_that_of_the_speech_alone():

@@ -78,6 +78,10 @@ def test_a_long_recording_takes_no_more_windows_than_a_few_hundred(monkeypatch):
     assert 300 < counted[0] < 500
 
 
+def test_a_recording_of_one_window_has_a_voice(people):
+    assert alike(recorded_voice([people["kerstin"][:RATE]]), recorded_voice([people["kerstin"]])) > 0.5
+
+
 def test_perturbed_voices_have_the_embeddings_of_perturbed_sounds(people):
     own = people["kerstin"]
     voices = embed_voices([own, own])

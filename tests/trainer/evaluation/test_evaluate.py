@@ -1,10 +1,12 @@
 """`xtts-synth evaluate` on a run."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import soundfile
 
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -68,12 +70,15 @@ def test_sounds_are_compared_with_recordings(finished_run, one_shape_cache, tiny
     assert recorded is None or not keys & set(recorded.means)
 
 
-def test_a_recording_is_trimmed_and_scaled_as_in_the_cache(real_clips):
+def test_a_recording_is_trimmed_and_scaled_as_in_the_cache(real_clips, tmp_path):
     clip = Clip("a", speaker="", text="t", source="kerstin/de_rhasspy-0233.flac")
     whole = systems.recording_of(real_clips, clip, 22_050)
     trimmed = systems.recording_of(real_clips, clip, 22_050, trim_silence_db=30.0, loudness_lufs=-40.0)
     assert len(trimmed) < len(whole)
     assert np.abs(trimmed).max() < np.abs(whole).max()
+    soundfile.write(tmp_path / "a.wav", np.stack([whole, np.roll(whole, 9_000)], axis=1), 22_050)
+    taken = systems.recording_of(tmp_path, replace(clip, source="a.wav"), 22_050, channel=0)
+    np.testing.assert_allclose(taken, whole, atol=1e-4)
 
 
 def test_recordings_are_for_a_judge(call, finished_run, tmp_path):

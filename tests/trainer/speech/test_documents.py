@@ -33,6 +33,10 @@ def test_a_wrapped_paragraph_has_its_sentences_at_every_width(text, language):
         "pronunciation, U-Bahn, Vor- und Nachteile, self-made",
     ),
     ("1. one\n2. two", "1: one\n2: two"),
+    (
+        "The train to the north leaves every morning from the old station in\nBerlin and arrives at noon.",
+        "The train to the north leaves every morning from the old station in Berlin and arrives at noon.",
+    ),
     *(
         (text, text)
         for text in (
