@@ -27,7 +27,7 @@ _engine_option = click.option(
 _layout_option = click.option(
     "--layout", metavar="NAME",
     help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, kaldi, "
-    "nemo, lhotse, vctk, parquet, webdataset, libritts or folder.",
+    "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
 )  # fmt: skip
 _columns_option = click.option(
     "--columns", metavar="KEY=COLUMN,...", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "

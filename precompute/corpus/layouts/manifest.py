@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from xtts.precompute.archives.tar_files import may_hold_tars
 from xtts.precompute.corpus.corpus_files import posix
 from xtts.precompute.corpus.layouts.layout import MOST_SECONDS, Layout, checked_clip, checked_segment, segment_name
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
@@ -25,9 +26,9 @@ def _manifest(name: str, files: tuple[str, ...], *, speaker_folders: bool) -> La
 
 
 def _holds_manifest(files: tuple[str, ...], data: Path) -> bool:
-    """Whether it is a folder with one of `files`, without `metadata.csv`."""
+    """Whether it is a folder with one of `files`, without `metadata.csv` and tar files."""
     has_manifest = any((data / file).is_file() for file in files)
-    return has_manifest and not (data / METADATA_FILE).exists()
+    return has_manifest and not (data / METADATA_FILE).exists() and not may_hold_tars(data)
 
 
 def _read(files: tuple[str, ...], data: Path) -> Iterator[Clip]:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tarfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -95,6 +96,13 @@ def webdataset(tones: Path, out: Path, clips: Listed) -> None:
     ))  # fmt: skip
 
 
+def nemo_tarred(tones: Path, out: Path, clips: Listed) -> None:
+    of_templates("nemo", tones, out, clips)
+    with tarfile.open(out / "audio_0.tar", "w") as tar:
+        tar.add(out / "audio", "audio")
+    shutil.rmtree(out / "audio")
+
+
 def parquet(tones: Path, out: Path, clips: Listed) -> None:
     """Two shards of a training split and one of a test split, in row groups of two."""
     rows = [
@@ -111,7 +119,7 @@ def parquet(tones: Path, out: Path, clips: Listed) -> None:
 
 WRITERS: dict[str, Callable[[Path, Path, Listed], None]] = {
     **{name: partial(of_templates, name) for name in TEMPLATES},
-    "parquet": parquet, "webdataset": webdataset,
+    "parquet": parquet, "webdataset": webdataset, "nemo-tarred": nemo_tarred,
 }  # fmt: skip
 
 
