@@ -79,7 +79,7 @@ def flac_of_hours(path):
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda path: None, r"cannot be read \(No such file or directory\)"),
-    (lambda path: path.write_bytes(b""), "unreadable audio: .*, expected a recording of one speaker"),
+    (lambda path: path.write_bytes(b""), "empty audio: a file of 0 bytes, expected a recording of one speaker"),
     (lambda path: path.write_text("no samples"), "unreadable audio: .*, expected a recording of one speaker"),
     (sound(0.1 * np.sin(np.arange(43_000) / 20)), r"1\.95 s of sound, expected 2 to 120 s of one speaker"),
     (flac_of_hours, r"8,388\.61 s of sound, expected 2 to 120 s of one speaker"),

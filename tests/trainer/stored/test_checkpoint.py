@@ -149,7 +149,7 @@ def test_nothing_is_unpickled(tmp_path):
 def test_another_model_order_or_cache_is_refused_by_name(tmp_path, change, message):
     path = save(tmp_path, 1)
     check_resumable(path, IDENTITY)
-    with pytest.raises(LockstepError, match=f"{message}.*--init-from"):
+    with pytest.raises(LockstepError, match=f"{message}.*another --out"):
         check_resumable(path, {**IDENTITY, **change})
 
 
