@@ -16,7 +16,7 @@ from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.errors import LockstepError, build_command, repair_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[13] = 13
+FORMAT_VERSION: Literal[14] = 14
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE, VOICES_FILE = "cache.json", "index.parquet", "tokenizer.json", "voices.npy"
 """Files of a cache; the names of all but the first contain a digest: see `with_digest`."""
 Split = Literal["train", "validation"]
@@ -116,7 +116,7 @@ class Statistics(_SpecPart):
 class CacheSpec(_SpecPart):
     """The contents of `cache.json` without its own digest."""
 
-    format_version: Literal[13]
+    format_version: Literal[14]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]

@@ -1,9 +1,9 @@
 """Numbers of languages other than English and German, in words where their whole construct is known.
 
-A text is scanned once. At each number the constructs are tried in order: code, date, version, time, fraction, range,
+A text is scanned once. At each number the constructs are tried in order: date, code, version, time, fraction, range,
 ordinal, quantity. What none of them covers stays as it is written: espeak-ng reads it. Words are those of num2words and
-CLDR (by unicode-rbnf and babel); what they lack is in `grammars/LANGUAGE.yaml`, explained in `grammars/common.yaml`. The
-patterns see 0 to 9 and plain signs, whatever the script of the text.
+CLDR (by unicode-rbnf and babel); what they lack is in `grammars/LANGUAGE.yaml`, explained in `grammars/common.yaml`.
+The patterns see 0 to 9 and plain signs, whatever the script of the text.
 """
 
 import re
@@ -18,6 +18,7 @@ import yaml
 
 from xtts.shared.text.number_contexts import separate_fractions
 from xtts.shared.text.number_words import LANGUAGES, LONGEST_QUANTITY, cldr_words, say
+from xtts.shared.text.scripts import plain_letters
 
 _TABLES = Path(__file__).with_name("grammars")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -45,7 +46,7 @@ def read_numbers(text: str, language: str) -> str:
     """Return a text with the numbers and abbreviations that its language's grammar knows in words."""
     if (grammar := _grammar(language)) is None:
         return text
-    text = grammar.with_words(_BIDI.sub("", text))
+    text = grammar.with_words(plain_letters(_BIDI.sub("", text), language))
     plain = "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in text.translate(_PLAIN))
     read, done = list[str](), 0
     for match in grammar.start.finditer(plain):

@@ -21,7 +21,7 @@ from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import plain_punctuation
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
-from xtts.shared.text.scripts import script_of
+from xtts.shared.text.scripts import plain_letters, script_of
 
 IPA = (
     *"abcdefhijklmnopqrstuvwxyz",
@@ -85,6 +85,7 @@ _GERMAN_WORDS = frozenset(
     " WIE ZUG".split()
 )
 """Words that espeak-ng would spell in capitals: acronyms, and words that are loud."""
+_SYMBOL = re.compile("(?<![\u0370-\u03ff])[\u0391-\u03c9µ](?![\u0370-\u03ff])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
 """Mandarin's suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
@@ -117,7 +118,7 @@ _ALONE = Lock()
 def phonemise(text: str, language: str = "en") -> str:
     """Return the IPA of a text with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty without speech.
 
-    Outside English, letters that espeak-ng would spell (see `spelled_letters`) are dropped. Phonemes in double
+    Letters that espeak-ng would spell (see `spelled_letters`) are dropped. Phonemes in double
     brackets are kept in place of a word. Raises `LockstepError` if espeak-ng is not installed or has no voice for the
     language.
     """
@@ -127,7 +128,7 @@ def phonemise(text: str, language: str = "en") -> str:
         return _with_given(text, given, language)
     voice, text = _voice(language), _with_letters(_plain_text(text, language), language)
     text = "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
-    if language != "en" and (spelled := spelled_letters(text, language)):
+    if not text.isascii() and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
     clauses = []
     for clause, spoken in _spoken_clauses(text, voice):
@@ -173,6 +174,7 @@ def _plain_text(text: str, language: str) -> str:
 
     Arrows become spaces; an ellipsis and a dash between words become pauses.
     """
+    text = plain_letters(text, language)
     for pattern, replacement in _CLEANUPS:
         text = pattern.sub(replacement, text)
     if text.isascii() and "`" not in text:
@@ -242,9 +244,10 @@ def spelled_letters(text: str, language: str) -> str:
     """Return the letters of a text, in lower case and sorted, that espeak-ng cannot read in a word but would spell.
 
     They are of scripts that are neither the language's nor Latin, or espeak-ng switches the language to name them, as
-    it does for Chinese characters in Japanese.
+    it does for Chinese characters in Japanese. In English a Greek letter by itself is a symbol, which has a name.
     """
     voice = _voice(language)
+    text = _SYMBOL.sub(" ", text) if language == "en" else text
     letters = {c for c in unicodedata.normalize("NFC", text).lower() if not c.isascii() and c.isalpha()}
     return "".join(sorted(c for c in letters if _is_spelled(c, language, voice)))
 
