@@ -19,6 +19,7 @@ from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
     PIPER,
     PIPER_COLUMNS,
+    QUOTED,
     TABLE,
     named_columns,
     parse_columns,
@@ -38,7 +39,7 @@ from xtts.shared.errors import LockstepError, counted_noun
 from xtts.shared.text.text_normalization import expand
 
 _PARQUET = parquet({})
-_WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, KALDI, NEMO, LHOTSE, VCTK, _PARQUET)
+_WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, QUOTED, KALDI, NEMO, LHOTSE, VCTK, _PARQUET)
 _TAR_FILES = (WEB_DATASET, NEMO_TARRED)
 _WITHOUT_A_LIST = (LIBRITTS, PLAIN_FOLDER)
 """Tried only if there is no list: a corpus with one may have texts beside its audio as well."""
