@@ -36,6 +36,7 @@ from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
 from xtts.shared.errors import LockstepError, counted_noun
+from xtts.shared.text.pronunciation import Lexicon
 from xtts.shared.text.text_normalization import expand
 
 _PARQUET = parquet({})
@@ -72,13 +73,13 @@ class Corpus:
 
 def read_corpus(
     data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None,
-    words_in: str | None = None,
+    words_in: str | None = None, lexicon: Lexicon | None = None,
 ) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
     limit: count of clips to read. layout: one of `LAYOUTS`; None to detect it. columns: those of a CSV, TSV or Parquet
     file, as in `id=0,speaker=1,text=2`. words_in: ISO 639 code of clips that name no language: expand numbers and
-    abbreviations unless the corpus gives the text in words; None leaves them.
+    abbreviations unless the corpus gives the text in words; None leaves them. lexicon: see `expand`.
 
     Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
@@ -90,7 +91,7 @@ def read_corpus(
         notes = chosen.skipped(data)
         end = None if chosen.speaker_folders else limit  # all clips tell which folders are speakers
         read = islice(chosen.read(data), end)
-        clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
+        clips = _table(read if words_in is None else (_in_words(clip, words_in, lexicon) for clip in read))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
@@ -150,8 +151,8 @@ def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
     return [f"{root}: {counted_noun(len(unlisted), 'recording')} not in the list ({shown})"] if unlisted else []
 
 
-def _in_words(clip: Clip, language: str) -> Clip:
-    return clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language))
+def _in_words(clip: Clip, language: str, lexicon: Lexicon | None) -> Clip:
+    return clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language, lexicon))
 
 
 def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:

@@ -198,6 +198,10 @@ def _plain_form(character: str) -> str:
 def _with_given(text: str, given: list[str], language: str) -> str:
     """Phonemise a text around the phonemes given in it."""
     texts = INLINE_PHONEMES.split(text)[::2]
+    if not any(map(str.isalnum, "".join(texts))) and not can_phonemise(language):  # no voice is needed
+        around = [*map(_as_written, given), ""]
+        words = [plain_punctuation(mark, language) + word for mark, word in zip(texts, around, strict=True)]
+        return " ".join("".join(words).split())
     spaced = [" " * text[:1].isalnum() + text + " " * text[-1:].isalnum() for text in texts]
     spoken = phonemise(_STAND_IN.join(text or " " for text in spaced), language).split(phonemise(_STAND_IN, language))
     if len(spoken) != len(texts):  # another word sounds like the stand-in
@@ -228,6 +232,8 @@ def unread_signs(text: str, language: str) -> list[str]:
 def _is_skipped(sign: str, language: str) -> bool:
     if sign not in _WORD_SIGNS and unicodedata.category(sign) not in ("Sc", "So", "Sm", "Nd", "Nl", "No"):
         return False
+    if not can_phonemise(language):
+        return True
     return phonemise(f"{_STAND_IN} {sign} {_STAND_IN}", language) == phonemise(f"{_STAND_IN} {_STAND_IN}", language)
 
 
@@ -246,10 +252,9 @@ def spelled_letters(text: str, language: str) -> str:
     They are of scripts that are neither the language's nor Latin, or espeak-ng switches the language to name them, as
     it does for Chinese characters in Japanese. In English a Greek letter by itself is a symbol, which has a name.
     """
-    voice = _voice(language)
     text = _SYMBOL.sub(" ", text) if language == "en" else text
     letters = {c for c in unicodedata.normalize("NFC", text).lower() if not c.isascii() and c.isalpha()}
-    return "".join(sorted(c for c in letters if _is_spelled(c, language, voice)))
+    return "".join(sorted(c for c in letters if _is_spelled(c, language, _voice(language))))
 
 
 @lru_cache(maxsize=65_536)
@@ -268,7 +273,8 @@ def _voice(language: str) -> str:
         return entry.voice
     raise LockstepError(
         "text.tokenizer", found=f"phonemes in {entry.name}, for which espeak-ng has no voice with every tone and vowel",
-        expected="characters or bpe in this language", fix="--set text.tokenizer=characters",
+        expected="characters or bpe in this language",
+        fix="--set text.tokenizer=characters, or give [[phonemes]] for every word",
     )  # fmt: skip
 
 
@@ -361,7 +367,7 @@ def _library() -> ctypes.CDLL:
 def _speaking(voice: str) -> ctypes.CDLL:
     """Return espeak-ng with a voice, which is selected unless it was the last."""
     if _library().espeak_SetVoiceByName(voice.encode()) != 0:
-        fix = "--set text.tokenizer=characters, where the language has letters"
+        fix = "--set text.tokenizer=characters, where the language has letters, or give [[phonemes]] for every word"
         raise LockstepError("text.language", found=f"espeak-ng has no voice {voice}", fix=fix)
     return _library()
 

@@ -12,7 +12,7 @@ import unicodedata
 from xtts.shared.text.number_contexts import rewrite, separate_fractions
 from xtts.shared.text.number_grammar import read_numbers
 from xtts.shared.text.number_words import german_numbers, in_words, say, spaced
-from xtts.shared.text.pronunciation import outside_phonemes
+from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, outside_phonemes
 
 _CURRENCIES = {"$": "dollar cent", "£": "pound penny", "€": "euro cent", "¥": "yen sen", "₹": "rupee paisa"}
 _PLURALS = {"penny": "pence", "yen": "yen", "sen": "sen", "paisa": "paise"}
@@ -29,11 +29,13 @@ _NUMBER = re.compile(
 )
 
 
-def expand(text: str, language: str = "en") -> str:
+def expand(text: str, language: str = "en", lexicon: Lexicon | None = None) -> str:
     """Replace the numbers and abbreviations of a text by words; without any, the text is returned unchanged.
 
-    language: an ISO 639 code. What it has no rule for stays, as do phonemes in double brackets.
+    language: an ISO 639 code. What it has no rule for stays, as do phonemes in double brackets. lexicon: readings that
+    come first, `written_entries`.
     """
+    text = apply_lexicon(text, lexicon or {})
     return outside_phonemes(text, lambda words: _expand(words, language))
 
 

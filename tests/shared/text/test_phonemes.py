@@ -131,6 +131,9 @@ def test_a_language_without_a_full_voice_is_refused():
     assert "phonemes in Japanese, for which espeak-ng has no voice" in japanese
     assert "--set text.tokenizer=characters" in japanese
     assert "espeak-ng has no voice qqq" in none
+    given, missing = spoken(("[[silaw]]، [[toni]]؟", "ckb"), ("[[a]] b", "ckb"))
+    assert given == "silaw, toni?"
+    assert "or give [[phonemes]] for every word" in missing
 
 
 def test_threads_get_the_phonemes_of_their_own_texts():
