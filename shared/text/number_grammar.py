@@ -27,6 +27,7 @@ _PLAIN = str.maketrans("٪％－／：", "%%-/:")  # noqa: RUF001
 _SLOT = re.compile(r"\{(\w+)(?::([\w-]+))?\}")
 """A value in a template: `{d}`, `{d:to_ordinal}`, `{y:spellout-ordinal-masculine-genitive}`."""
 _TOKEN = re.compile(r"[^\s()\[\]\"«»“”]+")
+_HOURS = ("[0-9]", "[0-9]{2}")
 _BESIDE = {
     "abbreviations": (r"(?<!\w)", ""),
     "before_number": (r"(?<!\w)", r"(?=\s?\d)"),
@@ -53,6 +54,7 @@ def read_numbers(text: str, language: str) -> str:
         else:
             before, behind = text[max(start - 1, 0) : start].isalpha(), text[end : end + 1].isalpha()
             read += [text[done:start], " " * before, words, " " * behind]
+            end += bool(grammar.suffix.match(text, end))
         done = end
     return "".join([*read, text[done:]])
 
@@ -76,20 +78,19 @@ class _Grammar:
         from babel import Locale
 
         common, self.language, self.table, self.locale = _load("common"), language, table, Locale.parse(language)
-        self.units, self.money = self._units(common) if table else {}, dict[str, Any](table.get("money", {}))
+        units, money = self._units(common) if table else {}, table.get("money", {})
         point = self.locale.number_symbols["latn"]["decimal"]
+        self.money, self.nouns = frozenset(money), {"": "{0}", **units, **money}
         groups = "\u066c'\u2019" + table.get("groups", "," if point == "." else ".\xa0\u202f\u2009 ")
-        hours = (
-            rf"(?<=\b{re.escape(word)} {h})" for word in table.get("before_time", ()) for h in ("[0-9]", "[0-9]{2}")
-        )
-        patterns = {key: table.get(key, pattern) for key, pattern in common["patterns"].items()} | {
+        hours = [rf"(?<=\b{re.escape(word)} {h})" for word in table.get("before_time", ()) for h in _HOURS]
+        patterns = {key: table.get(key, pattern) for key, pattern in common["patterns"].items()}
+        patterns |= {
             "points": "".join({"\u066b", point} - {*groups}),
             "groups": groups,
             "hours": "|".join(hours) or "(?!)",
-            "signs": _any_of({*self.money, *"$€£"}),
-            "unit": _any_of(self.units),
-            "free": "[0-9A-Za-z_]" if "touching" in table else r"\w",
         }
+        patterns |= {"signs": _any_of({*money, *"$€£"}), "unit": _any_of(units.keys() - {"%"})}
+        patterns["free"] = "[0-9A-Za-z_]" if "touching" in table else r"\w"
         patterns["other_quantity"] = re.sub(r"(\?P<\w+)>", r"\g<1>2>", patterns["quantity"])
 
         def compiled(pattern: str, behind: str = "") -> re.Pattern[str]:
@@ -98,7 +99,7 @@ class _Grammar:
             return re.compile(f"(?:{pattern}){behind}")
 
         behind = compiled("{digit_behind}").pattern + ("(?![A-Za-z])" if "touching" in table else r"(?![^\W\d_])")
-        self.start, self.integer = compiled("{start}"), compiled("{integer}")
+        self.start, self.integer, self.suffix = (compiled(f"{{{name}}}") for name in ("start", "integer", "suffix"))
         self.constructs: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
         for name, pattern in common["constructs"]:
             endings = table.get("ordinals", {}).items() if name == "ordinal" else ()
@@ -136,12 +137,17 @@ class _Grammar:
             if long := patterns.get(name, {}).get("long"):
                 own = str(patterns[name].get("short", {}).get("other", "")).replace("{0}", "").strip("\u200e \xa0")
                 units |= {sign: long for sign in (symbol, own) if sign and " " not in sign}
-        units |= self.table.get("units", {})
+        units |= self.table.get("units", {}) | ({"%": self.table["percent"]} if "percent" in self.table else {})
         spellings = common["spellings"] | self.table.get("unit_symbols", {})
         return units | {sign: units[symbol] for sign, symbol in spellings.items() if symbol in units}
 
     def _say(self, how: str, value: int) -> str:
-        """Return a number in words: `to_cardinal`, `to_ordinal`, a set of CLDR's rules, or a table of endings."""
+        """Return a number in words: `to_cardinal`, `to_ordinal`, `year`, a set of CLDR's rules, a table of endings."""
+        if how == "year":
+            how = self.table.get("year", "to_cardinal") if 1100 <= value < 2000 else "to_cardinal"
+            if "{" in how:
+                rest = self._say("to_cardinal", value % 100) if value % 100 else ""
+                return self._fill(how, {"hundreds": str(value // 100), "rest": rest}).strip()
         if how in self.table:
             return _respell(self._say("to_ordinal", value), self.table[how])
         if how == "to_ordinal" and "endings" in self.table:
@@ -156,7 +162,8 @@ class _Grammar:
 
         def fill(slot: re.Match[str]) -> str:
             value = values[slot[1]]
-            return self._say(slot[2] or "to_cardinal", int(value)) if value.isdecimal() else value
+            how = slot[2] or ("year" if slot[1] == "y" else "to_cardinal")
+            return self._say(how, int(value)) if value.isdecimal() else value
 
         return _SLOT.sub(fill, template)
 
@@ -185,6 +192,8 @@ class _Grammar:
 
     def _time(self, match: re.Match[str]) -> str:
         times, minutes = self.table["time"], int(match["m"])
+        for before, own in self.table.get("time_behind", {}).items():
+            times = times | own if re.search(f"{before}$", match.string[: match.start()]) else times
         kinds = ["seconds"] if match["s"] else ["half"] * (minutes == 30) + ["few"] * (0 < minutes < 10)
         kinds += [] if match["s"] else ["usual" if minutes else "full"]
         return self._fill(times[next((kind for kind in kinds if kind in times), "seconds")], match.groupdict())
@@ -202,89 +211,68 @@ class _Grammar:
         return self._fill(how if "{" in how else f"{{n:{how}}}", match.groupdict())
 
     def _range(self, match: re.Match[str]) -> str:
-        low, high = (self._value(*self._parts(match[name])) for name in ("number", "number2"))
-        if match["number2"][0] == "0" < match["number2"][1:] or (match["dash"] == " - " and not match["after2"]):
+        (whole, fraction, low), (other, _, high) = (self._parts(match[name]) for name in ("number", "number2"))
+        if other[0] == "0" < other[1:] or (match["dash"] == " - " and not match["after2"]):
             raise LookupError(match[0])
-        has_sign = match["after"] or match["magnitude"] or match["before2"]
-        noun = self._noun(match, "2")
-        start = self._quantity(match) if has_sign else self._number(*self._parts(match["number"]), match["minus"], noun)
-        word = self.table["range"] if low < high else "-"  # else a score
+        if match["after"] or match["magnitude"] or match["before2"]:
+            start = self._quantity(match)
+        else:
+            start = self._number(whole, fraction, match["minus"], self._frame(match, "2", high)[1])
+        word = "-" if low >= high or match["dash"] == ":" else self.table["range"]  # a score
         return f"{start}{word if word == '-' else f' {word} '}{self._quantity(match, '2')}"
 
     def _quantity(self, match: re.Match[str], name: str = "") -> str:
         """Read a number with what is before and behind it: a sign of money, percent, a unit, a magnitude."""
-        (whole, fraction), magnitude, sign = (
-            self._parts(match[f"number{name}"]),
-            match[f"magnitude{name}"],
-            self._sign(match, name),
-        )
-        has_cents = sign in self.money and len(fraction) == 2 and not magnitude
-        cents, fraction = (str(int(fraction)), "") if has_cents else ("0", fraction)
-        noun = "" if magnitude else self._noun(match, name)
+        whole, fraction, value = self._parts(match[f"number{name}"])
+        magnitude, sign = match[f"magnitude{name}"] or "", self._sign(match, name)
+        cents = fraction if sign in self.money and len(fraction) == 2 and not magnitude else "0"
+        if cents != "0":
+            fraction, value = "", Decimal(whole)
+        frame, noun = self._frame(match, name, value)
         words = self._number(whole, fraction, match[f"minus{name}"], noun)
-        spoken = self._plural(self._pattern(sign), self._value(whole, fraction)).replace(
-            "{0}", f"{words} {magnitude or ''}".strip()
-        )
-        if cents == "0":
+        spoken = frame.replace("{0}", f"{words} {magnitude}".strip())
+        if not int(cents):
             return spoken
         forms = self.table["cents"]
         small = self._plural(forms.get(sign) or forms[""], Decimal(cents))
-        return f"{spoken} {small}".replace("{f}", self._number(cents, "", None, small.replace("{f}", "").strip()))
+        return f"{spoken} {small}".replace(
+            "{f}", self._number(str(int(cents)), "", None, small.replace("{f}", "").strip())
+        )
 
     def _sign(self, match: re.Match[str], name: str) -> str:
         return (match["before"] or match[f"before{name}"] or match[f"after{name}"] or match[f"of{name}"] or "").strip()
 
-    def _noun(self, match: re.Match[str], name: str) -> str:
-        """Return the noun that is counted: a unit's name, or the next word of the text."""
-        if sign := self._sign(match, name):
-            return (
-                self._plural(self._pattern(sign), self._value(*self._parts(match[f"number{name}"])))
-                .replace("{0}", "")
-                .strip()
-            )
+    def _frame(self, match: re.Match[str], name: str, value: Decimal) -> tuple[str, str]:
+        """Return the pattern around a number, and the noun that is counted: in it, or the next word of the text."""
+        frame = self._plural(self.nouns[self._sign(match, name)], value)
         following = re.match(r"\s+(\w+)", match.string[match.end() :])
-        return following[1] if following else ""
+        noun = frame.replace("{0}", "").strip() or (following[1] if following else "")
+        return frame, "" if match[f"magnitude{name}"] else noun
 
-    def _pattern(self, sign: str) -> Any:  # noqa: ANN401 - a pattern, or patterns by plural form
-        return (self.units | self.money | {"%": self.table.get("percent") or self.units.get("%"), "": "{0}"})[sign]
+    def _plural(self, pattern: Any, value: Decimal) -> str:  # noqa: ANN401 - a pattern, or patterns by plural form
+        forms = {"other": pattern} if isinstance(pattern, str) else pattern
+        return str(forms.get(self.locale.plural_form(value)) or forms["other"])
 
-    def _plural(self, pattern: Any, value: Decimal) -> str:  # noqa: ANN401 - as above
-        return (
-            pattern
-            if isinstance(pattern, str)
-            else str(pattern.get(self.locale.plural_form(value)) or pattern["other"])
-        )
-
-    def _parts(self, number: str) -> tuple[str, str]:
-        """Return the digits of a number before and behind the point."""
-        whole = self.integer.match(number)
-        end = whole.end() if whole else 0
-        return "".join(filter(str.isdecimal, number[:end])), number[end + 1 :]
-
-    def _value(self, whole: str, fraction: str) -> Decimal:
-        return Decimal(f"{whole}.{fraction}" if fraction else whole)
+    def _parts(self, number: str) -> tuple[str, str, Decimal]:
+        """Return the digits of a number before and behind the point, and its value."""
+        match = self.integer.match(number)
+        end = match.end() if match else 0
+        whole, fraction = "".join(filter(str.isdecimal, number[:end])), number[end + 1 :]
+        return whole, fraction, Decimal(f"{whole}.{fraction or 0}" if fraction else whole)
 
     def _number(self, whole: str, fraction: str, minus: str | None, noun: str) -> str:
         """Return a number in words, agreeing with a noun where the table says so."""
         if len(whole) > LONGEST_QUANTITY or (whole[0] == "0" and whole != "0"):
             raise LookupError(whole)
-        how = (
-            self.table.get("year", "to_cardinal")
-            if re.fullmatch("1[1-9][0-9]{2}", whole) and not fraction
-            else "to_cardinal"
-        )
-        if (fraction and "decimal_names" in self.table) or (
-            noun and re.match(self.table.get("feminine", "(?!)"), noun)
-        ):
+        how = "year" if len(whole) == 4 and not fraction else "to_cardinal"
+        if "decimal_names" in self.table if fraction else noun and re.match(self.table.get("feminine", "(?!)"), noun):
             how = self.table.get("feminine_words", "spellout-cardinal-feminine")
         words = self._say(how, int(whole))
         words = _respell(words, self.table.get("before_noun", {})) if noun and not fraction else words
         words = f"{self.table['minus']} {words}" if minus else words
-        return (
-            f"{words} {self._plural(self.table['decimal'], Decimal(whole))} {self._decimals(fraction)}"
-            if fraction
-            else words
-        )
+        if not fraction:
+            return words
+        return f"{words} {self._plural(self.table['decimal'], Decimal(whole))} {self._decimals(fraction)}"
 
     def _decimals(self, digits: str) -> str:
         """Read decimals one by one, as a number, or as a number of tenths or hundredths."""
