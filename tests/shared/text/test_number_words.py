@@ -13,7 +13,7 @@ from xtts.shared.text.tokenizer import learn_tokenizer
     ("fr", "3,5 et 5 $", "trois virgule cinq et cinq dollars"),
     ("ru", "5 ₽, 3,5 и 25%", "пять рублей, три целых пять десятых и двадцать пять процентов"),
     ("ar", "5 €", "خمسة يورو"),
-    ("tr", "%25 ve 3'te", "yüzde yirmi beş ve üç'te"),
+    ("tr", "%25 ve 3'te", "yüzde yirmi beş ve üçte"),
     ("pl", "-5 i 3", "minus pięć i trzy"),
     ("de", "7" * 20, " ".join(["sieben"] * 20)),
     ("fr", "le 01/05/2024 à 14:30", "le premier mai deux mille vingt-quatre à quatorze heures trente"),
