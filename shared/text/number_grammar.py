@@ -29,7 +29,7 @@ _SLOT = re.compile(r"\{(\w+)(?::([\w-]+))?\}")
 _TOKEN = re.compile(r"[^\s()\[\]\"«»“”]+")
 _HOURS = ("[0-9]", "[0-9]{2}")
 _BESIDE = {
-    "abbreviations": (r"(?<!\w)", ""),
+    "abbreviations": (r"(?<![^\W\d])", ""),
     "before_number": (r"(?<!\w)", r"(?=\s?\d)"),
     "after_number": (r"(?<=\d)\s?", ""),
 }
@@ -91,7 +91,8 @@ class _Grammar:
         }
         patterns |= {"signs": _any_of({*money, *"$€£"}), "unit": _any_of(units.keys() - {"%"})}
         patterns["free"] = "[0-9A-Za-z_]" if "touching" in table else r"\w"
-        patterns["other_quantity"] = re.sub(r"(\?P<\w+)>", r"\g<1>2>", patterns["quantity"])
+        for name in ("quantity", "clock"):
+            patterns[f"other_{name}"] = re.sub(r"(\?P<\w+)>", r"\g<1>2>", patterns[name])
 
         def compiled(pattern: str, behind: str = "") -> re.Pattern[str]:
             while (expanded := re.sub(r"\{([a-z_]+)\}", lambda name: patterns[name[1]], pattern)) != pattern:
@@ -197,6 +198,10 @@ class _Grammar:
         kinds = ["seconds"] if match["s"] else ["half"] * (minutes == 30) + ["few"] * (0 < minutes < 10)
         kinds += [] if match["s"] else ["usual" if minutes else "full"]
         return self._fill(times[next((kind for kind in kinds if kind in times), "seconds")], match.groupdict())
+
+    def _pair(self, match: re.Match[str]) -> str:
+        word = self.table["range"] if self.table["range"] == "-" else f" {self.table['range']} "
+        return word.join(self.read(match[name], 0)[0] for name in ("first", "second"))
 
     def _fraction(self, match: re.Match[str]) -> str:
         fraction = f"{match['n']}/{match['d']}"
