@@ -44,13 +44,8 @@ def separate_fractions(text: str) -> str:
 
 
 def digit_names(language: str) -> list[str]:
-    """Return the names of 0 to 9 in a language without other rules for numbers; empty for the rest."""
-    return word_of("digits", language).split()
-
-
-def word_of(table: str, language: str) -> str:
-    """Return the words of a language in a table of the file, such as `percent`; empty if the table has none."""
-    return str(_load_rules()[table].get(language, ""))
+    """Return the names of 0 to 9 in a language without other words for numbers; empty for the rest."""
+    return str(_load_rules()["digits"].get(language, "")).split()
 
 
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:

@@ -36,6 +36,11 @@ _BESIDE = {
 """What stands before and behind the entries of a table."""
 
 
+def has_number_words(language: str) -> bool:
+    """Whether the numbers of a language are put into words, rather than left to espeak-ng."""
+    return language in ("en", "de") or _grammar(language) is not None
+
+
 def read_numbers(text: str, language: str) -> str:
     """Return a text with the numbers and abbreviations that its language's grammar knows in words."""
     if (grammar := _grammar(language)) is None:
@@ -195,9 +200,9 @@ class _Grammar:
         times, minutes = self.table["time"], int(match["m"])
         for before, own in self.table.get("time_behind", {}).items():
             times = times | own if re.search(f"{before}$", match.string[: match.start()]) else times
-        kinds = ["seconds"] if match["s"] else ["half"] * (minutes == 30) + ["few"] * (0 < minutes < 10)
-        kinds += [] if match["s"] else ["usual" if minutes else "full"]
-        return self._fill(times[next((kind for kind in kinds if kind in times), "seconds")], match.groupdict())
+        few = times.get("few") if minutes < 10 else None
+        template = times["seconds"] if match["s"] else times.get(str(minutes)) or few or times["usual"]
+        return self._fill(template, match.groupdict())
 
     def _pair(self, match: re.Match[str]) -> str:
         word = self.table["range"] if self.table["range"] == "-" else f" {self.table['range']} "

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from xtts.shared.languages import MANDARIN
-from xtts.shared.text.number_contexts import digit_names, rewrite, separate_fractions, word_of
+from xtts.shared.text.number_contexts import digit_names, rewrite, separate_fractions
 
 LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
@@ -21,7 +21,8 @@ LANGUAGES = frozenset(
 """Languages of num2words, without two: Amharic never returns, Serbian is in Latin letters only."""
 _CONVERTER_CODES = {"kk": "kz", "nb": "no"}
 _SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "₽": "RUB", "₺": "TRY", "₴": "UAH"}
-UNSPACED = frozenset({"ko", "th"})
+_DECIMAL_SIGNS = {"en": "point", "de": "Komma"}
+_UNSPACED = frozenset({"ko", "th"})
 LONGEST_QUANTITY = 15  # digits; longer numbers are serial numbers, read digit by digit
 
 
@@ -42,19 +43,17 @@ def name_digits(text: str, language: str) -> str:
     The digits of tones stay, as in `ni3`.
     """
     text = text if language in MANDARIN else separate_fractions(text)
-    if not any(map(str.isdecimal, text)) or not (names := _digit_names(language)):
+    if not any(map(str.isdecimal, text)) or language == "de":
         return text
+    names = digit_names(language) or [
+        say("to_cardinal", digit, language) for digit in range(10 * (language in LANGUAGES))
+    ]
     digits = r"(?<![a-zü\d])\d+" if language in MANDARIN else r"\d+"
 
     def spoken(match: re.Match[str]) -> str:
         return spaced(match, " ".join(names[unicodedata.digit(digit)] for digit in match[0]), language)
 
-    return re.sub(digits, spoken, text)
-
-
-def _digit_names(language: str) -> list[str]:
-    own = range(10 if language in LANGUAGES - {"de"} else 0)
-    return digit_names(language) or [say("to_cardinal", digit, language) for digit in own]
+    return re.sub(digits, spoken, text) if names else text
 
 
 _CURRENCY = "".join(map(re.escape, _SIGNS))
@@ -70,7 +69,7 @@ def spaced(match: re.Match[str], words: str | None, language: str) -> str:
 
     In English a hyphen shows that an A is not an article: `A4` is `A-four`.
     """
-    if words is None or language in UNSPACED:
+    if words is None or language in _UNSPACED:
         return words or match[0]
     before, after = match.string[: match.start()], match.string[match.end() :]
     hyphens = [language == "en" and re.search(*a) for a in ((r"(?<![^\W\d_])[Aa]$", before), (r"^[Aa](?!\w)", after))]
@@ -94,19 +93,15 @@ def _words(match: re.Match[str]) -> str | None:
 
 
 def in_words(integer: str, fraction: str, language: str, *, negative: bool = False, single: bool = False) -> str | None:
-    """Return a number in words, digit by digit if `single` or if it is a serial number; None without words for it."""
+    """Return an English or German number in words, digit by digit if `single` or a serial number; None if negative."""
     single = single or len(integer) > LONGEST_QUANTITY or (integer.startswith("0") and len(integer) > 1)
-    sign = word_of("decimal_sign", language)
-    if (fraction and not sign) or (negative and single):
+    if negative and single:
         return None
     values = [*map(int, integer)] if single else [-int(integer) if negative else int(integer)]
-    minus = [str(_converter(language).negword).strip()] if negative and values == [0] else []
-    try:
-        words = [say("to_cardinal", value, language) for value in values]
-        decimals = [say("to_cardinal", int(digit), language) for digit in fraction]
-    except LookupError:
-        return None
-    return " ".join([*minus, *words, *([sign, *decimals] if fraction else [])])
+    words = [str(_converter(language).negword).strip()] if negative and values == [0] else []
+    words += [say("to_cardinal", value, language) for value in values]
+    decimals = [_DECIMAL_SIGNS[language], *(say("to_cardinal", int(digit), language) for digit in fraction)]
+    return " ".join([*words, *decimals] if fraction else words)
 
 
 def _year(digits: str) -> str | None:

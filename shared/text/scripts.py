@@ -20,10 +20,9 @@ _WITH_PERSIAN_LETTERS = frozenset({"fa", "ur", "ckb"})
 
 
 def plain_letters(text: str, language: str) -> str:
-    """Return a text of the Arabic script with one letter for its variants, as readers of the language know them.
+    """Return a text of the Arabic script with one letter for its variants, without signs that stretch or join letters.
 
-    Lines that stretch words and joiners of letters go. In Persian, Urdu and Central Kurdish, letters of Arabic
-    keyboards become their own; in Persian, the sign of `-an` stands behind its alef.
+    Persian, Urdu and Central Kurdish have letters of their own for two of Arabic keyboards.
     """
     if text.isascii() or "ARABIC" not in find_language(language).scripts:
         return text
