@@ -156,6 +156,8 @@ class _Grammar:
                 return self._fill(how, {"hundreds": str(value // 100), "rest": rest}).strip()
         if how in self.table:
             return _respell(self._say("to_ordinal", value), self.table[how])
+        if how == "to_ordinal" and "ordinal" in self.table:
+            return str(["", *self.table["ordinal"]][value])
         if how == "to_ordinal" and "endings" in self.table:
             return _respell(self._say("to_cardinal", value), self.table["endings"])
         if how == "to_cardinal" and ("cardinal" in self.table or self.language not in LANGUAGES):
@@ -218,7 +220,9 @@ class _Grammar:
         return self._fill(self.table["mixed"], {"w": match["w"], "f": spoken}) if mixed else spoken
 
     def _ordinal(self, how: str, match: re.Match[str]) -> str:
-        return self._fill(how if "{" in how else f"{{n:{how}}}", match.groupdict())
+        with suppress(LookupError):
+            return self._fill(how if "{" in how else f"{{n:{how}}}", match.groupdict())
+        return ""  # espeak-ng knows more ordinals; a cardinal would be wrong
 
     def _range(self, match: re.Match[str]) -> str:
         (whole, fraction, low), (other, _, high) = (self._parts(match[name]) for name in ("number", "number2"))
@@ -255,7 +259,7 @@ class _Grammar:
     def _frame(self, match: re.Match[str], name: str, value: Decimal) -> tuple[str, str]:
         """Return the pattern around a number, and the noun that is counted: in it, or the next word of the text."""
         frame = self._plural(self.nouns[self._sign(match, name)], value)
-        following = re.match(r"\s+(\w+)", match.string[match.end() :])
+        following = re.match(r"\s+(\w{3,})", match.string[match.end() :])
         noun = frame.replace("{0}", "").strip() or (following[1] if following else "")
         return frame, "" if match[f"magnitude{name}"] else noun
 
