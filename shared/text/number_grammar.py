@@ -27,6 +27,7 @@ _PLAIN = str.maketrans("٪％－／：", "%%-/:")  # noqa: RUF001
 _SLOT = re.compile(r"\{(\w+)(?::([\w-]+))?\}")
 """A value in a template: `{d}`, `{d:to_ordinal}`, `{y:spellout-ordinal-masculine-genitive}`."""
 _TOKEN = re.compile(r"[^\s()\[\]\"«»“”]+")
+_NEXT_WORD, _AT_END = re.compile(r"\s+(\w{3,})"), re.compile(r"\s*\Z")
 _HOURS = ("[0-9]", "[0-9]{2}")
 _BESIDE = {
     "abbreviations": (r"(?<![^\W\d])", ""),
@@ -201,7 +202,11 @@ class _Grammar:
     def _time(self, match: re.Match[str]) -> str:
         times, minutes = self.table["time"], int(match["m"])
         for before, own in self.table.get("time_behind", {}).items():
-            times = times | own if re.search(f"{before}$", match.string[: match.start()]) else times
+            times = (
+                times | own
+                if re.search(f"{before}$", match.string[max(match.start() - 12, 0) : match.start()])
+                else times
+            )
         few = times.get("few") if minutes < 10 else None
         template = times["seconds"] if match["s"] else times.get(str(minutes)) or few or times["usual"]
         return self._fill(template, match.groupdict())
@@ -259,7 +264,7 @@ class _Grammar:
     def _frame(self, match: re.Match[str], name: str, value: Decimal) -> tuple[str, str]:
         """Return the pattern around a number, and the noun that is counted: in it, or the next word of the text."""
         frame = self._plural(self.nouns[self._sign(match, name)], value)
-        following = re.match(r"\s+(\w{3,})", match.string[match.end() :])
+        following = _NEXT_WORD.match(match.string, match.end())
         noun = frame.replace("{0}", "").strip() or (following[1] if following else "")
         return frame, "" if match[f"magnitude{name}"] else noun
 
@@ -302,7 +307,7 @@ def _spelled_out(entries: Mapping[str, str], match: re.Match[str]) -> str:
     """Return an abbreviation's words; its full stop stays at the end of the text."""
     text, key = match.string, match["key"]
     gap, touching = text[match.start() - 1 : match.start()].isdecimal(), text[match.end() : match.end() + 1].isalnum()
-    ends = key.endswith(".") and not text[match.end() :].strip()
+    ends = key.endswith(".") and _AT_END.match(text, match.end()) is not None
     return " " * gap + entries[key] + "." * ends + " " * touching
 
 
