@@ -4,8 +4,9 @@
     pip install wetext PyICU babel pint
     python benchmarks/readings.py tests/shared/text/everyday_texts.tsv [--ljspeech metadata.csv]
 
-A line of a table holds a language, a text, the readings of which one must occur, and what must not occur. LJSpeech's
-third column is a reading that we did not write: the share of the texts that it changes in which ours agrees.
+By words, and by the phonemes of espeak-ng, which also reads the texts as they are: what it does alone. A line of a
+table holds a language, a text, the readings of which one must occur, and what must not occur. LJSpeech's third column
+is a reading that we did not write: the share of the texts that it changes in which ours agrees.
 """
 
 import argparse
@@ -15,8 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from xtts.shared.text.phonemes import phonemise
 from xtts.shared.text.text_normalization import expand
 
+_NO_STRESS = str.maketrans("", "", "ˈˌ")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _MEASURE = re.compile(r"(\d+(?:[.,]\d+)*)\s?([A-Za-zµ°²³]+(?:/[A-Za-z²³]+)?)(?!\w)")
 
@@ -30,13 +33,19 @@ def main() -> None:
         "ours": (expand, "xtts"), "wetext": (read_by_wetext, "wetext"), "ICU": (read_by_icu, "icu"),
         "num2words, babel and pint": (read_by_num2words, "pint"),
     }  # fmt: skip
+    has_espeak = importlib.util.find_spec("espeakng_loader")
     installed = {name: reader for name, (reader, module) in readers.items() if importlib.util.find_spec(module)}
     for name, reader in installed.items():
         for table in options.tables:
             rows = list(read_table(table))
             for language in sorted({row[0] for row in rows}):
-                own = [is_right(reader(text, language), *rest) for code, text, *rest in rows if code == language]
-                print(f"{name}, {table.name}, {language}: {sum(own)} of {len(own)}")
+                own = [(text, *rest) for code, text, *rest in rows if code == language]
+                right = sum(is_right(reader(text, language), *rest) for text, *rest in own)
+                print(f"{name}, {table.name}, {language}: {right} of {len(own)}", end="" if has_espeak else "\n")
+                if has_espeak:
+                    heard = sum(is_heard(reader(text, language), language, wanted) for text, wanted, _ in own)
+                    alone = sum(is_heard(text, language, wanted) for text, wanted, _ in own)
+                    print(f", {heard} as phonemes; {alone} by espeak-ng alone")
     if options.ljspeech:
         print("ours, readings of LJSpeech: {} of {} agree".format(*ljspeech_agreement(options.ljspeech)))
 
@@ -52,6 +61,15 @@ def is_right(reading: str, wanted: str, unwanted: str) -> bool:
     said = f" {_words(reading)} "
     bad = f" {_words(unwanted)} " in said if _words(unwanted) else unwanted and unwanted in reading
     return not bad and any(f" {_words(one)} " in said for one in wanted.split("|"))
+
+
+def is_heard(text: str, language: str, wanted: str) -> bool:
+    """Whether the phonemes of one of `wanted` occur in those of a text, without stress, marks and spaces."""
+    sounds = [
+        "".join(filter(str.isalnum, phonemise(one, language).translate(_NO_STRESS)))
+        for one in (text, *wanted.split("|"))
+    ]
+    return any(one and one in sounds[0] for one in sounds[1:])
 
 
 def _words(text: str) -> str:

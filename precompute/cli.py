@@ -26,7 +26,7 @@ _engine_option = click.option(
 )  # fmt: skip
 _layout_option = click.option(
     "--layout", metavar="NAME",
-    help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, kaldi, "
+    help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, quoted, kaldi, "
     "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
 )  # fmt: skip
 _columns_option = click.option(

@@ -33,6 +33,11 @@ class Language:
     letters: frozenset[str] = frozenset()
     """Letters beyond a to z, in lower case, of a language in the Latin script; empty if unknown."""
 
+    @property
+    def direction(self) -> str:
+        """Value of HTML's `dir` for texts: from right to left, whatever their first letter, or as their letters do."""
+        return "rtl" if self.scripts[:1] in (("ARABIC",), ("HEBREW",), ("THAANA",)) else "auto"
+
 
 _ROWS = [row.split("\t") for row in Path(__file__).with_name("languages.tsv").read_text("utf-8").splitlines()[1:]]
 LANGUAGES = {

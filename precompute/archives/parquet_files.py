@@ -1,6 +1,7 @@
 """Reading Parquet files: small values row by row, and embedded audio, unpacked to files a row group at a time."""
 
 import hashlib
+import io
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 SUFFIX = ".parquet"
 _BATCH_ROWS, _AUDIO_ROWS = 1024, 8
 _BUFFER_BYTES = 2**20
+_RATES = ("sampling_rate", "samplerate", "sample_rate")
+_SAMPLES = ("audio", "array", "samples", "waveform", "wav", "speech")
+"""Names of columns with the numbers of audio, and of its sampling rate."""
 _BROKEN = "broken"
 """Name of a file beside the unpacked rows that says why the rest could not be read."""
 _LEAST_AUDIO_BYTES = 64
@@ -60,7 +65,9 @@ def rows_with_audio(file: "pq.ParquetFile", group: int, leaf: str) -> list[bool]
     """Return whether each row of a row group holds audio; True for all, without reading them, if large on average."""
     metadata = file.metadata.row_group(group)
     columns = map(metadata.column, range(metadata.num_columns))
-    size = sum(column.total_uncompressed_size for column in columns if column.path_in_schema == leaf)
+    size = sum(
+        column.total_uncompressed_size for column in columns if f"{column.path_in_schema}.".startswith(f"{leaf}.")
+    )
     if size >= _LEAST_AUDIO_BYTES * metadata.num_rows:
         return [True] * metadata.num_rows
     return [bool(value) for (value,) in row_values(file, group, [leaf])]
@@ -119,8 +126,46 @@ def _unpack(path: Path, group: int, first: int, column: str, folder: Path) -> No
 def _audio(path: Path, group: int, column: str) -> Iterator[bytes | None]:
     with open_parquet(path) as file:
         leaf = audio_leaf(file.schema_arrow, column)
-        for batch in file.iter_batches(_AUDIO_ROWS, row_groups=[group], columns=[leaf]):
-            yield from _flat(batch)[leaf].to_pylist()
+        rate = rate_leaf(file.schema_arrow, leaf)
+        for batch in file.iter_batches(_AUDIO_ROWS, row_groups=[group], columns=[leaf, *filter(None, [rate])]):
+            columns = _flat(batch)
+            if not rate:
+                yield from columns[leaf].to_pylist()
+                continue
+            for samples, hertz in zip(columns[leaf], columns[rate].to_pylist(), strict=True):
+                yield _wav(samples, hertz) if samples.is_valid and hertz else None
+
+
+def _wav(samples: Any, hertz: float) -> bytes:  # noqa: ANN401 - a scalar that is a list
+    """Return numbers as a WAV file: floats as they are, integers as PCM of 16 bits."""
+    import soundfile
+
+    values, file = samples.values.to_numpy(zero_copy_only=False), io.BytesIO()
+    is_float = values.dtype.kind == "f"
+    values = values.astype(np.float32 if is_float else np.int16)
+    soundfile.write(file, values, round(hertz), subtype="FLOAT" if is_float else "PCM_16", format="WAV")
+    return file.getvalue()
+
+
+def rate_leaf(schema: pa.Schema, leaf: str) -> str:
+    """Return the leaf with the sampling rate of a column of numbers; empty if the column holds files.
+
+    Raises `BrokenParquet` if there is none.
+    """
+    flat = schema.empty_table().flatten().schema
+    if not _is_numbers(flat.field(leaf).type):
+        return ""
+    folder = leaf.rpartition(".")[0]
+    for name in flat.names:
+        if name.removeprefix(f"{folder}." if folder else "") in _RATES:
+            return str(name)
+    raise BrokenParquet(f"numbers in {leaf!r} without a column {' or '.join(_RATES)}")
+
+
+def _is_numbers(kind: Any) -> bool:  # noqa: ANN401 - a type of pyarrow, some of which have types of values
+    """Whether a type is a list of numbers, the samples of audio."""
+    is_list = kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)
+    return is_list and (kinds.is_floating(kind.value_type) or kinds.is_integer(kind.value_type))
 
 
 def _flat(batch: pa.RecordBatch) -> pa.Table:
@@ -135,10 +180,20 @@ def audio_leaf(schema: pa.Schema, column: str = "") -> str:
     """
     names: list[str] = [column] if column else ["audio"] if "audio" in schema.names else schema.names
     unique = [name for name in names if schema.names.count(name) == 1]
-    leaves = [leaf for name in unique if (leaf := _bytes_leaf(schema.field(name)))]
+    fields = [schema.field(name) for name in unique]
+    leaves = [*filter(None, map(_bytes_leaf, fields))]
+    if not leaves:
+        leaves = [leaf for field in fields if field.name in (column, *_SAMPLES) and (leaf := _numbers_leaf(field))]
     if len(leaves) != 1:
         raise BrokenParquet(f"{len(leaves) or 'no'} columns of audio")
     return leaves[0]
+
+
+def _numbers_leaf(field: "pa.Field[Any]") -> str:
+    """Return the leaf with the samples of a column, its own or `array` of its struct; empty if there is none."""
+    position = field.type.get_field_index("array") if kinds.is_struct(field.type) else -1
+    kind = field.type.field(position).type if position >= 0 else field.type
+    return (f"{field.name}.array" if position >= 0 else str(field.name)) if _is_numbers(kind) else ""
 
 
 def _bytes_leaf(field: "pa.Field[Any]") -> str:

@@ -19,6 +19,7 @@ from xtts.precompute.corpus.listing import Corpus, read_corpus
 from xtts.shared.cache.cache_spec import CORPUS_NAME
 from xtts.shared.cache.clip_index import strings, with_column
 from xtts.shared.errors import LockstepError
+from xtts.shared.text.pronunciation import Lexicon
 
 _FIX = "give it a name with --data NAME={}"
 
@@ -39,13 +40,19 @@ class Corpora:
     """Lines to print, such as what was skipped."""
 
 
-def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, words_in: str | None = None) -> Corpora:
+def read_corpora(
+    entries: Sequence[CorpusEntry],
+    *,
+    limit: int | None = None,
+    words_in: str | None = None,
+    lexicon: Lexicon | None = None,
+) -> Corpora:
     """Read one corpus unchanged, or several as one.
 
     Clips and speakers of a named corpus are called NAME_ID. A named corpus without speakers has one speaker, NAME. The
     order of the entries makes no difference.
 
-    limit: clips in total, the first of each corpus in equal shares. words_in: see `read_corpus`.
+    limit: clips in total, the first of each corpus in equal shares. words_in, lexicon: see `read_corpus`.
 
     Raises a `LockstepError` if a corpus cannot be read or is given twice, or two clips or speakers share a name.
     """
@@ -54,7 +61,7 @@ def read_corpora(entries: Sequence[CorpusEntry], *, limit: int | None = None, wo
     for entry in labelled.values():
         language = words_in and (entry.language or words_in)
         options = entry.model_dump(include={"layout", "columns", "speakers"})
-        corpora.append(read_corpus(entry.data, limit=limit, words_in=language, **options))
+        corpora.append(read_corpus(entry.data, limit=limit, words_in=language, lexicon=lexicon, **options))
     limited = _limited([corpus.clips for corpus in corpora], limit)
     prefixed = map(_prefixed_clips, labelled.keys(), labelled.values(), limited)
     tables = _with_speakers([*labelled.values()], list(prefixed))

@@ -19,6 +19,7 @@ from xtts.precompute.corpus.layouts.delimited import (
     COMMON_VOICE,
     PIPER,
     PIPER_COLUMNS,
+    QUOTED,
     TABLE,
     named_columns,
     parse_columns,
@@ -36,10 +37,11 @@ from xtts.precompute.corpus.text_lines import first_line
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES
 from xtts.shared.cache.clip_index import Clip, clip_table, strings, with_column
 from xtts.shared.errors import LockstepError, counted_noun, refuse_pointer
+from xtts.shared.text.pronunciation import Lexicon
 from xtts.shared.text.text_normalization import expand
 
 _PARQUET = parquet({})
-_WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, KALDI, NEMO, LHOTSE, VCTK, _PARQUET)
+_WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, QUOTED, KALDI, NEMO, LHOTSE, VCTK, _PARQUET)
 _TAR_FILES = (WEB_DATASET, NEMO_TARRED)
 _WITHOUT_A_LIST = (LIBRITTS, PLAIN_FOLDER)
 """Tried only if there is no list: a corpus with one may have texts beside its audio as well."""
@@ -64,13 +66,14 @@ class Corpus:
 
 def read_corpus(
     data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None,
-    speakers: str | None = None, words_in: str | None = None,
+    speakers: str | None = None, words_in: str | None = None, lexicon: Lexicon | None = None,
 ) -> Corpus:  # fmt: skip
     """Read the clips of a folder, or of a file that lists them.
 
     limit: count of clips to read. layout: one of `LAYOUTS`; None to detect it. columns: those of a CSV, TSV or Parquet
     file, as in `id=0,speaker=1,text=2`. speakers: see `with_speakers`. words_in: ISO 639 code of clips that name no
-    language: expand numbers and abbreviations unless the corpus gives the text in words; None leaves them.
+    language: expand numbers and abbreviations unless the corpus gives the text in words; None leaves them. lexicon: see
+    `expand`.
 
     Raises a `LockstepError` if no layout or several layouts fit, or a line is invalid.
     """
@@ -83,7 +86,7 @@ def read_corpus(
         notes = chosen.skipped(data)
         end = None if chosen.speaker_folders or speakers else limit  # all clips tell which folders are speakers
         read = islice(chosen.read(data), end)
-        clips = _table(read if words_in is None else (_in_words(clip, words_in) for clip in read))
+        clips = _table(read if words_in is None else (_in_words(clip, words_in, lexicon) for clip in read))
     except OSError as error:
         raise LockstepError(str(error.filename or data), found=f"cannot be read ({error.strerror})") from None
     if not len(clips):
@@ -129,8 +132,8 @@ def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
     return [f"{root}: {counted_noun(len(unlisted), 'recording')} not in the list ({shown})"] if unlisted else []
 
 
-def _in_words(clip: Clip, language: str) -> Clip:
-    return clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language))
+def _in_words(clip: Clip, language: str, lexicon: Lexicon | None) -> Clip:
+    return clip if clip.normalised else replace(clip, text=expand(clip.text, clip.language or language, lexicon))
 
 
 def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:

@@ -24,7 +24,7 @@ from xtts.shared.config import Config
 from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.text.phonemes import can_phonemise
-from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon
+from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon, written_entries
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
 
 TOKENISED_AGAIN = "all texts are tokenised again, the mels come from the cache"
@@ -77,7 +77,7 @@ def make_request(
     with disk_errors_explained(cache), ExitStack() as stack:
         for folder, corpus_url in corpus_urls.items():  # errors about the local folder of a remote corpus name its URL
             stack.enter_context(rename_in_errors(folder, str(corpus_url)))
-        corpora = read_corpora(entries, limit=limit, words_in=language)
+        corpora = read_corpora(entries, limit=limit, words_in=language, lexicon=written_entries(lexicon))
     if index_only:
         refuse_unsuited(corpora.clips, config)
     if stored is not None and stored.lexicon != lexicon:

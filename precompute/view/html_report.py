@@ -42,6 +42,7 @@ from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows
 from xtts.shared.cache.records import Record
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, read_lengths
 from xtts.shared.errors import LockstepError
+from xtts.shared.languages import find_language
 from xtts.shared.storage.urls import PathOrUrl
 
 CLIPS_SHOWN, WORST_SHOWN = 6, 12
@@ -120,6 +121,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
         speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
         cards=cards[len(suspects) :], suspects=cards[: len(suspects)], scatter=scatter(kept, quality),
+        direction=lambda code: find_language(code or spec.text_language).direction,
         rows=len(clips.rows), searched=min(_SEARCHED, len(clips.rows)), packed=_base64(packed),
     )  # fmt: skip
 

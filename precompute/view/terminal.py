@@ -19,6 +19,7 @@ from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
 from xtts.shared.errors import counted_noun
+from xtts.shared.text.number_grammar import has_number_words
 
 if TYPE_CHECKING:  # commands that only read a cache start without the feature extractor
     from xtts.precompute.pipeline.build_cache import BuildReport
@@ -91,7 +92,8 @@ def build_summary(report: "BuildReport", cache: str) -> str:
         if named := [f"{plain(name)} {count:,}" for name, count in counted(report.clips[kind]).items() if name]:
             lines.append(f"{kind}s: {len(named):,} ({', '.join(named[:_NAMED])}{', ...' * (len(named) > _NAMED)})")
     if unnormalised := len(report.clips) - pc.sum(report.clips["normalised"]).as_py():
-        words = "put into words" if spec.features["text"]["expand_numbers"] else "as they are"
+        has_words = spec.features["text"]["expand_numbers"] and all(map(has_number_words, spec.languages))
+        words = "put into words" if has_words else "as they are"
         lines.append(f"{unnormalised} texts have no normalised column: their numbers are {words}")
     rate = spec.mel_profile.sample_rate
     rates = [(source_rate(notes, rate), count) for notes, count in counted(report.clips["notes"]).items()]

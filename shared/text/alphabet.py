@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from xtts.shared.languages import MANDARIN
 from xtts.shared.text.number_words import name_digits
 from xtts.shared.text.readings import TONES, kana_reading, pinyin
-from xtts.shared.text.scripts import JOINERS, is_letter, script_of
+from xtts.shared.text.scripts import JOINERS, is_letter, plain_letters, script_of
 
 PUNCTUATION = "!'\"(),-.:;?"
 
@@ -56,7 +56,7 @@ def plain_punctuation(text: str, language: str) -> str:
 
 def lower_case(text: str, language: str) -> str:
     """Return composed lower-case letters, plain punctuation and single spaces; nothing visible is stripped."""
-    text = plain_punctuation(text, language)
+    text = plain_punctuation(plain_letters(text, language), language)
     if language in ("tr", "az"):
         text = text.translate(_DOTTED_I)
     text = unicodedata.normalize("NFC", text.lower())

@@ -1,8 +1,8 @@
 """Contexts of numbers, rewritten so that the numbers can be read: `5 km/h` becomes `5 kilometers per hour`.
 
-The rules are in `number_contexts.yaml`: for English and German they cover dates, times, phone numbers, addresses,
-ranges, units, money, Roman numerals, abbreviations and signs; for other languages dates, times and ordinals. Digits
-stay where `text_normalization` and `number_words` read them correctly.
+The rules for English and German are in `number_contexts.yaml`: they cover dates, times, phone numbers, addresses,
+ranges, units, money, Roman numerals, abbreviations and signs. Digits stay where `text_normalization` and `number_words`
+read them correctly.
 """
 
 import re
@@ -15,14 +15,12 @@ from typing import Any
 
 import yaml
 
-_FRACTION = re.compile("([0-9]?)([\u00bc-\u00be\u2150-\u215e])")
+_FRACTION = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
 _POWER = re.compile(r"(?:(?<=[0-9])|(?<=\b[abcnrtxyz])|(?<=\bmc))[\u00b2\u00b3]")
 """The exponent of a number, of a variable, or of light's speed in `mc²`: not that of a unit, as in `m²`."""
 _GROUP = re.compile(r"\{([0-9])(?::([a-z]+))?\}")
 """A pattern's group in a reading: `{1}`, `{1:ordinal}`."""
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
-_ORDINAL_POINT = frozenset("cs da et fi hr hu is lv nb no pl sk sl sr tr".split())
-"""Languages in which a point makes an ordinal, as in `3. maj`."""
 
 Speak = Callable[[str], str]
 """Digits to an ordinal or a cardinal in words; raises `LookupError` if the language has none."""
@@ -46,13 +44,8 @@ def separate_fractions(text: str) -> str:
 
 
 def digit_names(language: str) -> list[str]:
-    """Return the names of 0 to 9 in a language without other rules for numbers; empty for the rest."""
-    return word_of("digits", language).split()
-
-
-def word_of(table: str, language: str) -> str:
-    """Return the words of a language in a table of the file, such as `percent`; empty if the table has none."""
-    return str(_load_rules()[table].get(language, ""))
+    """Return the names of 0 to 9 in a language without other words for numbers; empty for the rest."""
+    return str(_load_rules()["digits"].get(language, "")).split()
 
 
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:
@@ -142,7 +135,7 @@ _FUNCTIONS = {
 @lru_cache
 def _context(language: str) -> _Context:
     tree = _load_rules()
-    own = tree.get("nb" if language == "no" else language) or tree["no_months"]
+    own = tree[language]
     months = own.get("months", "").split()
     units, abbreviations = _table(own.get("units", "")), _table(own.get("abbreviations", ""))
     at_start = {_capitalised(key): _capitalised(words) for key, words in abbreviations.items()}
@@ -153,8 +146,7 @@ def _context(language: str) -> _Context:
         "abbreviations": _any_of(abbreviations).replace(r"\.", r"\.\s?"),
         "abbreviations_at_start": _any_of(at_start).replace(r"\.", r"\.\s?"),
     }
-    named = [*own["rules"], *(["point"] if language in _ORDINAL_POINT else [])]
-    rules = [rule for entry in named for rule in (tree[entry]["rules"] if isinstance(entry, str) else [entry])]
+    rules = [rule for entry in own["rules"] for rule in (tree[entry]["rules"] if isinstance(entry, str) else [entry])]
 
     def compiled(pattern: str, reading: str, needed: str = "[0-9]") -> tuple[re.Pattern[str], str, re.Pattern[str]]:
         expanded = re.sub(r"\{([a-z_]+)\}", lambda name: patterns[name[1]], pattern)

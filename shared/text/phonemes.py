@@ -21,7 +21,7 @@ from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import plain_punctuation
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
-from xtts.shared.text.scripts import script_of
+from xtts.shared.text.scripts import plain_letters, script_of
 
 IPA = (
     *"abcdefhijklmnopqrstuvwxyz",
@@ -85,6 +85,7 @@ _GERMAN_WORDS = frozenset(
     " WIE ZUG".split()
 )
 """Words that espeak-ng would spell in capitals: acronyms, and words that are loud."""
+_SYMBOL = re.compile("(?<![\u0370-\u03ff])[\u0391-\u03c9µ](?![\u0370-\u03ff])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
 """Mandarin's suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
@@ -117,7 +118,7 @@ _ALONE = Lock()
 def phonemise(text: str, language: str = "en") -> str:
     """Return the IPA of a text with its punctuation: `Hello, world!` becomes `həlˈoʊ, wˈɜːld!`; empty without speech.
 
-    Outside English, letters that espeak-ng would spell (see `spelled_letters`) are dropped. Phonemes in double
+    Letters that espeak-ng would spell (see `spelled_letters`) are dropped. Phonemes in double
     brackets are kept in place of a word. Raises `LockstepError` if espeak-ng is not installed or has no voice for the
     language.
     """
@@ -127,7 +128,7 @@ def phonemise(text: str, language: str = "en") -> str:
         return _with_given(text, given, language)
     voice, text = _voice(language), _with_letters(_plain_text(text, language), language)
     text = "".join(" " if c == "\0" or is_unspoken(c) else c for c in text)
-    if language != "en" and (spelled := spelled_letters(text, language)):
+    if not text.isascii() and (spelled := spelled_letters(text, language)):
         text = "".join(" " if c.lower() in spelled else c for c in unicodedata.normalize("NFC", text))
     clauses = []
     for clause, spoken in _spoken_clauses(text, voice):
@@ -173,6 +174,7 @@ def _plain_text(text: str, language: str) -> str:
 
     Arrows become spaces; an ellipsis and a dash between words become pauses.
     """
+    text = plain_letters(text, language)
     for pattern, replacement in _CLEANUPS:
         text = pattern.sub(replacement, text)
     if text.isascii() and "`" not in text:
@@ -196,6 +198,10 @@ def _plain_form(character: str) -> str:
 def _with_given(text: str, given: list[str], language: str) -> str:
     """Phonemise a text around the phonemes given in it."""
     texts = INLINE_PHONEMES.split(text)[::2]
+    if not any(map(str.isalnum, "".join(texts))) and not can_phonemise(language):  # no voice is needed
+        around = [*map(_as_written, given), ""]
+        words = [plain_punctuation(mark, language) + word for mark, word in zip(texts, around, strict=True)]
+        return " ".join("".join(words).split())
     spaced = [" " * text[:1].isalnum() + text + " " * text[-1:].isalnum() for text in texts]
     spoken = phonemise(_STAND_IN.join(text or " " for text in spaced), language).split(phonemise(_STAND_IN, language))
     if len(spoken) != len(texts):  # another word sounds like the stand-in
@@ -226,6 +232,8 @@ def unread_signs(text: str, language: str) -> list[str]:
 def _is_skipped(sign: str, language: str) -> bool:
     if sign not in _WORD_SIGNS and unicodedata.category(sign) not in ("Sc", "So", "Sm", "Nd", "Nl", "No"):
         return False
+    if not can_phonemise(language):
+        return True
     return phonemise(f"{_STAND_IN} {sign} {_STAND_IN}", language) == phonemise(f"{_STAND_IN} {_STAND_IN}", language)
 
 
@@ -242,11 +250,11 @@ def spelled_letters(text: str, language: str) -> str:
     """Return the letters of a text, in lower case and sorted, that espeak-ng cannot read in a word but would spell.
 
     They are of scripts that are neither the language's nor Latin, or espeak-ng switches the language to name them, as
-    it does for Chinese characters in Japanese.
+    it does for Chinese characters in Japanese. In English a Greek letter by itself is a symbol, which has a name.
     """
-    voice = _voice(language)
+    text = _SYMBOL.sub(" ", text) if language == "en" else text
     letters = {c for c in unicodedata.normalize("NFC", text).lower() if not c.isascii() and c.isalpha()}
-    return "".join(sorted(c for c in letters if _is_spelled(c, language, voice)))
+    return "".join(sorted(c for c in letters if _is_spelled(c, language, _voice(language))))
 
 
 @lru_cache(maxsize=65_536)
@@ -265,7 +273,8 @@ def _voice(language: str) -> str:
         return entry.voice
     raise LockstepError(
         "text.tokenizer", found=f"phonemes in {entry.name}, for which espeak-ng has no voice with every tone and vowel",
-        expected="characters or bpe in this language", fix="--set text.tokenizer=characters",
+        expected="characters or bpe in this language",
+        fix="--set text.tokenizer=characters, or give [[phonemes]] for every word",
     )  # fmt: skip
 
 
@@ -358,7 +367,7 @@ def _library() -> ctypes.CDLL:
 def _speaking(voice: str) -> ctypes.CDLL:
     """Return espeak-ng with a voice, which is selected unless it was the last."""
     if _library().espeak_SetVoiceByName(voice.encode()) != 0:
-        fix = "--set text.tokenizer=characters, where the language has letters"
+        fix = "--set text.tokenizer=characters, where the language has letters, or give [[phonemes]] for every word"
         raise LockstepError("text.language", found=f"espeak-ng has no voice {voice}", fix=fix)
     return _library()
 

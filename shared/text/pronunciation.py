@@ -38,8 +38,15 @@ def apply_lexicon(text: str, lexicon: Lexicon) -> str:
     return outside_phonemes(text, lambda plain: re.sub(r"\S+", lambda match: _apply_to_token(match[0], lexicon), plain))
 
 
+def written_entries(lexicon: Lexicon) -> Lexicon:
+    """Return the entries with a digit or a point, which are found before numbers are read and sentences are cut."""
+    return {word: reading for word, reading in lexicon.items() if any(c == "." or c.isdecimal() for c in word)}
+
+
 def _apply_to_token(token: str, lexicon: Lexicon) -> str:
     """Replace the words of a token without spaces: `co-op` as one word if the lexicon has it, else as two."""
+    if "." in token and (reading := _reading(token, lexicon)) is not None:
+        return reading
     runs = ["".join(characters) for _, characters in groupby(token, is_sign)]
     start, end = is_sign(runs[0][0]), len(runs) - is_sign(runs[-1][0])
     if (reading := _reading("".join(runs[start:end]), lexicon)) is not None:
@@ -82,9 +89,9 @@ def _parse_line(line: str, location: str, tokenizer: str) -> tuple[str, str]:
     if not any(map(is_letter, reading)):
         expected = "a word, a tab, and [[phonemes]] or a respelling"
         raise LockstepError(location, found=repr(line[:60]), expected=expected, fix="put one tab between the two")
-    if any(map(str.isspace, word)) or is_sign(word[0]) or is_sign(word[-1]) or any(map(str.isdecimal, word)):
-        expected = "a word that begins and ends with a letter"
-        fix = "give each word a line; numbers and abbreviations are words before the lexicon is looked up"
+    if any(map(str.isspace, word)) or is_sign(word[0]) or is_sign(word.removesuffix(".")[-1]):
+        expected = "a word that begins with a letter or digit, and ends so or with a point"
+        fix = "give each word a line"
         raise LockstepError(location, found=repr(word[:60]), expected=expected, fix=fix)
     if tokenizer != "phonemes" and INLINE_PHONEMES.search(reading):
         expected = f"a respelling for the tokenizer {tokenizer}, which reads letters"

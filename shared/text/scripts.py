@@ -1,14 +1,36 @@
 """Letters, signs and scripts of characters."""
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
 
+from xtts.shared.languages import find_language
+
 JOINERS = "\u200c\u200d"
 """Zero width non-joiner and joiner: invisible, but part of the spelling in Persian and in Indian scripts."""
 _LETTER_LIKE = frozenset(JOINERS + "\u00b7")  # the dot of Catalan l-l
 _SCRIPT_NAMES = {"CJK": "Chinese characters", "": "no script of its own"}
+
+_PRESENTED = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]+")
+"""Arabic letters in the forms of their places in words, and ligatures."""
+_PERSIAN = str.maketrans("يىكإ", "ییکا")
+_WITH_PERSIAN_LETTERS = frozenset({"fa", "ur", "ckb"})
+
+
+def plain_letters(text: str, language: str) -> str:
+    """Return a text of the Arabic script with one letter for its variants, without signs that stretch or join letters.
+
+    Persian, Urdu and Central Kurdish have letters of their own for two of Arabic keyboards.
+    """
+    if text.isascii() or "ARABIC" not in find_language(language).scripts:
+        return text
+    text = _PRESENTED.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
+    text = text.replace("\u0640", "").replace("\u200d", "")
+    if language in _WITH_PERSIAN_LETTERS:
+        text = text.translate(_PERSIAN)
+    return text.replace("\u064b\u0627", "\u0627\u064b") if language == "fa" else text
 
 
 @lru_cache(maxsize=65_536)

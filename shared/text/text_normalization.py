@@ -2,15 +2,17 @@
 
 `Dr. Smith has 12 boats in 1984, $5.50` becomes `Doctor Smith has twelve boats in nineteen eighty-four, five
 dollars and fifty cents`. The same function serves the corpus and synthesis. Contexts of numbers are in
-`shared/text/number_contexts.yaml`, numbers in languages other than English in `number_words.py`.
+`shared/text/number_contexts.yaml`, German numbers in `number_words.py`,
+those of other languages in `number_grammar.py`.
 """
 
 import re
 import unicodedata
 
 from xtts.shared.text.number_contexts import rewrite, separate_fractions
-from xtts.shared.text.number_words import in_words, number_words, say, spaced
-from xtts.shared.text.pronunciation import outside_phonemes
+from xtts.shared.text.number_grammar import read_numbers
+from xtts.shared.text.number_words import german_numbers, in_words, say, spaced
+from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, outside_phonemes
 
 _CURRENCIES = {"$": "dollar cent", "£": "pound penny", "€": "euro cent", "¥": "yen sen", "₹": "rupee paisa"}
 _PLURALS = {"penny": "pence", "yen": "yen", "sen": "sen", "paisa": "paise"}
@@ -27,17 +29,19 @@ _NUMBER = re.compile(
 )
 
 
-def expand(text: str, language: str = "en") -> str:
+def expand(text: str, language: str = "en", lexicon: Lexicon | None = None) -> str:
     """Replace the numbers and abbreviations of a text by words; without any, the text is returned unchanged.
 
-    language: an ISO 639 code. What it has no rule for stays, as do phonemes in double brackets.
+    language: an ISO 639 code. What it has no rule for stays, as do phonemes in double brackets. lexicon: readings that
+    come first, `written_entries`.
     """
+    text = apply_lexicon(text, lexicon or {})
     return outside_phonemes(text, lambda words: _expand(words, language))
 
 
 def _expand(text: str, language: str) -> str:
     if language != "en":
-        return number_words(text, language)
+        return german_numbers(text) if language == "de" else read_numbers(text, language)
     plain = unicodedata.normalize("NFKC", separate_fractions(text))
     expanded = rewrite(plain, language, ordinal=_ordinal, cardinal=_cardinal)
     if any(map(str.isdecimal, expanded)):

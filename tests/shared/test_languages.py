@@ -20,6 +20,11 @@ def test_codes_give_a_language_generic_rules_or_an_error():
             find_language(wrong)
 
 
+def test_pages_lay_texts_out_by_language():
+    assert [find_language(code).direction for code in ("fa", "ckb", "he", "dv")] == ["rtl"] * 4
+    assert [find_language(code).direction for code in ("en", "ms", "xyz")] == ["auto"] * 3
+
+
 def test_marks_and_joiners_are_letters_but_digits_are_not():
     assert all(map(is_letter, "aßж日한\u064e\u094d\u0e48\u200c\u200d·ʼ"))
     assert not any(map(is_letter, "1۱२ .,!€½'-\u00ad"))

@@ -17,6 +17,7 @@ from xtts.shared.cache.cache_spec import Split, load_spec, load_voices
 from xtts.shared.cache.clip_index import IndexRow, find_rows
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
+from xtts.shared.languages import find_language
 from xtts.trainer.evaluation.evaluation_clips import read_clips, some_clips
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.evaluation.systems import figure_rows, recording_of, speak_clips
@@ -45,6 +46,7 @@ class _Sound:
 @dataclass(frozen=True, kw_only=True)
 class _Sentence:
     text: str
+    direction: str
     speaker: str
     sounds: Sequence[_Sound]
 
@@ -87,6 +89,7 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
         sounds["spoken"] = vocoder(mel)[edge:-edge]
         return _Sentence(
             text=row.clip.text, speaker=row.clip.speaker,
+            direction=find_language(row.clip.language or spec.text_language).direction,
             sounds=[_sound(name, samples, rate) for name, samples in sounds.items()],
         )  # fmt: skip
 

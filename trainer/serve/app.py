@@ -30,6 +30,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from xtts.shared.errors import warn
+from xtts.shared.languages import find_language
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
@@ -98,6 +99,7 @@ class Server:
                 "model": capabilities.model, "runtime": self.voice.synthesizer.runtime,
                 "voices": [{"id": name, "name": name} for name in capabilities.voices],
                 "languages": capabilities.languages, "voice_languages": capabilities.voice_languages,
+                "directions": {code: find_language(code).direction for code in capabilities.languages},
                 "nfe": capabilities.nfe, "formats": FORMATS,
                 "sample_rate": profile.sample_rate, "hop_samples": profile.hop_samples,
                 "options": SynthesisOptions.model_json_schema()["properties"],

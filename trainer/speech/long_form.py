@@ -15,6 +15,7 @@ from xtts.shared.audio.griffin_lim import shortest_samples
 from xtts.shared.audio.trim_and_loudness import amplify, integrated_loudness
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import join_surrogates
+from xtts.shared.text.pronunciation import apply_lexicon, written_entries
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import SPECIAL, Tokens
 from xtts.trainer.speech.marked_text import SENTENCE_PAUSE, Words, read_passages
@@ -117,7 +118,8 @@ def _frames(seconds: float, voice: Voice) -> int:
 
 def _encode(words: str, voice: Voice, language: str, location: str) -> tuple[str, Tokens]:
     """Expand and encode words: (as spoken, tokens)."""
-    spoken = (expand(words, language) if voice.expand_numbers else words).strip()
+    lexicon = written_entries(voice.tokenizer.lexicon)
+    spoken = (expand(words, language, lexicon) if voice.expand_numbers else apply_lexicon(words, lexicon)).strip()
     return spoken, voice.tokenizer.encode(spoken, language, location)
 
 

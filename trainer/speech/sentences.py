@@ -12,6 +12,7 @@ _CLAUSE, _WIDE_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a\u17d4", "\uff0c
 """Marks within a sentence, with Khmer's at its end; no space follows the wide ones of Chinese and Japanese."""
 _BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+", r"\s+")
 """Ends of the pieces of a sentence that is too long: clauses, then words."""
+_INSIDE_NUMBER = re.compile(r"(?<=\d\S)(?=\d)")
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -51,12 +52,13 @@ def _cut_at(text: str, ends: Callable[[str], list[int]]) -> list[str]:
 
 
 def sentence_ends(text: str, language: str) -> list[int]:
-    """Offset of the end of each sentence, with the white space after it."""
+    """Offset of the end of each sentence, with the white space after it; none is between two digits."""
     from sentencex import segment
 
     # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
     sentences = segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text))
-    return list(accumulate(map(len, sentences)))
+    ends = accumulate(map(len, sentences))
+    return [end for end in ends if not _INSIDE_NUMBER.match(text, end)]
 
 
 def _pack(clauses: list[str], fits: Callable[[str], bool]) -> Iterator[str]:

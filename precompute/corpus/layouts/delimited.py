@@ -9,7 +9,14 @@ from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import FilesByName, clip_ids, posix, source_of, without_suffix
 from xtts.precompute.corpus.layouts.layout import Layout, checked_clip
-from xtts.precompute.corpus.layouts.text_columns import HEADER_NAMES, KIND_OF, METADATA_FILE, TABLE_SUFFIXES, layout_of
+from xtts.precompute.corpus.layouts.text_columns import (
+    HEADER_NAMES,
+    KIND_OF,
+    METADATA_FILE,
+    TABLE_SUFFIXES,
+    column_name,
+    layout_of,
+)
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
@@ -44,6 +51,29 @@ PIPER = Layout(
 )  # fmt: skip
 
 
+_QUOTED = re.compile(r"""\s*\(?\s*"?([^"\s](?:[^"]*[^"\s])?)"?\s+"(.*)"\s*\)?\s*""")
+"""A name and a text in quotes, as `"x.wav" "Text."` or Festival's `( x "Text." )`."""
+_QUOTED_LISTS = ("orthographic-transcript.txt", "txt.done.data")
+
+
+def _quoted_list(data: Path) -> Path | None:
+    """Return the file of lines of a name and a quoted text: `data`, or one of the usual names; None without."""
+    paths = [data] if data.is_file() and data.suffix in TABLE_SUFFIXES else [data / name for name in _QUOTED_LISTS]
+    return next((path for path in paths if path.is_file() and _QUOTED.fullmatch(first_line(path))), None)
+
+
+def _read_quoted(data: Path) -> Iterator[Clip]:
+    path = _quoted_list(data)
+    if path is None:
+        raise LockstepError(str(data), found="no list of names and quoted texts", expected=f"{_QUOTED_LISTS[0]}")
+    return _clips(path, '"', {"file": 0, "text": 1}, width=2)
+
+
+QUOTED = Layout(
+    "quoted", 'lines of "name" "text"', lambda data: _quoted_list(data) is not None, _read_quoted, speaker_folders=True
+)
+
+
 def _with_header(name: str, list_name: str, *, speaker_folders: bool) -> Layout:
     """Return the layout of a table called `list_name` whose first line names its columns, by `HEADER_NAMES`."""
     matches, read = partial(_has_header, list_name), partial(_read_below_header, list_name)
@@ -72,7 +102,7 @@ def _read_below_header(list_name: str, data: Path) -> Iterator[Clip]:
 
 def _header(path: Path) -> tuple[list[str], dict[str, int]]:
     """Return the names of all columns, and the position of the first column of each kind."""
-    header = [name.lower() for name in next(_split(path, _delimiter(path)), ("", []))[1]]
+    header = [column_name(name) for name in next(_split(path, _delimiter(path)), ("", []))[1]]
     columns = {KIND_OF[name]: column for column, name in reversed(list(enumerate(header))) if name in KIND_OF}
     if "normalised" in columns:
         columns.setdefault("text", columns["normalised"])
@@ -143,6 +173,9 @@ def _split(path: Path, delimiter: str, *, skip: int = 0) -> Iterator[tuple[str, 
     """Yield (location, columns) of each line after the first `skip`; quotes are read unless `|` or a tab delimits."""
     if delimiter in ",;":
         rows = _csv_rows(path, delimiter)
+    elif delimiter == '"':
+        matches = ((location, line, _QUOTED.fullmatch(line)) for location, line in filled_lines(path))
+        rows = ((location, [*match.groups()] if match else [line]) for location, line, match in matches)
     else:
         rows = ((location, line.split(delimiter)) for location, line in filled_lines(path))
     return ((location, [column.strip() for column in columns]) for location, columns in islice(rows, skip, None))

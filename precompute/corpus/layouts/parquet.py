@@ -20,12 +20,13 @@ from xtts.precompute.archives.parquet_files import (
     BrokenParquet,
     audio_leaf,
     open_parquet,
+    rate_leaf,
     row_values,
     rows_with_audio,
 )
 from xtts.precompute.corpus.corpus_files import clip_ids, source_of, visible_names, without_suffix
 from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, folder_of
-from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES
+from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, USUAL_NAMES, column_name
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
@@ -185,9 +186,15 @@ def _audio(location: str, schema: pa.Schema, named: str) -> tuple[str, str]:
         if path and _is_of_kind(schema.field(path).type, "text"):
             return "", path
         fix = "name it, as in --columns file=audio"
-        expected = "a column of bytes or struct{bytes, path}, or one called audio with paths"
+        expected = (
+            "a column of bytes, struct{bytes, path} or numbers with sampling_rate, or one called audio with paths"
+        )
         raise LockstepError(location, found=str(error), expected=expected, fix=fix) from None
-    path, kinds = f"{leaf.removesuffix('.bytes')}.path", schema.empty_table().flatten().schema
+    try:
+        rate_leaf(schema, leaf)
+    except BrokenParquet as error:
+        raise LockstepError(location, found=str(error), fix="add one, in samples per second") from None
+    path, kinds = f"{leaf.removesuffix('.bytes').removesuffix('.array')}.path", schema.empty_table().flatten().schema
     return leaf, path if path in kinds.names and _is_of_kind(kinds.field(path).type, "text") else ""
 
 
@@ -210,7 +217,7 @@ def _texts(location: str, schema: pa.Schema, own: Mapping[str, str]) -> tuple[st
 
 def _usual(schema: pa.Schema, usual: tuple[str, ...], kind: str) -> list[str]:
     """Return the columns of the right type with one of the `usual` names, in the order of these."""
-    names = [name for usual_name in usual for name in schema.names if name.lower() == usual_name]
+    names = [name for usual_name in usual for name in schema.names if column_name(name) == usual_name]
     return [name for name in names if schema.names.count(name) == 1 and _is_of_kind(schema.field(name).type, kind)]
 
 

@@ -38,6 +38,13 @@ HEADER_NAMES = {
 }
 """`USUAL_NAMES` and the names of the audio file, as columns in the header of a list."""
 KIND_OF = {name: kind for kind, names in HEADER_NAMES.items() for name in names}
+
+
+def column_name(name: str) -> str:
+    """Return the name of a column in the spelling of the tables here: `file_name` of `File name`."""
+    return "_".join(name.lower().replace("-", " ").split())
+
+
 _SAMPLED_LINES = 1000
 """Count of lines at the start of a list from which its columns are inferred."""
 _LONGEST_NAME_WORDS = 3
@@ -79,7 +86,7 @@ def layout_of(data: Path) -> str:
     if (path := find_table(data)) is None:
         return ""
     lines = sampled_lines(path)
-    header = {KIND_OF.get(value.lower()) for _, values in lines[:1] for value in values}
+    header = {KIND_OF.get(column_name(value)) for _, values in lines[:1] for value in values}
     if (lines and len(lines[0][1]) == 1) or (header & {"text", "normalised"} and header & {"file", "id"}):
         return ""
     widths, with_suffix = Counter(len(values) for _, values in lines), bool(lines) and is_audio(lines[0][1][0])

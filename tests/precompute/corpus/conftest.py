@@ -41,8 +41,9 @@ TEMPLATES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
                           "{who}\t{clip}.mp3\t{text}\t2\t0\ten-US"},
     ),
     "table": (
-        ("{who}/{clip}.wav",), {"metadata.csv": 'file_name,transcription,speaker_id\n{who}/{clip}.wav,"{text}",{who}'}
+        ("{who}/{clip}.wav",), {"metadata.csv": 'File name,transcription,speaker-id\n{who}/{clip}.wav,"{text}",{who}'}
     ),
+    "quoted": (("{who}/{clip}.wav",), {"orthographic-transcript.txt": '"{who}/{clip}.wav" "{text}"'}),
     "nemo": (
         ("audio/{clip}.wav",),
         {"manifest.jsonl": '{{"audio_filepath": "audio/{clip}.wav", "text": "{text}", "speaker": "{who}"}}'},

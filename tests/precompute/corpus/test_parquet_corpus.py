@@ -171,6 +171,25 @@ def test_unusable_parquet_rows_are_rejected_in_the_index(tmp_path):
     assert rows["4"].clip.source == "x.parquet/4"
 
 
+def test_a_column_of_numbers_is_audio_with_its_sampling_rate(tmp_path):
+    samples = [0.1, -0.1] * 11025
+    rows = {"file name": ["a.wav", "b.wav", "c.wav"], "transcript": ["one.", "two.", "three."]}
+    floats = pa.array([samples, samples, None], pa.list_(pa.float32()))
+    with pytest.raises(
+        LockstepError, match=r"numbers in 'audio' without a column sampling_rate or samplerate or sample_rate; add one"
+    ):
+        read_corpus(put(tmp_path / "w.parquet", {**rows, "audio": floats}))
+    embedded = put(tmp_path / "v.parquet", {**rows, "embedding": floats, "samplerate": [22050.0] * 3})
+    assert [clip.source for clip in read_corpus(embedded).clips] == ["a.wav", "b.wav", "c.wav"]
+    data = put(tmp_path / "x.parquet", {**rows, "audio": floats, "samplerate": [22050.0, None, 22050.0]})
+    struct = [{"array": [round(32767 * s) for s in samples], "sampling_rate": 22050}] * 3
+    kind = pa.struct([("array", pa.list_(pa.int16())), ("sampling_rate", pa.int64())])
+    for name, table in (("x", data), ("y", put(tmp_path / "y.parquet", {**rows, "audio": pa.array(struct, kind)}))):
+        build(table, tmp_path / name, "shapes.max_reject_fraction=0.95")
+        reasons = {row.clip.id: row.reason for row in rows_of(tmp_path / name).values()}
+        assert reasons == {"a": "", "b": "missing audio" * (name == "x"), "c": "missing audio" * (name == "x")}
+
+
 def test_parquet_files_without_rows_or_footer_are_rejected(tmp_path):
     full = write_rows(tmp_path / "b.parquet", [sound(0.1), sound(0.1)])
     pq.write_table(pq.read_table(full).slice(0, 0), tmp_path / "a.parquet")

@@ -77,6 +77,7 @@ def test_signs_that_readers_do_not_say_are_not_named():
     ("ﬁve ＡＢＣ ５０％ ①", "five ABC 50% 1", "en"),
     ("۱۲ und 20℃, ￥5", "12 und 20°C, ¥5", "de"),
     ("۱۲", "12", "ur"),
+    ("كتاب علي ﻻله تــاریخ لطفًا ه\u200d", "کتاب علی لاله تاریخ لطفاً ه", "fa"),
     ("这儿很好", "这[[ər²]]很好", "cmn"),
 ])  # fmt: skip
 def test_variant_forms_of_characters_are_read_as_the_plain_ones(written, plain, code):
@@ -115,11 +116,14 @@ def test_phonemes_do_not_depend_on_earlier_texts():
 
 
 def test_letters_without_a_reading_are_reported_and_left_out():
-    (german, spelled), (same, none), (english, foreign) = say(("ja 日 ж", "de"), ("ja", "de"), ("so 日", "en"))
+    (german, spelled), (same, none), (english, foreign), arabic, greek = say(
+        ("ja 日 ж", "de"), ("ja", "de"), ("so 日", "en"), ("سلام λόγος", "en"), ("π", "en")
+    )
     assert (german, spelled) == (same, "ж日")
     assert none == ""
-    assert foreign == "日"
-    assert english.startswith("sˌoʊ tʃ")  # as English caches have it
+    assert (english, foreign) == ("sˈoʊ", "日")
+    assert arabic[0] == ""
+    assert greek == ["pˈaɪ", ""], "a symbol"
 
 
 def test_a_language_without_a_full_voice_is_refused():
@@ -127,6 +131,9 @@ def test_a_language_without_a_full_voice_is_refused():
     assert "phonemes in Japanese, for which espeak-ng has no voice" in japanese
     assert "--set text.tokenizer=characters" in japanese
     assert "espeak-ng has no voice qqq" in none
+    given, missing = spoken(("[[silaw]]، [[toni]]؟", "ckb"), ("[[a]] b", "ckb"))
+    assert given == "silaw, toni?"
+    assert "or give [[phonemes]] for every word" in missing
 
 
 def test_threads_get_the_phonemes_of_their_own_texts():

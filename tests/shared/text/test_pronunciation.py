@@ -4,7 +4,8 @@
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.pronunciation import apply_lexicon, read_lexicon
+from xtts.shared.text.pronunciation import apply_lexicon, read_lexicon, written_entries
+from xtts.shared.text.text_normalization import expand
 
 WORDS = "\ufeffnguyen\t[[wɪn]]\r\n\nUS\tyou ess\nco-op\tkoh opp\nO’Brien\toh bryan\nहिन्दी\thindee\n"
 
@@ -31,11 +32,20 @@ def test_whole_words_are_replaced_lower_case_ones_in_any_case(lexicon, written, 
     assert apply_lexicon(written, lexicon(WORDS, "phonemes")) == read
 
 
+def test_words_with_digits_or_points_are_found_as_they_are_written(lexicon):
+    words = lexicon("mp3\tem pee three\nGPT-4o\tgee pee tee four oh\nق.م.\tپیش از میلاد\nr.k\tarkay\na\tb\n")
+    assert (
+        expand("An mp3, GPT-4o. R.K.", lexicon=written_entries(words)) == "An em pee three, gee pee tee four oh. arkay."
+    )
+    assert expand("در ۵۳۰ ق.م. مرد.", "fa", written_entries(words)) == "در پانصد و سی پیش از میلاد مرد."
+    assert apply_lexicon("a mp3.", words) == "b em pee three."
+
+
 @pytest.mark.parametrize(("line", "message"), [
     *[(line, r"expected a word, a tab, and \[\[phonemes\]\] or a respelling; put one tab between")
       for line in ("a b", "a\t", "\tb", "a\tb\tc", "a\t...", "a\t[[]]")],
-    *[(line, r"expected a word that begins and ends with a letter; give each word a line; numbers")
-      for line in ("New York\tb", "Dr.\tb", "mp3\tb")],
+    *[(line, r"expected a word that begins with a letter or digit, and ends so or with a point; give each word a line")
+      for line in ("New York\tb", "Dr..\tb", "(a\tb")],
     ("a\t[[x]]", r"phonemes, \[\[x\]\], expected a respelling for the tokenizer characters.*tokenizer=phonemes"),
     ("ok\tno", r"a second reading of 'ok', expected one for each word"),
 ])  # fmt: skip

@@ -53,6 +53,8 @@ def test_sentences_lines_and_items_are_parted(text, sentences):
     ("hi", "वह आया। मैं गया॥ ठीक है", ["वह आया।", "मैं गया॥", "ठीक है"]),
     ("cmn", "你好吗？我很好。“谢谢！”再见", ["你好吗？", "我很好。", "“谢谢！”", "再见"]),
     ("es", "¿Dónde? ¡Aquí! Sí", ["¿Dónde?", "¡Aquí!", "Sí"]),
+    ("hi", "कीमत ३.५ लाख है। ठीक है।", ["कीमत ३.५ लाख है।", "ठीक है।"]),
+    ("fa", "نسخهٔ ۲.۰.۱ آمد. خوب است.", ["نسخهٔ ۲.۰.۱ آمد.", "خوب است."]),
 ])  # fmt: skip
 def test_sentences_end_where_the_language_has_them(language, text, pieces):
     assert split_sentences(text, language) == pieces

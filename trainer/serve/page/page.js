@@ -84,6 +84,7 @@ function followVoice() {
 }
 
 function greet() {
+  text.dir = offer.directions[language.value] ?? "auto"; // not by the first letter
   const name = (offer.voices.length > 1 ? voice.value : offer.model).replace(RegExp(`-${language.value}$`), "");
   const words = GREETINGS[language.value]?.replace("NAME", name[0].toUpperCase() + name.slice(1)) ?? "";
   if (text.value === greeting) text.value = greeting = words;
