@@ -35,6 +35,7 @@ _WINDOW_FRAMES, _HOP_FRAMES = 160, 77
 _LEAST_COVERAGE = 0.75
 """Share of the last window that sound must fill, unless it is the only one."""
 _REFERENCE_HOP_FRAMES, _MOST_WINDOWS = 40, 400
+_WINDOWS_AT_ONCE = 32
 _PAUSE = 10.0**-2.5
 """Power of a window, as a share of the loudest one's, below which it holds a pause."""
 _ALIKE, _UNLIKE_SHARE = 0.6, 0.15
@@ -115,7 +116,10 @@ def _power_mel(samples: np.ndarray) -> np.ndarray:
 
 
 def _embed_windows(mel: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Embed windows of a mel float32[T, 40], each of norm 1: float32[P, 256]."""
+    """Embed windows of a mel float32[T, 40], each of norm 1: float32[P, 256]; so many at a time, to save memory."""
+    if len(starts) > _WINDOWS_AT_ONCE:
+        chunks = (starts[first : first + _WINDOWS_AT_ONCE] for first in range(0, len(starts), _WINDOWS_AT_ONCE))
+        return np.concatenate([_embed_windows(mel, chunk) for chunk in chunks])
     mel = np.pad(mel, [(0, max(int(starts[-1]) + _WINDOW_FRAMES - len(mel), 0)), (0, 0)])
     weights, sequence = _weights(), np.stack([mel[start : start + _WINDOW_FRAMES] for start in starts], axis=1)
     for layer in range(3):

@@ -44,6 +44,8 @@ def test_training_clips_are_embedded_once_without_a_new_shard(tiny_corpus, tmp_p
     assert (report.written_shards, report.changed) == (0, True)
     assert not build(tiny_corpus, tmp_path / "cache", IMITATING).changed
     assert len(embedded) == 1
+    build(tiny_corpus, tmp_path / "cache", IMITATING, "audio.loudness_lufs=-30")
+    assert len(embedded) == 2, "of other samples"
     build(tiny_corpus, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("voices-*"))
 

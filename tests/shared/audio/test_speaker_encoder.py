@@ -91,3 +91,9 @@ def test_perturbed_voices_have_the_embeddings_of_perturbed_sounds(people):
     assert alike(plain, recorded_voice([own])) > 0.8
     higher = recorded_voice([soxr.resample(own, RATE * FACTORS[-1], RATE)])
     assert alike(voices[-1].mean(axis=0, dtype=np.float32), higher) > alike(plain, higher) + 0.3
+
+
+def test_a_long_recording_is_embedded_a_few_windows_at_a_time(people, monkeypatch):
+    whole = recorded_voice([people["dutch"]])
+    monkeypatch.setattr(speaker_encoder, "_WINDOWS_AT_ONCE", 2)
+    np.testing.assert_allclose(recorded_voice([people["dutch"]]), whole, atol=1e-3)

@@ -81,6 +81,13 @@ def test_a_recording_is_trimmed_and_scaled_as_in_the_cache(real_clips, tmp_path)
     np.testing.assert_allclose(taken, whole, atol=1e-4)
 
 
+@pytest.mark.parametrize(("limit", "read"), [(24, 64), (100, 100)])
+def test_the_clips_that_are_read_do_not_grow_with_the_split(limit, read):
+    shards = [SimpleNamespace(records=500)] * 300
+    spec = SimpleNamespace(buckets=[SimpleNamespace(clips=lambda _: 150_000, shards=lambda _: shards)] * 2)
+    assert sum(most for _, most in systems.compared_clips(spec, "validation", limit)) == read
+
+
 def test_recordings_are_for_a_judge(call, finished_run, tmp_path):
     code, _, err = call(main, "evaluate", "--ckpt", finished_run[0], "--data", tmp_path)
     assert (code, err) == (2, "error: --data: no --judge, expected both: the recordings are judged\n")

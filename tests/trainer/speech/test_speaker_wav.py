@@ -98,6 +98,13 @@ def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make
             read_recordings([path], source)
 
 
+def test_hours_are_refused_before_they_are_decoded(source, tmp_path, monkeypatch):
+    flac_of_hours(path := tmp_path / "voice.flac")
+    monkeypatch.setattr("xtts.trainer.speech.voice_source.decode", pytest.fail)
+    with pytest.raises(LockstepError, match="s of sound, expected 2 to 120 s"):
+        read_recordings([path], source)
+
+
 def test_a_phones_recording_is_decoded_by_ffmpeg(source, tmp_path, monkeypatch):
     (path := tmp_path / "me.M4A").write_bytes(b"no sound")
     monkeypatch.setitem(sys.modules, "av", None)
