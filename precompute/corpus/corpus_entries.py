@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.precompute.corpus.clip_fields import check_language, check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
+from xtts.shared.cache.object_store import local_corpus
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError, read_text
-from xtts.shared.storage.urls import StoreUrl, path_or_url
 
 _REMOTE = re.compile(r"(?:(?P<name>[^=:/?]+)=)?(?P<url>[a-zA-Z0-9]+://.*)")
 _YAML = (".yaml", ".yml")
@@ -54,9 +54,7 @@ class CorpusEntry(_Options):
     location: str
     """The option or YAML entry that requests it, for messages."""
     data: Path
-    """Folder, or the file that lists the clips; for a corpus in an object store the local copy."""
-    url: StoreUrl | None = None
-    """URL of a corpus in an object store."""
+    """Folder, or the file that lists the clips; for a URL the local copy."""
 
     @property
     def own_name(self) -> str:
@@ -65,7 +63,7 @@ class CorpusEntry(_Options):
         return path.stem if os.path.isfile(path) else path.name
 
     def __str__(self) -> str:
-        return f"{self.name}={self.url or self.data}" if self.name else str(self.url or self.data)
+        return f"{self.name}={self.data}" if self.name else str(self.data)
 
 
 Data = str | PathLike[str] | CorpusEntry | Sequence[str | PathLike[str] | CorpusEntry]
@@ -128,9 +126,7 @@ def _entry(settings: object, location: str, folder: Path) -> CorpusEntry:
     if checked.speaker_prefix:
         check_name(checked.speaker_prefix, what="speaker_prefix", location=location)
     options = checked.model_dump(exclude={"data"}) | {"language": check_language(checked.language, location)}
-    target = path_or_url(checked.data)
-    data, url = (folder / target, None) if isinstance(target, Path) else (target.local_folder("corpora"), target)
-    return CorpusEntry(location=location, data=data, url=url, **options)
+    return CorpusEntry(location=location, data=folder / local_corpus(checked.data), **options)
 
 
 def _explain(error: ValidationError, location: str) -> LockstepError:
