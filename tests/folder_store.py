@@ -21,7 +21,11 @@ def bucket(request, tmp_path, monkeypatch) -> str:
     """The URL of an empty bucket: on this disk, and in the long tests in a server of S3."""
     if request.param == "server":
         return request.getfixturevalue("object_server").bucket()
-    monkeypatch.setattr(object_store, "open_store", lambda url: (FolderStore(), url.replace("s3:/", str(tmp_path))))
+
+    def open_folder(url):
+        return FolderStore(), url.partition("?")[0].replace("s3:/", str(tmp_path))
+
+    monkeypatch.setattr(object_store, "open_store", open_folder)
     return "s3://bucket"
 
 

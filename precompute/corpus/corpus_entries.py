@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -12,11 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.precompute.corpus.clip_fields import check_language, check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
-from xtts.shared.cache.object_store import local_corpus
+from xtts.shared.cache.object_store import is_url, local_corpus
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError, read_text
 
-_REMOTE = re.compile(r"(?:(?P<name>[^=:/?]+)=)?(?P<url>[a-zA-Z0-9]+://.*)")
 _YAML = (".yaml", ".yml")
 _EXAMPLE = "- {data: LJSpeech-1.1, name: lj, weight: 0.5}"
 _NAME_EXPECTED = "1 to 64 letters from a to z, digits, dots, hyphens or underscores"
@@ -86,18 +84,15 @@ def parse_data(data: Data, **options: str | None) -> list[CorpusEntry]:
             entries.append(value)
             continue
         text, path = os.fspath(value), Path(value)
-        remote = _REMOTE.fullmatch(text) if isinstance(value, str) else None
         name, equals, target = text.partition("=")
-        if remote:
-            location = f"--data {remote['url'].partition('?')[0]}"
-            entries.append(_entry({"data": remote["url"], "name": remote["name"], **options}, location, Path()))
-        elif path.suffix.lower() in _YAML and os.path.exists(path):
+        named = {"data": text} if is_url(name) else {"data": target, "name": name}  # a URL's options have equals signs
+        if path.suffix.lower() in _YAML and os.path.exists(path):
             if given := [f"--{name}" for name, option in options.items() if option is not None]:
                 problem = f"{' and '.join(given)} with a list of corpora"
                 raise LockstepError(f"--data {value}", found=problem, fix="set it in the file")
             entries += _read_list(path)
-        elif isinstance(value, str) and equals and not os.path.exists(path):
-            entries.append(_entry({"data": target, "name": name, **options}, f"--data {value}", Path()))
+        elif isinstance(value, str) and (equals or is_url(name)) and not os.path.exists(path):
+            entries.append(_entry({**named, **options}, f"--data {text.partition('?')[0]}", Path()))
         else:
             entries.append(CorpusEntry.model_validate({"location": str(path), "data": path, **options}))
     return entries

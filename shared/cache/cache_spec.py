@@ -246,10 +246,7 @@ def spec_bytes(spec: CacheSpec) -> bytes:
 
 
 def load_spec(cache: Path, named: str | None = None) -> CacheSpec:
-    """Read and check `cache.json`; raises `LockstepError` with the problem and the command that fixes it.
-
-    named: the cache in messages, if that is not its folder.
-    """
+    """Read and check `cache.json`; raises `LockstepError` with the command that fixes it. named: it in messages."""
     path, name = cache / SPEC_FILE, f"{named}/{SPEC_FILE}" if named else str(cache / SPEC_FILE)
     rebuild = build_command(named or cache, fresh=True)
     try:

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -66,7 +66,7 @@ def local_cache(place: Place, root: str | None = None) -> Path:
     """Return the folder of a cache; for a URL that of its copy, now whole. root: as for `copy_of` (`data.stage`)."""
     folder = copy_of(place, root)
     if is_url(place) and not _copy_cache(store := ObjectStore(str(place)), folder):
-        fix = build_command(store.url, corpus="<corpus>", config="<size>")
+        fix = build_command(place, corpus="<corpus>", config="<size>")
         raise LockstepError(f"{store.url}/{SPEC_FILE}", found="no finished cache", expected="a cache", fix=fix)
     return folder
 
@@ -75,9 +75,8 @@ def local_build(place: Place, *, fresh: bool) -> Path:
     """Return the folder to build a cache in; for a URL a kept one, with what is newer in the store unless `fresh`."""
     folder = copy_of(place, user_cache() / "builds")
     if is_url(place):
-        own = folder / SPEC_FILE
-        since = float("inf") if fresh else own.stat().st_mtime if own.exists() else -1.0
-        _copy_cache(ObjectStore(str(place)), folder, since=since)
+        own = (folder / SPEC_FILE).stat().st_mtime if (folder / SPEC_FILE).exists() else -1.0
+        _copy_cache(ObjectStore(str(place)), folder, since=float("inf") if fresh else own)
     return folder
 
 
@@ -138,9 +137,7 @@ def _copy_cache(store: "ObjectStore", folder: Path, *, since: float = -1.0) -> b
     return True
 
 
-def _fetch(
-    store: "ObjectStore", folder: Path, objects: Mapping[str, tuple[int, int]], digests: Mapping[str, str]
-) -> None:
+def _fetch(store: "ObjectStore", folder: Path, objects: dict[str, tuple[int, int]], digests: dict[str, str]) -> None:
     """Download the objects that the folder lacks by name, size and, for those without a digest, time."""
 
     def fetch(name: str) -> None:

@@ -62,6 +62,7 @@ def test_a_corpus_is_copied_and_only_its_changes_later(bucket, machine, tmp_path
     put(url, data, *names, ".hidden")
     [entry] = parse_data(f"lj={url}")
     assert (entry.name, entry.data.name, entry.data) == ("lj", "corpus", local_corpus(url))
+    assert parse_data(f"{url}?region=us-east-1")[0].name is None
     metadata, changed, same = files = [entry.data / name for name in names]
     assert {path for path in entry.data.rglob("*") if path.is_file()} == set(files)
     before = same.stat().st_ino
