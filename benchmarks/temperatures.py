@@ -16,7 +16,7 @@ from pathlib import Path
 from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
-from xtts.shared.cache.cache_copy import local_cache
+from xtts.shared.cache.object_store import local_cache
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import report_errors
 from xtts.trainer.evaluation.evaluate import OTHER_RECORDINGS, RECORDED, VOCODED
@@ -55,22 +55,20 @@ def listen(options: argparse.Namespace) -> dict[str, list[System]]:
     judge, heard = Judge(options.asr), dict[str, list[System]]()
     for voice in options.voices:
         source = open_source(voice)
-        with local_cache(options.cache or source.cache or Path(DEFAULT_CACHE)) as cache:
-            vocoder = make_vocoder(None, source.voice.mel_profile, print, voice=source.checkpoint)
-            test_set = TestSet(
-                cache, source, "validation", options.limit, vocoder=vocoder, judge=judge, data=options.data
-            )
-            if not heard:
-                recorded, others = test_set.recorded(), test_set.other_recordings()
-                heard |= {RECORDED: [recorded]} if recorded else {}
-                heard |= {VOCODED: [test_set.vocoded()]} | ({OTHER_RECORDINGS: [others]} if others else {})
-            for nfe in options.nfe:
-                for temperature in options.temperatures:
-                    synthesis = SynthesisOptions(nfe=nfe, temperature=temperature)
-                    synthesizer = make_synthesizer(source, synthesis, None, print)
-                    row = heard.setdefault(f"temperature {temperature:g}, {nfe} evaluations", [])
-                    row.append(test_set.synthesised(synthesizer))
-                    print(voice, synthesis, row[-1].means, flush=True)
+        cache = local_cache(options.cache or source.cache or DEFAULT_CACHE)
+        vocoder = make_vocoder(None, source.voice.mel_profile, print, voice=source.checkpoint)
+        test_set = TestSet(cache, source, "validation", options.limit, vocoder=vocoder, judge=judge, data=options.data)
+        if not heard:
+            recorded, others = test_set.recorded(), test_set.other_recordings()
+            heard |= {RECORDED: [recorded]} if recorded else {}
+            heard |= {VOCODED: [test_set.vocoded()]} | ({OTHER_RECORDINGS: [others]} if others else {})
+        for nfe in options.nfe:
+            for temperature in options.temperatures:
+                synthesis = SynthesisOptions(nfe=nfe, temperature=temperature)
+                synthesizer = make_synthesizer(source, synthesis, None, print)
+                row = heard.setdefault(f"temperature {temperature:g}, {nfe} evaluations", [])
+                row.append(test_set.synthesised(synthesizer))
+                print(voice, synthesis, row[-1].means, flush=True)
     return heard
 
 

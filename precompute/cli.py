@@ -1,7 +1,6 @@
 """`xtts-precompute`: the commands of stage 1. Heavy imports happen inside the commands."""
 
 import sys
-from functools import partial
 from pathlib import Path
 
 import click
@@ -83,27 +82,27 @@ def build(
     with report_errors():
         from xtts.precompute.workers.open_pool import open_pool
         from xtts.precompute.workers.stopping import stoppable
-        from xtts.shared.storage.urls import path_or_url
 
         with open_pool(workers, engine) as pool:  # before numpy is imported, see `open_pool`
             if not dry_run and not Path(cache, "cache.json").exists():
                 pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
             from xtts.precompute.pipeline.build_cache import explain_build, run_build
             from xtts.precompute.pipeline.build_request import make_request
-            from xtts.precompute.pipeline.remote_cache import request_at
             from xtts.precompute.view.terminal import Display, build_summary
+            from xtts.shared.cache.object_store import local_build, upload_cache
 
+            settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
+            folder = local_build(cache, fresh=fresh)
             with stoppable(cache), Display() as display:
-                settings = resolve(config, assignments, flags | ({"text.lexicon": lexicon} if lexicon else {}))
-                request_of = partial(
-                    make_request, data, config=settings, limit=limit, fresh=fresh, index_only=index_only,
+                request = make_request(
+                    data, folder, settings, limit=limit, fresh=fresh, index_only=index_only,
                     layout=layout, columns=columns, speakers=speakers,
                 )  # fmt: skip
-                with request_at(path_or_url(cache), request_of, pool) as request:
-                    if dry_run:
-                        explain_build(request, pool, display)
-                        return
-                    report = run_build(request, pool, display)
+                if dry_run:
+                    explain_build(request, pool, display)
+                    return
+                report = run_build(request, pool, display)
+            upload_cache(folder, cache)
         click.echo(build_summary(report, cache))
 
 
@@ -157,13 +156,14 @@ def stats(cache: str) -> None:
         from xtts.precompute.features.quality_stats import quality_stats
         from xtts.precompute.features.recording_advice import read_quality
         from xtts.precompute.view.terminal import advice_lines, quality_text, stats_text
-        from xtts.shared.cache.cache_copy import local_cache
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index, table_of
+        from xtts.shared.cache.object_store import local_cache
         from xtts.shared.cache.stats import corpus_lines, corpus_stats, read_lengths
         from xtts.shared.system.folder_lock import ReadLock
 
-        with local_cache(cache) as folder, ReadLock(folder):
+        folder = local_cache(cache)
+        with ReadLock(folder):
             spec = load_spec(folder)
             index = folder / spec.index_file
             rows, lengths, quality = read_index(index), read_lengths(index), read_quality(index)
@@ -186,8 +186,9 @@ def inspect(cache: str, clip_id: str, out: Path) -> None:
     """Show one clip: a picture of its mel, and the sound that the mel gives (Griffin-Lim)."""
     with report_errors():
         from xtts.precompute.view.inspect_clip import inspect_clip
+        from xtts.shared.cache.object_store import local_cache
 
-        click.echo(inspect_clip(cache, clip_id, out))
+        click.echo(inspect_clip(local_cache(cache), clip_id, out))
 
 
 @main.command()
@@ -202,9 +203,10 @@ def report(cache: str, out: Path, data: tuple[str, ...]) -> None:
     with report_errors():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display
+        from xtts.shared.cache.object_store import local_cache
 
         with Display() as display:
-            summary = write_report(cache, out, progress=display, data=data)
+            summary = write_report(local_cache(cache), out, progress=display, data=data)
         click.echo(summary)
 
 

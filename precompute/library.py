@@ -3,19 +3,17 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from os import PathLike
-from pathlib import Path
 
 from xtts.precompute.check.against_corpus import cache_request, check_corpus, compare_features, repair_cache
 from xtts.precompute.check.verify import CacheFinding, check_cache
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
-from xtts.precompute.pipeline.remote_cache import request_at
 from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import Progress
+from xtts.shared.cache.object_store import local_build, local_cache, upload_cache
 from xtts.shared.config_flags import config_names, resolve
 from xtts.shared.errors import LockstepError, counted_noun
-from xtts.shared.storage.urls import path_or_url
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.system.machine import usable_cores
 
@@ -56,12 +54,14 @@ def build_cache(
         LockstepError: The corpus, the settings or the disk are not usable; its text says what to do.
     """
     pool = open_pool(usable_cores() if workers is None else workers, engine)
-    request_of = partial(
-        make_request, data, config=resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh,
+    folder = local_build(cache, fresh=fresh)
+    request = make_request(
+        data, folder, resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh,
         index_only=index_only, layout=layout, columns=columns, speakers=speakers,
     )  # fmt: skip
-    with request_at(path_or_url(cache), request_of, pool) as request:
-        return run_build(request, pool, progress or Progress())
+    report = run_build(request, pool, progress or Progress())
+    upload_cache(folder, cache)
+    return report
 
 
 def verify_cache(
@@ -72,7 +72,7 @@ def verify_cache(
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
     Args:
-        cache: Folder or URL of the cache.
+        cache: Folder or URL of the cache; of a URL, the local copy is checked.
         against: The corpus, to compare with as well: changed, added and removed clips.
         deep: Count of clips whose features are recomputed (0: all); needs `against`.
         repair: Rewrite the broken files, and no others; needs `against`. The result is the problems that remain.
@@ -87,34 +87,30 @@ def verify_cache(
         All problems, in the order of the files: `file`, `location`, `found`, `expected` and `fix` of each.
 
     Raises:
-        LockstepError: There is no cache to check, no corpus for the requested work, or a URL does not allow it.
+        LockstepError: There is no cache to check or no corpus for the requested work.
     """
-    at, progress = path_or_url(cache), progress or Progress()
+    folder, progress = local_cache(cache), progress or Progress()
     corpora = None if against is None else parse_data(against, layout=layout, columns=columns, speakers=speakers)
     if corpora is None and (deep is not None or repair):
         option = "--repair" if repair else "--deep"
         raise LockstepError(option, found="needs the corpus", expected=f"{option} --against DATA")
-    for option, is_given in (("--against", corpora is not None), (f"--engine {engine}", engine != "local")):
-        if is_given and not isinstance(at, Path):
-            fix = f"verify {at} alone; a build with the same options brings it up to date"
-            raise LockstepError(option, found="a cache in an object store", expected="a folder", fix=fix)
     # Never in this process: the last digits of its numpy's results may differ from a worker's.
     workers = max(1, usable_cores() if workers is None else workers)
-    check = partial(check_cache, at, threads=workers, engine=engine)
+    check = partial(check_cache, folder, threads=workers, engine=engine)
     findings = check()
-    if corpora is None or not isinstance(at, Path):
+    if corpora is None:
         return findings
     if repair and findings:
         for finding in findings:
             progress.say(str(finding))
-        repair_cache(at, corpora, findings, open_pool(workers, engine), progress)
+        repair_cache(folder, corpora, findings, open_pool(workers, engine), progress)
         progress.say(f"{counted_noun(len({finding.file for finding in findings}), 'file')} repaired")
         findings = check()
     if not findings:
-        with ReadLock(at):
-            request = cache_request(at, corpora)
-            findings = check_corpus(at, request)
+        with ReadLock(folder):
+            request = cache_request(folder, corpora)
+            findings = check_corpus(folder, request)
             if deep is not None:
-                compared = compare_features(at, request, open_pool(workers, engine), clips=deep or None)
+                compared = compare_features(folder, request, open_pool(workers, engine), clips=deep or None)
                 findings = [*dict.fromkeys([*findings, *compared])]
     return findings

@@ -64,7 +64,7 @@ class DataConfig(ConfigSection):
     max_unreadable_fraction: Fraction = 0.05
     """Largest share of training clips whose audio cannot be read, in a cache without mels; beyond it the run stops."""
     stage: str | None = None
-    """Folder for local copies of a cache in an object store; null: one in the user's cache folder."""
+    """Folder for the copy of a cache that is given by a URL; null: one in the user's cache folder."""
     filters: FilterConfig = FilterConfig()
     accept: list[Doubt] = Field(default_factory=list)
     """Kinds of doubtful texts to keep unchanged, such as `[tag]`: see docs/corpus.md#doubtful-texts."""

@@ -3,14 +3,12 @@
 import hashlib
 import io
 from collections.abc import Sequence
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 from xtts.precompute.pipeline.build_cache import BuildReport, run_build
 from xtts.precompute.pipeline.build_request import make_request
 from xtts.precompute.pipeline.index import write_tables
-from xtts.precompute.pipeline.remote_cache import request_at
 from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.cache.cache_spec import INDEX_FILE, load_spec, spec_bytes, with_digest
@@ -24,8 +22,7 @@ def build_cache(
 ) -> BuildReport:  # fmt: skip
     """Build a cache without processes, silently."""
     pool = pool or open_pool(workers, engine)
-    with request_at(cache, partial(make_request, data, config=config, **options), pool) as request:
-        return run_build(request, pool, progress or Progress())
+    return run_build(make_request(data, cache, config, **options), pool, progress or Progress())
 
 
 def index_path(cache: Path) -> Path:

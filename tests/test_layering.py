@@ -37,7 +37,7 @@ def imports(path):
 TOPS = {"cli", "synth_cli", "voice_cli", "library", "__init__"}
 """Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
-    "shared": "system audio text < storage < cache",
+    "shared": "system audio text < cache",
     "precompute": "workers < archives < corpus < features < pipeline < check view sample transcribe < library"
     " < cli __init__",
     "trainer": "data system < model < loop < stored < speech < evaluation < export reporting < kinds < run"

@@ -80,11 +80,9 @@ def main(
 ) -> None:  # fmt: skip
     """Train a voice on a cache that xtts-precompute built. Stop it at any time; --resume continues."""
     with report_errors():
-        from xtts.shared.storage.urls import path_or_url
         from xtts.trainer.run.run_plan import make_plan
 
-        at = path_or_url(cache) if cache else None
-        plan = make_plan(config, assignments, flags, cache=at, out=out, resume=resume, init_from=init_from)
+        plan = make_plan(config, assignments, flags, cache=cache, out=out, resume=resume, init_from=init_from)
         if export_steps:
             _export_steps(plan)
         else:

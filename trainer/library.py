@@ -11,7 +11,6 @@ from rich.console import Console
 
 from xtts.shared.config_flags import config_names
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import path_or_url
 from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
 from xtts.trainer.speech.loaded_voice import load_voice
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
@@ -68,7 +67,7 @@ def train(
         hooks: Functions `hook(run, chunk)`, called with the `TrainingRun` and the `Chunk` of each host call: its steps,
             and the losses of a validation after them. They come after those of `trainer/run/hooks.py`; the device
             waits for them.
-        quiet: Print nothing; metrics.jsonl still has every step.
+        quiet: Print nothing, unless a URL is copied (on stderr); metrics.jsonl still has every step.
 
     Returns:
         The state of the run; a run that was already complete is unchanged.
@@ -80,7 +79,7 @@ def train(
     console = Console(quiet=quiet)
     given = None if resume is False else "" if resume is True else str(resume)
     plan = make_plan(
-        config_names(config), (), settings or {}, cache=path_or_url(cache) if cache else None,
+        config_names(config), (), settings or {}, cache=str(cache) if cache else None,
         out=Path(out) if out else None, resume=given, init_from=Path(init_from) if init_from else None,
         say=partial(console.print, highlight=False, soft_wrap=True),
     )  # fmt: skip
@@ -129,6 +128,6 @@ def evaluate_checkpoint(
     from xtts.trainer.speech.voice_source import open_source
 
     source, options = open_source(Path(checkpoint)), SynthesisOptions(**synthesis)
-    at, console = None if cache is None else path_or_url(cache), Console(quiet=True) if quiet else None
-    systems = evaluate(source, options, cache=at, split=split, limit=limit, console=console)
+    console = Console(quiet=True) if quiet else None
+    systems = evaluate(source, options, cache=str(cache) if cache else None, split=split, limit=limit, console=console)
     return {name: system.figures for name, system in systems.items() if system.figures is not None}

@@ -109,11 +109,10 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
     """Print how good a voice is: its speech of held-out sentences against their recordings."""
     with report_errors():
         options = _taken(given)
-        from xtts.shared.storage.urls import path_or_url
         from xtts.trainer.evaluation.evaluate import evaluate as run
         from xtts.trainer.speech.voice_source import open_source
 
-        run(open_source(checkpoint), options, cache=path_or_url(cache) if cache else None, **given)
+        run(open_source(checkpoint), options, cache=cache, **given)
 
 
 @main.command()

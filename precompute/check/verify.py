@@ -3,25 +3,21 @@
 import hashlib
 import mmap
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from xtts.precompute.workers.disks import check_visible
 from xtts.precompute.workers.open_pool import open_pool
-from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, CacheSpec, Shard, load_spec, shard_files
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
 from xtts.shared.cache.quick_check import file_sha256, shard_problem
 from xtts.shared.cache.records import CorruptRecord, CropAudio, Record, parse_example, unframe
 from xtts.shared.errors import LockstepError, repair_command
-from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
 
 
@@ -41,7 +37,7 @@ class CacheFinding:
         return f"{self.location}: {self.found}{expected}; {self.fix}"
 
 
-def check_cache(cache: PathOrUrl, *, threads: int, engine: str = "local") -> list[CacheFinding]:
+def check_cache(cache: Path, *, threads: int, engine: str = "local") -> list[CacheFinding]:
     """Find all problems of a cache, in the order of its files; raises `LockstepError` if there is no cache.
 
     Shards are read by `threads` threads of this process, or on a Ray cluster (`--engine ray`).
@@ -49,22 +45,12 @@ def check_cache(cache: PathOrUrl, *, threads: int, engine: str = "local") -> lis
     Hashing takes most of the time. Records are hashed only if their shard or the index differs from what was written:
     else the two agree on the digest of every record.
     """
-    if isinstance(cache, Path):
-        with ReadLock(cache):
-            findings = _check_all(cache, threads, engine)
-    else:
-        with TemporaryDirectory() as folder:
-            copy = CacheCopy(cache, stage=folder)
-            copy.open()
-            findings = _check_all(copy.folder, threads, "local", copy.borrowed)
+    with ReadLock(cache):
+        findings = _check_all(cache, threads, engine)
     return [replace(finding, fix=repair_command(cache)) for finding in findings]
 
 
-_Borrow = Callable[[Shard], AbstractContextManager[object]]
-"""Fetches a shard of a remote cache for as long as it is checked."""
-
-
-def _check_all(cache: Path, threads: int, engine: str, borrowed: _Borrow = nullcontext) -> list[CacheFinding]:
+def _check_all(cache: Path, threads: int, engine: str) -> list[CacheFinding]:
     spec = load_spec(cache)
     findings = list(_check_small_files(cache, spec))
     try:
@@ -73,7 +59,7 @@ def _check_all(cache: Path, threads: int, engine: str, borrowed: _Borrow = nullc
         return [*findings, _of_file(spec.index_file, error.found)]
     findings += _check_index(spec, rows)
     rows_of_shard, every_digest = _rows_by_shard(spec, rows), any(f.file == spec.index_file for f in findings)
-    check = partial(_check_shard, cache.absolute(), spec, every_digest, borrowed)
+    check = partial(_check_shard, cache.absolute(), spec, every_digest)
     pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
     tasks = [(*pair, rows_of_shard.get(pair[1].file, [])) for pair in pairs]
     if engine == "local":  # threads are enough: hashing lets them all run
@@ -120,21 +106,20 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding
 
 
 def _check_shard(
-    cache: Path, spec: CacheSpec, every_digest: bool, borrowed: _Borrow, task: tuple[Bucket, Shard, list[IndexRow]]
+    cache: Path, spec: CacheSpec, every_digest: bool, task: tuple[Bucket, Shard, list[IndexRow]]
 ) -> list[CacheFinding]:
     check_visible(cache)
     bucket, shard, rows = task
     path = cache / shard.file
-    with borrowed(shard):
-        problem = shard_problem(cache, shard)
-        findings = [_of_file(shard.file, *problem)] if problem else []
-        is_inside = path.is_file() and path.resolve().is_relative_to(cache.resolve())
-        if not is_inside or path.stat().st_size == 0:
-            return findings
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            with memoryview(mapped) as data:
-                sound = hashlib.sha256(data).hexdigest() == shard.sha256
-                records = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
+    problem = shard_problem(cache, shard)
+    findings = [_of_file(shard.file, *problem)] if problem else []
+    is_inside = path.is_file() and path.resolve().is_relative_to(cache.resolve())
+    if not is_inside or path.stat().st_size == 0:
+        return findings
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        with memoryview(mapped) as data:
+            sound = hashlib.sha256(data).hexdigest() == shard.sha256
+            records = list(_check_records(spec, bucket, shard, data, rows, digests=every_digest or not sound))
     if not sound and not records:
         records = [_of_file(shard.file, "bytes differ from what was written (sha256)")]
     return findings + records

@@ -2,7 +2,6 @@
 
 import difflib
 import os
-import re
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -12,11 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.precompute.corpus.clip_fields import check_language, check_name
 from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
+from xtts.shared.cache.object_store import is_url, local_corpus
 from xtts.shared.config_files import parse_yaml
 from xtts.shared.errors import LockstepError, read_text
-from xtts.shared.storage.urls import StoreUrl, path_or_url
 
-_REMOTE = re.compile(r"(?:(?P<name>[^=:/?]+)=)?(?P<url>[a-zA-Z0-9]+://.*)")
 _YAML = (".yaml", ".yml")
 _EXAMPLE = "- {data: LJSpeech-1.1, name: lj, weight: 0.5}"
 _NAME_EXPECTED = "1 to 64 letters from a to z, digits, dots, hyphens or underscores"
@@ -54,9 +52,7 @@ class CorpusEntry(_Options):
     location: str
     """The option or YAML entry that requests it, for messages."""
     data: Path
-    """Folder, or the file that lists the clips; for a corpus in an object store the local copy."""
-    url: StoreUrl | None = None
-    """URL of a corpus in an object store."""
+    """Folder, or the file that lists the clips; for a URL the local copy."""
 
     @property
     def own_name(self) -> str:
@@ -65,7 +61,7 @@ class CorpusEntry(_Options):
         return path.stem if os.path.isfile(path) else path.name
 
     def __str__(self) -> str:
-        return f"{self.name}={self.url or self.data}" if self.name else str(self.url or self.data)
+        return f"{self.name}={self.data}" if self.name else str(self.data)
 
 
 Data = str | PathLike[str] | CorpusEntry | Sequence[str | PathLike[str] | CorpusEntry]
@@ -88,18 +84,15 @@ def parse_data(data: Data, **options: str | None) -> list[CorpusEntry]:
             entries.append(value)
             continue
         text, path = os.fspath(value), Path(value)
-        remote = _REMOTE.fullmatch(text) if isinstance(value, str) else None
         name, equals, target = text.partition("=")
-        if remote:
-            location = f"--data {remote['url'].partition('?')[0]}"
-            entries.append(_entry({"data": remote["url"], "name": remote["name"], **options}, location, Path()))
-        elif path.suffix.lower() in _YAML and os.path.exists(path):
+        named = {"data": text} if is_url(name) else {"data": target, "name": name}  # a URL's options have equals signs
+        if path.suffix.lower() in _YAML and os.path.exists(path):
             if given := [f"--{name}" for name, option in options.items() if option is not None]:
                 problem = f"{' and '.join(given)} with a list of corpora"
                 raise LockstepError(f"--data {value}", found=problem, fix="set it in the file")
             entries += _read_list(path)
-        elif isinstance(value, str) and equals and not os.path.exists(path):
-            entries.append(_entry({"data": target, "name": name, **options}, f"--data {value}", Path()))
+        elif isinstance(value, str) and (equals or is_url(name)) and not os.path.exists(path):
+            entries.append(_entry({**named, **options}, f"--data {text.partition('?')[0]}", Path()))
         else:
             entries.append(CorpusEntry.model_validate({"location": str(path), "data": path, **options}))
     return entries
@@ -128,9 +121,7 @@ def _entry(settings: object, location: str, folder: Path) -> CorpusEntry:
     if checked.speaker_prefix:
         check_name(checked.speaker_prefix, what="speaker_prefix", location=location)
     options = checked.model_dump(exclude={"data"}) | {"language": check_language(checked.language, location)}
-    target = path_or_url(checked.data)
-    data, url = (folder / target, None) if isinstance(target, Path) else (target.local_folder("corpora"), target)
-    return CorpusEntry(location=location, data=data, url=url, **options)
+    return CorpusEntry(location=location, data=folder / local_corpus(checked.data), **options)
 
 
 def _explain(error: ValidationError, location: str) -> LockstepError:

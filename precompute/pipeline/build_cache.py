@@ -86,7 +86,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             if recipe.config.model.voice_from == "recording":
                 voices = embed_speakers(index, list(plan.speakers), recipe, cache, request.previous.spec, staging, pool)
             spec = make_spec(index, statistics, plan, finished, recipe, request.corpora.weights, voices)
-            changed = commit(cache, staging, spec, index, recipe.tokenizer, request.publish)
+            changed = commit(cache, staging, spec, index, recipe.tokenizer)
             quality = read_quality(cache / spec.index_file)
             if left := sweep(cache, spec):
                 progress.say(f"{left} replaced files stay while a process reads the cache; a later build removes them")

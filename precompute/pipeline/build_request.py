@@ -1,7 +1,5 @@
 """Build request: what to build from what, checked before anything is created."""
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,25 +10,19 @@ from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.crops import cut_clips
 from xtts.precompute.corpus.record_recipe import RecordRecipe
-from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.features.index_only import refuse_unsuited
 from xtts.precompute.pipeline.previous import PreviousCache, languages_of, open_previous
 from xtts.precompute.pipeline.staging import refuse_foreign_folder
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.clip_index import strings
 from xtts.shared.config import Config
 from xtts.shared.feature_settings import feature_config, feature_differences
-from xtts.shared.storage.failures import rename_in_errors
 from xtts.shared.text.phonemes import can_phonemise
 from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, read_lexicon, written_entries
 from xtts.shared.text.tokenizer import Tokenizer, learn_tokenizer
 
 TOKENISED_AGAIN = "all texts are tokenised again, the mels come from the cache"
-
-Publish = Callable[[CacheSpec, Mapping[str, Path]], None]
-"""Gets a new cache and the paths of its files by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +38,6 @@ class BuildRequest:
     """The cache in the folder; an empty one if `fresh`."""
     exclude: frozenset[str] = frozenset()
     """Shards that must not be reused, by file."""
-    publish: Publish | None = None
-    """Function that is called before the folder holds the new cache."""
 
 
 def make_request(
@@ -73,10 +63,7 @@ def make_request(
         lexicon = read_lexicon(Path(config.text.lexicon), config.text.tokenizer) if config.text.lexicon else {}
     is_of_texts = not config.audio.crop_frames
     language = config.text.language if config.text.expand_numbers and is_of_texts else None
-    entries, corpus_urls = with_folders(entries)
-    with disk_errors_explained(cache), ExitStack() as stack:
-        for folder, corpus_url in corpus_urls.items():  # errors about the local folder of a remote corpus name its URL
-            stack.enter_context(rename_in_errors(folder, str(corpus_url)))
+    with disk_errors_explained(cache):
         corpora = read_corpora(entries, limit=limit, words_in=language, lexicon=written_entries(lexicon))
     if index_only:
         refuse_unsuited(corpora.clips, config)

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
-from xtts.precompute.pipeline.build_request import Publish
 from xtts.precompute.pipeline.plan import Plan
 from xtts.precompute.pipeline.staging import StagingArea
 from xtts.precompute.workers.arithmetic import installed_versions
@@ -73,12 +72,10 @@ def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:
     ]
 
 
-def commit(
-    cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer, publish: Publish | None
-) -> bool:
+def commit(cache: Path, staging: StagingArea, spec: CacheSpec, index: Path, tokenizer: Tokenizer) -> bool:
     """Turn the complete staging area into the cache; return False if the cache is already the same.
 
-    index: the file of the scratch folder that becomes the index. If `publish` fails, the next build continues there.
+    index: the file of the scratch folder that becomes the index.
     Readers may be at work: nothing that they use is touched here, see `sweep`.
     """
     shards = [shard.file for shard in spec.shards()]
@@ -93,8 +90,6 @@ def commit(
     if spec.voices and not holds(cache / spec.voices.file, spec.voices.sha256):
         new.append(spec.voices.file)
     changed = bool(new) or not holds(cache / SPEC_FILE, hashlib.sha256(spec_bytes(spec)).hexdigest())
-    if publish is not None:
-        publish(spec, {file: staging.staged(file) if file in new else cache / file for file in spec.files})
     if changed:
         atomic_files.move(*((staging.staged(file), cache / file) for file in new))
         atomic_files.write(cache / SPEC_FILE, spec_bytes(spec))

@@ -5,13 +5,11 @@ from pathlib import Path
 
 from xtts.precompute.corpus.clip_fields import CONTROLS
 from xtts.precompute.features.cached_mels import StoredMels
-from xtts.shared.cache.cache_copy import CacheCopy
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_id_of
 from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.records import CorruptRecord, Record
 from xtts.shared.cache.shard_reader import with_mel
 from xtts.shared.errors import LockstepError, repair_command
-from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system.folder_lock import ReadLock
 
 _NEAREST = 3
@@ -20,13 +18,8 @@ _NEAREST = 3
 class CachedClips:
     """A cache whose records are read one at a time."""
 
-    def __init__(self, cache: PathOrUrl | str) -> None:
-        """Open a cache; the shards of a remote one are copied to a local folder when their clips are read."""
-        source = path_or_url(cache)
-        self._copy = None if isinstance(source, Path) else CacheCopy(source)
-        if self._copy:
-            self._copy.open()
-        self.cache = cache = self._copy.folder if self._copy else Path(str(source))
+    def __init__(self, cache: Path) -> None:
+        self.cache = cache
         self.lock = ReadLock(cache)
         """Keeps builds from deleting files of the cache."""
         self.spec: CacheSpec = load_spec(cache)
@@ -47,8 +40,6 @@ class CachedClips:
     def read(self, row: IndexRow) -> Record:
         """Read the record of a kept clip; raise a `LockstepError` if the cache does not match the index."""
         shard = self._shards[row.shard_id]
-        if self._copy:
-            self._copy.fetch([shard])
         record = self._mels.read_record(self.cache / shard.file, row.position, row.clip.id)
         try:
             return with_mel(record, self.spec)

@@ -18,7 +18,6 @@ from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.corpora import corpus_folders
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.record_recipe import AudioFiles
-from xtts.precompute.corpus.remote_corpus import with_folders
 from xtts.precompute.features.letter_counts import letters_of
 from xtts.precompute.features.quality_stats import (
     OUTLIER_SCORE,
@@ -43,7 +42,6 @@ from xtts.shared.cache.records import Record
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
-from xtts.shared.storage.urls import PathOrUrl
 
 CLIPS_SHOWN, WORST_SHOWN = 6, 12
 EXCERPT_SECONDS = 5.0
@@ -72,7 +70,7 @@ class ClipCard:
     """Lines about what is unusual in the clip."""
 
 
-def write_report(cache: PathOrUrl | str, out: Path, *, progress: Progress, data: Data = ()) -> str:
+def write_report(cache: Path, out: Path, *, progress: Progress, data: Data = ()) -> str:
     """Write the page; return the line to print. The same cache and corpus give the same bytes.
 
     data: the corpora of the cache as given to the build, for the original recordings of the clips.
@@ -130,7 +128,7 @@ def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
     """Return the folder of each corpus by its name: those of `data`, else those in the spec of a cache without mels."""
     if not data:
         return {name: Path(folder) for name, folder in clips.spec.audio_folders.items()}
-    folders = corpus_folders(with_folders(parse_data(data))[0])
+    folders = corpus_folders(parse_data(data))
     for name in {row.clip.corpus for row in clips.rows} - folders.keys():
         problem = f"no corpus {name}" if name else "corpora with names"
         raise LockstepError("--data", found=problem, expected="what the cache was built from, by the same names")

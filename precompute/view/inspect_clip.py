@@ -12,14 +12,13 @@ from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.cache.clip_index import IndexRow, notes_of
 from xtts.shared.cache.records import Record
-from xtts.shared.storage.urls import PathOrUrl
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
 _PADDING = "#9a9a9a"
 _NAME_BYTES = 250  # a file system's most, less the suffix
 
 
-def inspect_clip(cache: PathOrUrl | str, clip_id: str, out: Path) -> str:
+def inspect_clip(cache: Path, clip_id: str, out: Path) -> str:
     """Write `ID.png` and `ID.wav` into `out`; return the lines to print, of a rejected clip the reason."""
     clips = CachedClips(cache)
     row = clips.row(clip_id)

@@ -245,31 +245,31 @@ def spec_bytes(spec: CacheSpec) -> bytes:
     return (json.dumps({**fields, "sha256": digest_of(fields)}, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def load_spec(cache: Path) -> CacheSpec:
-    """Read and check `cache.json`; raises `LockstepError` with the problem and the command that fixes it."""
-    path = cache / SPEC_FILE
-    rebuild = build_command(cache, fresh=True)
+def load_spec(cache: Path, named: str | None = None) -> CacheSpec:
+    """Read and check `cache.json`; raises `LockstepError` with the command that fixes it. named: it in messages."""
+    path, name = cache / SPEC_FILE, f"{named}/{SPEC_FILE}" if named else str(cache / SPEC_FILE)
+    rebuild = build_command(named or cache, fresh=True)
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         found = "no finished cache" if cache.is_dir() else "no such folder"
         build = build_command(cache, corpus="<corpus>", config="<size>")
-        raise LockstepError(str(path), found=found, expected="a cache", fix=build) from None
+        raise LockstepError(name, found=found, expected="a cache", fix=build) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise LockstepError(str(path), found=f"cannot be read ({error})", fix=rebuild, exit_code=1) from None
+        raise LockstepError(name, found=f"cannot be read ({error})", fix=rebuild, exit_code=1) from None
     if not isinstance(fields, dict) or fields.get("format_version") != FORMAT_VERSION:
         version = fields.get("format_version") if isinstance(fields, dict) else None
         raise LockstepError(
-            str(path), found=f"format version {version!r}", expected=str(FORMAT_VERSION), fix=rebuild, exit_code=1
+            name, found=f"format version {version!r}", expected=str(FORMAT_VERSION), fix=rebuild, exit_code=1
         )
     stated = fields.pop("sha256", None)
     if stated != digest_of(fields):
-        raise LockstepError(str(path), found="edited after it was written (digest differs)", fix=rebuild, exit_code=1)
+        raise LockstepError(name, found="edited after it was written (digest differs)", fix=rebuild, exit_code=1)
     try:
         return CacheSpec.model_validate(fields)
     except ValidationError as error:
         first = error.errors()[0]
-        location = f"{path} {'.'.join(map(str, first['loc']))}"
+        location = f"{name} {'.'.join(map(str, first['loc']))}"
         raise LockstepError(location, found=str(first["msg"]).lower(), fix=rebuild, exit_code=1) from None
 
 

@@ -12,7 +12,6 @@ from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences
-from xtts.shared.storage.urls import path_or_url
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.results import Fact, Findings, Problem, as_yaml
 from xtts.trainer.run.setup import Setup, prepare
@@ -32,7 +31,7 @@ def load_setup(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: str | Path | None,
     run: Path | None = None,
 ) -> Setup:  # fmt: skip
-    """Prepare what is measured, as training does; a remote cache is copied completely first.
+    """Prepare what is measured, as training does.
 
     run: a run folder, whose settings and cache are the defaults.
 
@@ -40,14 +39,14 @@ def load_setup(
         LockstepError: As in `prepare`, or for a cache of unpadded clips.
     """
     folder = RunFolder(run) if run else None
-    setup = prepare(config, assignments, flags, cache=path_or_url(cache) if cache else None, run=folder)
+    setup = prepare(config, assignments, flags, cache=cache, run=folder)
     if not setup.spec.fixed_length:
         raise LockstepError(
             str(setup.cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
             expected="shapes.pad_to_fixed_length: true", fix=build_command(setup.cache),
         )  # fmt: skip
     say = partial(click.echo, err=True)
-    setup.fetch(say)
+    setup.check_files()
     start = folder.init_from() if folder else setup.default_start(say)
     return setup.suited(from_a_model=start is not None, say=say)
 

@@ -85,7 +85,7 @@ def storage(buckets: Collection[TrainingBucket], *, step_seconds: float | None) 
         what=f"the storage of {cache} answers slowly: {1000 * latency:.0f} ms for a read of 64 KiB, "
         f"expected at most {1000 * latency * training / reading:.0f} ms",
         cause=f"a network disk or bucket: to read an epoch takes {reading:,.1f} s, to train {training:,.1f} s",
-        fix=f"copy the cache to a local disk with cp -r {cache}, or give --cache a URL: it is copied to data.stage",
+        fix=f"copy the cache to a local disk with cp -r {cache}",
         gain=f"up to {reading / training:.1f} times the steps a second",
     )
 

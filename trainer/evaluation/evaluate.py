@@ -10,13 +10,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from xtts.shared.cache.cache_copy import local_cache
-from xtts.shared.cache.cache_spec import CacheSpec, Shard, Split
+from xtts.shared.cache.cache_spec import Split
+from xtts.shared.cache.object_store import local_cache
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.evaluation.judge import Judge
-from xtts.trainer.evaluation.systems import System, TestSet, compared_clips, figure_rows, other_clips
+from xtts.trainer.evaluation.systems import System, TestSet, figure_rows
 from xtts.trainer.speech.output_files import check_file, write_bytes
 from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
@@ -29,7 +28,7 @@ _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "traini
 
 
 def evaluate(
-    source: Source, options: SynthesisOptions, *, cache: PathOrUrl | None, split: Split, limit: int,
+    source: Source, options: SynthesisOptions, *, cache: str | Path | None, split: Split, limit: int,
     judge: bool = False, asr: str = "base", data: Path | None = None, vocoder: str | None = None,
     json_file: Path | None = None, console: Console | None = None,
 ) -> dict[str, System]:  # fmt: skip
@@ -44,23 +43,19 @@ def evaluate(
         raise LockstepError("--data", found="no --judge", expected="both: the recordings are judged")
     console = console or Console(width=None if os.isatty(1) else 120)
     loaded_judge, began = Judge(asr) if judge else None, time.perf_counter()
-    cache = cache or source.cache or Path(DEFAULT_CACHE)
-
-    def shards(spec: CacheSpec) -> list[Shard]:
-        return [shard for shard, _ in (*compared_clips(spec, split, limit), *other_clips(spec, split, limit))]
-
+    cache = cache or source.cache or DEFAULT_CACHE
     candidates = dict[str, System | None]()
     loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.checkpoint)
-    with local_cache(cache, shards) as folder:
-        test_set = TestSet(folder, source, split, limit, vocoder=loaded_vocoder, judge=loaded_judge, data=data)
-        own, clips = test_set.own, test_set.clips
-        console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
-        synthesizer = make_synthesizer(source, options, None, console.print)
-        candidates[SYNTHESISED] = test_set.synthesised(synthesizer)
-        console.print(f"comparing them with {len(clips)} recordings", highlight=False)
-        candidates[VOCODED] = test_set.vocoded()
-        candidates[RECORDED] = test_set.recorded()
-        candidates[OTHER_RECORDINGS] = test_set.other_recordings()
+    folder = local_cache(cache, source.config().data.stage)
+    test_set = TestSet(folder, source, split, limit, vocoder=loaded_vocoder, judge=loaded_judge, data=data)
+    own, clips = test_set.own, test_set.clips
+    console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
+    synthesizer = make_synthesizer(source, options, None, console.print)
+    candidates[SYNTHESISED] = test_set.synthesised(synthesizer)
+    console.print(f"comparing them with {len(clips)} recordings", highlight=False)
+    candidates[VOCODED] = test_set.vocoded()
+    candidates[RECORDED] = test_set.recorded()
+    candidates[OTHER_RECORDINGS] = test_set.other_recordings()
     systems = {name: system for name, system in candidates.items() if system is not None}
     console.print(_figures_table(systems, len(own), _KINDS[split]))
     if json_file is not None:

@@ -12,9 +12,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.audio.page_media import picture_uri, sound_uri
-from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import Split, load_spec, load_voices
 from xtts.shared.cache.clip_index import IndexRow, find_rows
+from xtts.shared.cache.object_store import local_cache
 from xtts.shared.config_flags import DEFAULT_CACHE
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
@@ -67,14 +67,14 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
     import jinja2
 
     assert source.run is not None
-    with local_cache(source.cache or Path(DEFAULT_CACHE)) as cache:
-        spec = load_spec(cache)
-        held_out = bool(spec.shards("validation"))
-        split: Split = "validation" if held_out else "train"
-        clips = read_clips(cache, source.voice, lambda spec: some_clips(spec, split, _SENTENCES))
-        as_built = {key: spec.features["audio"][key] for key in ("channel", "trim_silence_db", "loudness_lufs")}
-        rows = find_rows(cache / spec.index_file, [clip.clip_id for clip in clips])
-        voices = load_voices(cache, spec) if source.takes_recording else None
+    cache = local_cache(source.cache or DEFAULT_CACHE, source.config().data.stage)
+    spec = load_spec(cache)
+    held_out = bool(spec.shards("validation"))
+    split: Split = "validation" if held_out else "train"
+    clips = read_clips(cache, source.voice, lambda spec: some_clips(spec, split, _SENTENCES))
+    as_built = {key: spec.features["audio"][key] for key in ("channel", "trim_silence_db", "loudness_lufs")}
+    rows = find_rows(cache / spec.index_file, [clip.clip_id for clip in clips])
+    voices = load_voices(cache, spec) if source.takes_recording else None
     own = spread(len(clips), _SENTENCES)
     vocoder = make_vocoder(None, source.voice.mel_profile, lambda _: None, voice=source.checkpoint)
     spoken = speak_clips(make_synthesizer(source, SynthesisOptions(), None, lambda _: None), source, clips, own, voices)

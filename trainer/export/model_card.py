@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from xtts.shared.cache.cache_copy import local_cache
 from xtts.shared.cache.cache_spec import load_spec
+from xtts.shared.cache.object_store import copy_of
 from xtts.shared.errors import LockstepError, read_text
 from xtts.trainer.evaluation.systems import figure_rows
 from xtts.trainer.export.export_formats import ExportOptions
@@ -199,8 +199,7 @@ def _corpus(source: Source) -> Facts | None:
     if source.cache is None:
         return None
     try:
-        with local_cache(source.cache) as folder:
-            spec = load_spec(folder)
+        spec = load_spec(copy_of(source.cache, source.config().data.stage))
     except LockstepError:
         return None
     if spec.identity != read_meta(source.checkpoint)["cache"]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from xtts.shared.cache.cache_spec import CacheSpec, check_voices, load_voices
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.data.batch_sizes import AutomaticSteps
 from xtts.trainer.export.export_formats import ONNX, SAFETENSORS
 from xtts.trainer.kinds.kind import InitialWeights, Kind
@@ -34,7 +33,7 @@ def _automatic_steps(config: Config) -> tuple[AutomaticSteps, AutomaticSteps]:
     return AutomaticSteps(500, 20_000, 500_000), AutomaticSteps(500, 20_000, 500_000)
 
 
-def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
+def _check(config: Config, spec: CacheSpec, cache: str) -> None:
     if spec.holds_crops:
         raise LockstepError(str(cache), found="crops, which train a vocoder", fix="train with --config vocoder")
     if config.model.voice_from == "recording":

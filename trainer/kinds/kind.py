@@ -9,7 +9,6 @@ import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
-from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.data.batch_sizes import AutomaticSteps
 from xtts.trainer.stored.stored_model import StoredModel
 
@@ -43,7 +42,7 @@ class Kind:
     """Name of the model, for the folder of a run and for messages."""
     automatic_steps: Callable[[Config], tuple[AutomaticSteps, AutomaticSteps]]
     """The steps of `training.epochs: auto`, from nothing and from a model (`--init-from`)."""
-    check: Callable[[Config, CacheSpec, PathOrUrl], None]
+    check: Callable[[Config, CacheSpec, str], None]
     """Raises `LockstepError` if it cannot train with a configuration on a cache."""
     check_start: Callable[[StoredModel, CacheSpec], None]
     """Raises `LockstepError` if a run on a cache cannot begin with the weights of a stored model of this kind."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError, build_command
-from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.data.batch_sizes import AutomaticSteps
 from xtts.trainer.export.export_formats import ONNX
 from xtts.trainer.kinds.kind import InitialWeights, Kind
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from xtts.trainer.reporting.vocoder_samples import VocoderSamples
 
 
-def _check(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
+def _check(config: Config, spec: CacheSpec, cache: str) -> None:
     if not spec.holds_crops:
         fix = build_command(cache, config="vocoder")
         raise LockstepError(str(cache), found="whole clips", expected="crops, which train a vocoder", fix=fix)

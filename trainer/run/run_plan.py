@@ -12,7 +12,6 @@ from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences
-from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.loop.rendezvous import Cluster, find_cluster
 from xtts.trainer.run.setup import Setup, prepare
 from xtts.trainer.stored.checkpoint import (
@@ -47,9 +46,9 @@ class RunPlan(Setup):
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """The context that locks the cache's files and, in rank 0, the run folder; errors name a cache by its URL."""
+        """The context that locks the cache's files and, in rank 0, the run folder."""
         folder = self.folder.exclusive() if self.is_rank_0 else nullcontext()
-        with self.lock, folder, self.copy.url_in_errors() if self.copy else nullcontext():
+        with self.lock, folder:
             yield
 
     @property
@@ -89,7 +88,7 @@ def _leaves(settings: Mapping[str, object], section: str = "") -> dict[str, str]
 
 def make_plan(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
-    cache: PathOrUrl | None, out: Path | None, resume: str | None, init_from: Path | None,
+    cache: str | Path | None, out: Path | None, resume: str | None, init_from: Path | None,
     say: Callable[[str], object] = click.echo,
 ) -> RunPlan:  # fmt: skip
     """Resolve and check everything that does not need TensorFlow.
@@ -129,7 +128,7 @@ def make_plan(
         start.check_kind(setup.kind.name, fix="give --init-from another model")
         check_weights(init_from, start.settings(), identity)
         setup.kind.check_start(start, setup.spec)
-    setup.fetch(say)
+    setup.check_files()
     return RunPlan(**vars(setup), folder=folder, resume=checkpoint, init_from=init_from, asked_steps=asked)
 
 
@@ -188,9 +187,9 @@ def set_aside_stale(out: Path, cache: Path, say: Callable[[str], object]) -> Non
     say(f"{out}: the corpus has changed, so that a new run begins; the earlier one is in {moved}")
 
 
-def _check_cache_settings(config: Config, spec: CacheSpec, cache: PathOrUrl) -> None:
+def _check_cache_settings(config: Config, spec: CacheSpec, cache: str) -> None:
     """Raise `LockstepError` for a cache built with different feature settings, naming the first difference."""
     for key, value, wanted in feature_differences(spec.features, feature_config(config)):
         built = json.dumps(value)
         fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"
-        raise LockstepError(str(cache), found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)
+        raise LockstepError(cache, found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)

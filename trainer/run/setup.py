@@ -7,14 +7,13 @@ from typing import Self
 
 import click
 
-from xtts.shared.cache.cache_copy import CacheCopy
-from xtts.shared.cache.cache_spec import SPLITS, CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.object_store import local_cache
 from xtts.shared.cache.quick_check import full_check, quick_check
-from xtts.shared.config import Config, DataConfig
+from xtts.shared.config import Config
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import follow_text
-from xtts.shared.storage.urls import PathOrUrl
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.kinds.all_kinds import kind_of
@@ -33,11 +32,9 @@ class Setup:
 
     config: Config
     cache: Path
-    """Folder of the cache; for one in an object store, that of `copy`."""
-    copy: CacheCopy | None = None
-    """The local copy of a remote cache."""
-    named_cache: PathOrUrl
-    """The cache, as messages name it."""
+    """Folder of the cache; for a URL that of its copy."""
+    named_cache: str
+    """The path or URL that was given."""
     spec: CacheSpec
     lock: ReadLock
     """Keeps the files of the cache, even if another build replaces it."""
@@ -81,17 +78,14 @@ class Setup:
         say(f"starting from our voice: {hours:.1f} hours of recordings, fewer than {_LARGE_CORPUS_HOURS}")
         return ours
 
-    def fetch(self, say: Callable[[str], object] = click.echo) -> None:
-        """Copy a remote cache completely, and check the files as `data.verify` requires."""
-        if self.copy:
-            say(f"{self.copy.url}: copying the shards that are not yet in {self.copy.folder}")
-            self.copy.fetch(self.spec.shards(*SPLITS))
+    def check_files(self) -> None:
+        """Check the files of the cache as `data.verify` requires."""
         if self.config.data.verify != "off":
             (full_check if self.config.data.verify == "full" else quick_check)(self.cache, self.spec)
 
 
 def prepare(
-    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *, cache: PathOrUrl | None,
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *, cache: str | Path | None,
     run: RunFolder | None,
 ) -> Setup:  # fmt: skip
     """Resolve the configuration, open the cache and check that the kind of model can train on it.
@@ -104,17 +98,9 @@ def prepare(
     if run and not config and run.config_file.is_file():
         config = (str(run.config_file),)
     resolved = resolve(config, assignments, flags)
-    given = cache or (run.cache_now() if run else None) or Path(DEFAULT_CACHE)
-    copy, folder, lock, spec = _open_cache(given, resolved.data)
+    given = str(cache or (run.cache_now() if run else None) or DEFAULT_CACHE)
+    folder = local_cache(given, resolved.data.stage)
+    lock, spec = ReadLock(folder), load_spec(folder)  # no build removes what is read next
     resolved = follow_text(resolved, spec.features)
     kind_of(resolved).check(resolved, spec, given)
-    return Setup(config=resolved, cache=folder, copy=copy, named_cache=given, spec=spec, lock=lock)
-
-
-def _open_cache(given: PathOrUrl, data: DataConfig) -> tuple[CacheCopy | None, Path, ReadLock, CacheSpec]:
-    """(copy of a remote cache, to be fetched, local folder, lock taken before the first read, spec)."""
-    if isinstance(given, Path):
-        return None, given, ReadLock(given), load_spec(given)
-    copy = CacheCopy(given, stage=data.stage)
-    spec = copy.open()
-    return copy, copy.folder, ReadLock(copy.folder), spec
+    return Setup(config=resolved, cache=folder, named_cache=given, spec=spec, lock=lock)

@@ -124,9 +124,8 @@ class TrainingRun(HostedRun):
 
     def _write_run_files(self, config: Config) -> None:
         plan = self.plan
-        url = plan.copy.url.full if plan.copy else None
         plan.folder.write_run_files(
-            config, plan.cache, plan.spec, url=url, init_from=plan.init_from, sources=self._sources
+            config, plan.cache, plan.spec, named=plan.named_cache, init_from=plan.init_from, sources=self._sources
         )
 
     def _pass_on_requests(self) -> None:

@@ -44,7 +44,7 @@ def export_steps(plan: RunPlan, console: Console) -> Path:
     """
     if plan.spec.names_audio or not plan.spec.fixed_length:
         found, expected = "a cache without padded mels", "one built with mels, of fixed shapes"
-        raise LockstepError(str(plan.named_cache), found=found, expected=expected)
+        raise LockstepError(plan.named_cache, found=found, expected=expected)
     with _Postponed() as compiler, plan.held(), TrainingRun(plan, console, compiler) as run:
         run.save()
         folder = plan.folder.steps

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.cache.object_store import is_url
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import PathOrUrl, path_or_url
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import LOCK_FILES, exclusive
 from xtts.trainer.stored.speech_sources import SpeechSource, parse_sources
@@ -58,10 +58,10 @@ class RunFolder:
         with exclusive(self.path):
             yield
 
-    def cache(self) -> PathOrUrl | None:
-        """The cache of this run, if recorded."""
+    def cache(self) -> str | None:
+        """The path or URL of this run's cache, if recorded."""
         cache = self._recorded("cache")
-        return path_or_url(cache) if isinstance(cache, str) else None
+        return cache if isinstance(cache, str) else None
 
     def init_from(self) -> Path | None:
         """The model whose weights began this run, if recorded."""
@@ -91,10 +91,10 @@ class RunFolder:
             return read_json(self.run_file, _ORIGIN).get(key)
         return None
 
-    def cache_now(self) -> PathOrUrl | None:
+    def cache_now(self) -> str | None:
         """The cache of this run, if recorded; `LockstepError` for a folder that is gone."""
         cache = self.cache()
-        if isinstance(cache, Path) and not cache.is_dir():
+        if cache and not is_url(cache) and not Path(cache).is_dir():
             problem, fix = f"cache {cache}, which no longer exists", "give its new path with --cache"
             raise LockstepError(str(self.run_file), found=problem, expected="the cache of the run", fix=fix)
         return cache
@@ -107,16 +107,16 @@ class RunFolder:
         return check_voice(entry, f"{self.run_file} synthesis")
 
     def write_run_files(
-        self, config: Config, cache: Path, spec: CacheSpec, *, url: str | None = None, init_from: Path | None = None,
+        self, config: Config, cache: Path, spec: CacheSpec, *, named: str = "", init_from: Path | None = None,
         sources: Sequence[SpeechSource] = (),
     ) -> None:  # fmt: skip
         """Write `config.yaml` and `run.json`.
 
-        url: of a cache that was copied; init_from: the model whose weights began the run; sources: see `sources`.
+        named: the path or URL of the cache; init_from: the model whose weights began the run; sources: see `sources`.
         """
         versions = {name: metadata.version(name) for name in ("lockstep-tts", "tensorflow", "keras", "numpy")}
         fields: dict[str, Any] = {
-            "cache": url or str(cache.resolve()),
+            "cache": named if is_url(named) else str(cache.resolve()),
             "init_from": str(init_from) if init_from else None,
             "sources": [asdict(each) for each in sources],
             "cache_identity": spec.identity,

@@ -14,7 +14,6 @@ import numpy as np
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.shared.storage.urls import PathOrUrl
 from xtts.trainer.stored.checkpoint import PROFILE_SETTING, find_checkpoint, load_arrays, model_settings, read_meta
 from xtts.trainer.stored.model_folder import (
     GRAPH_FILE,
@@ -65,7 +64,7 @@ class StoredModel:
         return self.run is not None or self.graph is None or (self.checkpoint / WEIGHTS_FILE).is_file()
 
     @property
-    def cache(self) -> PathOrUrl | None:
+    def cache(self) -> str | None:
         """The cache of the run, if recorded."""
         return self.run.cache() if self.run else None
 

@@ -1,1 +1,0 @@
-"""Object stores: URLs, and reading and writing the objects below one."""
