@@ -127,7 +127,7 @@ def evaluate_checkpoint(
     from xtts.trainer.evaluation.evaluate import evaluate
     from xtts.trainer.speech.voice_source import open_source
 
-    source, options = open_source(Path(checkpoint)), SynthesisOptions(**synthesis)
+    options, source = SynthesisOptions(**synthesis), open_source(Path(checkpoint))
     console = Console(quiet=True) if quiet else None
     systems = evaluate(source, options, cache=str(cache) if cache else None, split=split, limit=limit, console=console)
     return {name: system.figures for name, system in systems.items() if system.figures is not None}

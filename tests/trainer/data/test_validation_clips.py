@@ -25,7 +25,7 @@ def clips_read(cache, bucket):
     return [
         clip
         for shard, records in zip(bucket.stored.validation, bucket.validation_records, strict=True)
-        for clip in shard_clips(cache, bucket.spec, shard)[:records]
+        for clip in shard_clips(cache, bucket.spec, shard, records)
     ]
 
 

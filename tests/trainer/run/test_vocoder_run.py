@@ -1,5 +1,7 @@
 """`xtts-train --config vocoder` on crops of the tiny corpus: the trainer's second model."""
 
+import json
+
 import numpy as np
 import pytest
 from held_runs import SMALL_VOCODER
@@ -46,12 +48,12 @@ def vocoder_file(vocoder_run, call, tmp_path_factory):
     """Its export."""
     out = tmp_path_factory.mktemp("exported") / "out"
     call(synth_cli.main, "export", "--ckpt", vocoder_run[0], out).succeeded()
-    (file,) = out.iterdir()
-    return file
+    assert {file.name for file in out.iterdir()} == {"vocoder.onnx", "facts.json"}
+    return out / "vocoder.onnx"
 
 
 def test_its_export_is_a_vocoder(vocoder_file):
-    assert vocoder_file.name == "vocoder.onnx"
+    assert json.loads(vocoder_file.with_name("facts.json").read_text())["sources"][0]["name"] == "own corpus"
     vocode = make_vocoder(f"onnx:{vocoder_file}", mel_profile("hifigan"), print)
     samples = vocode(np.random.default_rng(0).normal(-4.0, 1.0, [40, 80]).astype(np.float32))
     assert (samples.shape, bool(np.isfinite(samples).all())) == ((40 * 256,), True)
