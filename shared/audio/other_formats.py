@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import math
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,16 @@ OTHER_SUFFIXES = tuple(
 
 
 def decode_by_ffmpeg(
-    source: AudioSource, location: str, *, header_only: bool = False, in_stereo: bool = False
+    source: AudioSource,
+    location: str,
+    *,
+    header_only: bool = False,
+    in_stereo: bool = False,
+    most_seconds: float = math.inf,
 ) -> tuple[np.ndarray, int]:
     """Decode a sound: (float32[S], mixed down, its rate in Hz); without samples if header_only.
 
-    in_stereo: return float32[S, channels], of one channel or two.
+    in_stereo: return float32[S, channels], of one channel or two; most_seconds: refuse what is longer by its header.
 
     Raises:
         AudioProblem: FFmpeg decodes no sound from it.
@@ -32,7 +38,9 @@ def decode_by_ffmpeg(
 
     try:
         with av.open(opened()) as container:
-            stream = container.streams.audio[0]
+            stream, seconds = container.streams.audio[0], (container.duration or 0) / av.time_base
+            if seconds > most_seconds:
+                raise AudioProblem("too long audio", f"{seconds:,.0f} s, at most {most_seconds:g} s")
             rate, split = int(stream.rate), in_stereo and stream.channels > 1
         decode = importlib.import_module("faster_whisper.audio").decode_audio
         if header_only:

@@ -132,10 +132,12 @@ def read_recording(data: bytes, location: str, by_ffmpeg: bool = False) -> np.nd
         LockstepError: At `location`, if it is not two seconds of a voice.
     """
     try:
-        if not by_ffmpeg:
+        if by_ffmpeg:
+            samples = soxr.resample(*decode_by_ffmpeg(data, location, most_seconds=_LONGEST_SECONDS), RATE)
+        else:
             header = read_header(data)
             _check_seconds(header.samples / header.rate, location)  # before it is decoded
-        samples = soxr.resample(*decode_by_ffmpeg(data, location), RATE) if by_ffmpeg else decode(data, rate=RATE)
+            samples = decode(data, rate=RATE)
         refuse_silence(samples)
     except AudioProblem as problem:
         raise LockstepError(location, found=str(problem), expected="a recording of one speaker") from None

@@ -43,6 +43,12 @@ def test_a_file_and_its_bytes_are_the_same_sound(m4a):
     np.testing.assert_array_equal(decode_by_ffmpeg(m4a.read_bytes(), "a.m4a")[0], samples)
 
 
+def test_a_longer_sound_than_asked_for_is_refused_by_its_header(m4a):
+    assert decode_by_ffmpeg(m4a, "a.m4a", most_seconds=4.0)[1] == 48_000
+    with pytest.raises(AudioProblem, match="too long audio: 3 s, at most 2 s"):
+        decode_by_ffmpeg(m4a, "a.m4a", most_seconds=2.0)
+
+
 @pytest.mark.parametrize("sound", [b"", b"no sound"])
 def test_what_is_no_sound_is_refused(sound):
     with pytest.raises(AudioProblem, match="unreadable audio: no sound that FFmpeg can decode"):
