@@ -75,7 +75,8 @@ def trained(run: StepsRun, folder: Path, steps: int, device: dict[str, float]) -
     last = min(run.step + steps, run.training.steps)
     first = run.step
     while run.step < last:
-        run.advance([])
+        run.advance()
+    run.reporter.flush()
     lines = lines_of(folder)[: last - first]
     seconds = np.array([line["step_seconds"] for line in lines])
     buckets = [run.steps.described["buckets"][index] for index in run.steps.order["buckets"][: len(lines)]]
