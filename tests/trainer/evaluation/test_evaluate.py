@@ -84,8 +84,9 @@ def test_a_recording_is_trimmed_and_scaled_as_in_the_cache(real_clips, tmp_path)
 @pytest.mark.parametrize(("limit", "read"), [(24, 64), (100, 100)])
 def test_the_clips_that_are_read_do_not_grow_with_the_split(limit, read):
     shards = [SimpleNamespace(records=500)] * 300
-    spec = SimpleNamespace(buckets=[SimpleNamespace(clips=lambda _: 150_000, shards=lambda _: shards)] * 2)
+    spec = SimpleNamespace(buckets=[SimpleNamespace(clips=lambda _: 150_000, shards=lambda _: shards)] * 12)
     assert sum(most for _, most in systems.compared_clips(spec, "validation", limit)) == read
+    assert sum(most for _, most in systems.some_clips(spec, "validation", 6)) == 6, "of twelve equal buckets"
 
 
 def test_recordings_are_for_a_judge(call, finished_run, tmp_path):
