@@ -54,4 +54,4 @@ def compile_fix() -> str:
 
 def plain_message(error: Exception) -> str:
     """The first line of a runtime's message, without node names, which mean nothing to users."""
-    return re.sub(r"\{\{.*?\}\}\s*", "", getattr(error, "message", str(error))).splitlines()[0][:300]
+    return re.sub(r"\{\{.*?\}\}\s*", "", getattr(error, "message", str(error))).partition("\n")[0][:300]

@@ -52,6 +52,8 @@ def finish_run(path: Path, console: Console, data: Path | None = None) -> None:
     config, out = stored.config(), stored.run.voice_folder
     kind = kind_of(config)
     for left in out.parent.glob(f".{out.name}.*.*"):  # by a finish that was killed
+        if left.suffix == ".replaced" and not out.exists():
+            left.rename(out)
         shutil.rmtree(left, ignore_errors=True)
     with new_folder(out, replace=True) as folder:
         say = partial(console.print, highlight=False, soft_wrap=True)

@@ -55,6 +55,8 @@ def new_folder(out: Path, *, replace: bool = False) -> Iterator[Path]:
     except OSError as error:
         raise LockstepError(str(out), found=f"cannot be written ({error.strerror})") from None
     finally:
+        if replaced.exists() and not out.exists():  # stopped between the two renames
+            replaced.rename(out)
         for path in (partial, replaced):
             shutil.rmtree(path, ignore_errors=True)
 

@@ -105,6 +105,7 @@ FULL_DISK = OSError(errno.ENOSPC, "No space left on device")
         ("xtts.trainer.run.finish._write", FULL_DISK, r"voice: cannot be written \(No space left on device\)"),
         ("xtts.trainer.evaluation.evaluate.evaluate", KeyboardInterrupt("now"), "now"),
         ("xtts.trainer.evaluation.listening_page.write_listening_page", FULL_DISK, "voice: cannot be written"),
+        ("xtts.shared.system.atomic_files.move", KeyboardInterrupt("now"), "now"),
     ],
 )
 def test_the_earlier_voice_stays_until_another_is_whole(
@@ -114,6 +115,7 @@ def test_the_earlier_voice_stays_until_another_is_whole(
     run = shutil.copytree(run_with_voice, tmp_path / "run")
     (run / "voice" / "facts.json").write_text("{}")  # of another checkpoint
     (run / ".voice.1.partial").mkdir()  # of a finish that was killed
+    (run / "voice").rename(run / ".voice.1.replaced")  # between its two renames
     plan = make_plan(run, "training.steps=12", resume=run / "checkpoints" / "step-12")
 
     def export(stored, folder, *_):
