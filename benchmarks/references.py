@@ -20,11 +20,11 @@ from xtts.shared.cache.clip_index import kept_rows, read_index
 from xtts.shared.errors import report_errors
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.evaluation.systems import recording_of
-from xtts.trainer.speech.long_form import LongFormSynthesizer, encode_text
-from xtts.trainer.speech.runtimes import make_synthesizer
+from xtts.trainer.export.exported_voice import exported_voice
+from xtts.trainer.speech.long_form import LoadedVoice, encode_text
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import load_synthesizer
 from xtts.trainer.speech.vocoder import make_vocoder
-from xtts.trainer.speech.voice_source import open_source
 
 TEXTS = (
     "The house is free, open and very clean.",
@@ -62,16 +62,16 @@ def read_people(cache: Path, data: Path) -> dict[str, list[np.ndarray]]:
 
 
 def speaker_of(run: Path) -> Speak:
-    source = open_source(run)
-    synthesizer = make_synthesizer(source, SynthesisOptions(loudness="recorded"), "tensorflow", print)
+    source = exported_voice(run, print)
+    synthesizer = load_synthesizer(source, SynthesisOptions(loudness="recorded"))
     profile, language = source.voice.mel_profile, source.languages[0]
-    vocoder = make_vocoder(None, profile, print, voice=source.checkpoint, clip=False)
+    vocoder = make_vocoder(None, profile, print, voice=source.folder, clip=False)
     texts = [encode_text(text, source.voice, language, "text")[0] for text in TEXTS]
-    voice = LongFormSynthesizer(synthesizer, vocoder, speaker=0, language=language)
+    voice = LoadedVoice(synthesizer, vocoder, speaker=0, language=language)
 
     def speak(reference: np.ndarray) -> list[np.ndarray]:
         synthesizer.set_voice(recorded_voice([reference]))
-        return [soxr.resample(voice.speak(text).samples, profile.sample_rate, RATE) for text in texts]
+        return [soxr.resample(voice.speak_passages(text).samples, profile.sample_rate, RATE) for text in texts]
 
     return speak
 

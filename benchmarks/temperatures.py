@@ -22,10 +22,11 @@ from xtts.shared.errors import report_errors
 from xtts.trainer.evaluation.evaluate import OTHER_RECORDINGS, RECORDED, VOCODED
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.systems import ROWS, System, TestSet
-from xtts.trainer.speech.runtimes import make_synthesizer
+from xtts.trainer.export.exported_voice import exported_voice
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import load_synthesizer
 from xtts.trainer.speech.vocoder import make_vocoder
-from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.stored.stored_model import open_model
 
 FULL = {"temperatures": [0.3, 0.5, 0.667, 0.8], "nfe": [10], "limit": 24}
 QUICK = {"temperatures": [0.667], "nfe": [4], "limit": 2}
@@ -54,9 +55,9 @@ def listen(options: argparse.Namespace) -> dict[str, list[System]]:
     """The systems by row of the table, one for each voice; of the recordings a single one."""
     judge, heard = Judge(options.asr), dict[str, list[System]]()
     for voice in options.voices:
-        source = open_source(voice)
-        cache = local_cache(options.cache or source.cache or DEFAULT_CACHE)
-        vocoder = make_vocoder(None, source.voice.mel_profile, print, voice=source.checkpoint)
+        source = exported_voice(voice, print)
+        cache = local_cache(options.cache or open_model(voice).cache or DEFAULT_CACHE)
+        vocoder = make_vocoder(None, source.voice.mel_profile, print, voice=source.folder)
         test_set = TestSet(cache, source, "validation", options.limit, vocoder=vocoder, judge=judge, data=options.data)
         if not heard:
             recorded, others = test_set.recorded(), test_set.other_recordings()
@@ -65,7 +66,7 @@ def listen(options: argparse.Namespace) -> dict[str, list[System]]:
         for nfe in options.nfe:
             for temperature in options.temperatures:
                 synthesis = SynthesisOptions(nfe=nfe, temperature=temperature)
-                synthesizer = make_synthesizer(source, synthesis, None, print)
+                synthesizer = load_synthesizer(source, synthesis)
                 row = heard.setdefault(f"temperature {temperature:g}, {nfe} evaluations", [])
                 row.append(test_set.synthesised(synthesizer))
                 print(voice, synthesis, row[-1].means, flush=True)

@@ -19,7 +19,7 @@ def train_and_speak(corpus: Path, out: Path, text: str, settings: Mapping[str, o
         raise SystemExit(f"{cache}: {problems[0]}")
     result = train(cache, config="tiny", settings=settings, out=out / "run", resume=True)
     print(f"{result.run}: step {result.step}")
-    voice = load_voice(result.run)
+    voice = load_voice(result.run / "voice")
     speech = voice.speak(text)
     wav = out / "speech.wav"
     soundfile.write(wav, speech.samples, voice.sample_rate)

@@ -9,4 +9,4 @@ if TYPE_CHECKING:
 
 __all__ = ["build_cache", "verify_cache"]
 
-__getattr__ = lazy_names(__name__, __all__)
+__getattr__ = lazy_names(__name__, dict.fromkeys(__all__, "library"))

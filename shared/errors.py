@@ -1,6 +1,7 @@
 """`LockstepError`, the one error a user sees: where it is, what was found, what was expected, what to do."""
 
 import importlib
+import json
 import shlex
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import click
 
@@ -90,6 +92,24 @@ def read_text(path: Path, expected: str = "") -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
         raise LockstepError(str(path), found=f"cannot be read ({reason})", expected=expected) from None
+
+
+def read_json(path: Path, origin: str, version: int | None = None) -> dict[str, Any]:
+    """The JSON object in a file; `LockstepError` if it cannot be read, or has another `format_version`.
+
+    origin: what such a file is part of, for messages; version: None if the file has no version of its own.
+    """
+    if not path.exists():
+        raise LockstepError(str(path), found="no such file", expected=origin)
+    try:
+        fields = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise LockstepError(str(path), found=f"cannot be read ({error})") from None
+    if not isinstance(fields, dict):
+        raise LockstepError(str(path), found="not a JSON object")
+    if version is not None and (stored := fields.get("format_version")) != version:
+        raise LockstepError(str(path), found=f"format version {stored!r}", expected=str(version))
+    return fields
 
 
 def warn(line: str) -> None:

@@ -40,7 +40,7 @@ ROOMS = {
     "shared": "system audio text < cache",
     "precompute": "workers < archives < corpus < features < pipeline < check view sample transcribe < library"
     " < cli __init__",
-    "trainer": "data system < model < loop < stored < speech < evaluation < export reporting < kinds < run"
+    "trainer": "data system speech < model < loop < stored < evaluation < export reporting < kinds < run"
     " < doctor serve < cli synth_cli library < voice_cli __init__",
 }
 """The folders of each stage: one imports itself and those before the < before its own. Modules at the top of `shared/`
@@ -66,6 +66,25 @@ def test_imports_flow_one_way_between_the_stages_and_between_the_folders_of_each
 def test_no_module_imports_itself_by_way_of_others():
     needs = {name: FILES.keys() & set(imports(path)) for name, path in FILES.items()}
     TopologicalSorter(needs).prepare()  # the error names the cycle
+
+
+def test_speaking_is_a_small_program():
+    """Both figures are printed: what `trainer/speech/` imports, and what a sentence of our voice loads."""
+    modules = [name for name in FILES if name.startswith("xtts.trainer.speech.")]
+    needed = set[str]()
+    while modules:
+        needed.add(name := modules.pop())
+        modules += FILES.keys() & set(imports(FILES[name])) - needed
+    assert [name for name in needed if not name.startswith(("xtts.shared.", "xtts.trainer.speech."))] == []
+    program = "import sys; from xtts.trainer import load_voice; load_voice(sys.argv[1]).speak('Hello, it is 12:30.'); "
+    program += "print(*(name for name in sys.modules if name.startswith('xtts.')))"
+    run = [sys.executable, "-c", program, ROOT / "voices" / "base"]
+    loaded = subprocess.run(run, capture_output=True, text=True, check=True).stdout.split()
+    for what, names, files, lines in (("imports", needed, 44, 5300), ("loads", FILES.keys() & {*loaded}, 50, 5300)):
+        total = sum(FILES[name].read_text(encoding="utf-8").count("\n") for name in names)
+        print(f"speech {what} {len(names)} files, {total:,} lines")
+        assert len(names) <= files
+        assert total <= lines
 
 
 def test_a_module_has_two_importers_or_40_lines():

@@ -1,4 +1,4 @@
-"""Stage 2 for Python programs: `from xtts.trainer import evaluate_checkpoint, load_voice, train`."""
+"""Stage 2 for Python programs: `from xtts.trainer import evaluate_checkpoint, train`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,6 @@ from rich.console import Console
 from xtts.shared.config_flags import config_names
 from xtts.shared.errors import LockstepError
 from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
-from xtts.trainer.speech.loaded_voice import load_voice
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.stored.checkpoint import step_of
 from xtts.trainer.system.tensorflow_import import tensorflow_import
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from xtts.trainer.evaluation.figures import Figures
     from xtts.trainer.run.hooks import Hook
 
-__all__ = ["TrainingResult", "evaluate_checkpoint", "load_voice", "train"]
+__all__ = ["TrainingResult", "evaluate_checkpoint", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,9 +124,13 @@ def evaluate_checkpoint(
         LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
     """
     from xtts.trainer.evaluation.evaluate import evaluate
-    from xtts.trainer.speech.voice_source import open_source
+    from xtts.trainer.export.exported_voice import exported_voice
+    from xtts.trainer.stored.stored_model import open_model
 
-    options, source = SynthesisOptions(**synthesis), open_source(Path(checkpoint))
+    options, path = SynthesisOptions(**synthesis), Path(checkpoint)
+    stored, source = open_model(path), exported_voice(path, lambda _: None)
     console = Console(quiet=True) if quiet else None
-    systems = evaluate(source, options, cache=str(cache) if cache else None, split=split, limit=limit, console=console)
+    systems = evaluate(
+        stored, source, options, cache=str(cache) if cache else None, split=split, limit=limit, console=console
+    )
     return {name: system.figures for name, system in systems.items() if system.figures is not None}

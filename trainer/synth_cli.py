@@ -1,13 +1,14 @@
 """`xtts-synth`: speech from a checkpoint. Heavy imports happen inside the commands."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
+from xtts.trainer.export.command_options import checkpoint_option, synthesis_options, vocoder_option
 from xtts.trainer.serve.cli import serve
-from xtts.trainer.speech.command_options import checkpoint_option, runtime_option, synthesis_options, vocoder_option
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
 _PATH = click.Path(path_type=Path)
@@ -67,14 +68,14 @@ def main() -> None:
               help="Recording to imitate, or several of one person, with a model that imitates.")  # fmt: skip
 @click.option("--lexicon", type=_PATH, metavar="FILE",
               help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")  # fmt: skip
-@runtime_option
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
     """Speak TEXT. The word `speak` may be omitted."""
     with report_errors():
         options = _taken(given)
+        from xtts.trainer.export.exported_voice import exported_voice
         from xtts.trainer.speech.speak import speak as run
 
-        run(checkpoint, options, **given)
+        run(partial(exported_voice, checkpoint, partial(click.echo, err=True)), options, **given)
 
 
 def _taken(given: dict[str, Any]) -> SynthesisOptions:
@@ -110,9 +111,10 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
     with report_errors():
         options = _taken(given)
         from xtts.trainer.evaluation.evaluate import evaluate as run
-        from xtts.trainer.speech.voice_source import open_source
+        from xtts.trainer.export.exported_voice import exported_voice
+        from xtts.trainer.stored.stored_model import open_model
 
-        run(open_source(checkpoint), options, cache=cache, **given)
+        run(open_model(checkpoint), exported_voice(checkpoint, click.echo), options, cache=cache, **given)
 
 
 @main.command()
@@ -126,7 +128,6 @@ def info(checkpoint: Path) -> None:
 
 
 _FORMAT_OPTIONS = {
-    "saved-model": ("nfe", "solver"),
     "safetensors": ("license", "evaluation", "about", "float16"),
     "onnx": ("nfe", "solver", "language", "speaker_wav", "float16"),
     "piper": ("nfe", "solver", "loudness", "language", "speaker_wav", "float16"),
@@ -138,15 +139,15 @@ _FORMAT_OPTIONS = {
 @checkpoint_option
 @click.argument("out", type=_PATH)
 @click.option(
-    "--format", "formats", type=click.Choice(list(_FORMAT_OPTIONS)), multiple=True, default=["saved-model"],
-    help="Format: saved-model for TensorFlow, safetensors to speak and train on with Lockstep, onnx for onnxruntime "
-    "and sherpa-onnx, piper for Piper and Home Assistant. Repeat it for several in one folder, all but piper.",
+    "--format", "formats", type=click.Choice(list(_FORMAT_OPTIONS)), multiple=True, default=["onnx"],
+    help="Format: onnx to speak, with Lockstep, onnxruntime and sherpa-onnx; safetensors to train on; piper for Piper "
+    "and Home Assistant. Repeat it for several in one folder, all but piper.",
 )  # fmt: skip
 @synthesis_options("nfe", "solver", "loudness")
 @click.option("--license", metavar="ID", help="Licence of voice and recordings, for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")
-@click.option("--float16", is_flag=True, help="16-bit weights, half the size; not for a SavedModel.")
+@click.option("--float16", is_flag=True, help="16-bit weights, half the size.")
 @click.option(
     "--language", metavar="CODE",
     help="Language to fix in the graph of a voice with several.  [default: an input of an onnx graph; piper needs one]",

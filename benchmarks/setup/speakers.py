@@ -24,7 +24,7 @@ Voice = tuple[Callable[[str], np.ndarray], int, list[str]]
 
 
 def lockstep(folder: str) -> Voice:
-    loaded = importlib.import_module("xtts.trainer").load_voice(folder, runtime="onnx")
+    loaded = importlib.import_module("xtts.trainer").load_voice(folder)
     return lambda text: loaded.speak(text).samples, loaded.sample_rate, [*map(str, Path(folder).glob("*.onnx"))]
 
 

@@ -14,7 +14,7 @@ from xtts.precompute.features.quality_stats import letters_per_second
 from xtts.precompute.features.tables import counted
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.cache.cache_spec import MAX_TOKENS
+from xtts.shared.cache.bucket_shapes import MAX_TOKENS
 from xtts.shared.cache.clip_index import DOUBTFUL, MISSING_AUDIO, IndexRow, rows_of, strings
 from xtts.shared.config import Config, FilterConfig
 from xtts.shared.errors import LockstepError

@@ -7,8 +7,8 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
-from xtts.shared.cache.cache_spec import MAX_FRAMES, MAX_TOKENS
-
+MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
+"""Limits of one record, so that a hostile cache cannot ask for all memory."""
 STEP = 8
 """Padded lengths are multiples of 8, which suits tensor cores and vector units."""
 

@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from xtts.shared.audio.mel_profiles import MEL_PROFILES, MelProfile, mel_profile
+from xtts.shared.cache.bucket_shapes import MAX_FRAMES, MAX_TOKENS
 from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.errors import LockstepError, build_command, repair_command
 from xtts.shared.feature_settings import check_features
@@ -21,9 +22,6 @@ SPEC_FILE, INDEX_FILE, TOKENIZER_FILE, VOICES_FILE = "cache.json", "index.parque
 """Files of a cache; the names of all but the first contain a digest: see `with_digest`."""
 Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
-
-MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
-"""Limits of one record, so that a hostile cache cannot ask for all memory."""
 
 MOST_WEIGHT = 100.0
 Count = Annotated[int, Field(ge=0, le=2**40)]

@@ -22,12 +22,12 @@ from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.system.machine import usable_cores
 from xtts.trainer import cli, synth_cli
 from xtts.trainer.data.training_bucket import training_buckets
+from xtts.trainer.export.exported_voice import exported_voice
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.run import finish as finish_module
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.tensorflow_synthesizer import TensorFlowSynthesizer
-from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.speech.synthesizer import load_synthesizer
 from xtts.trainer.stored.checkpoint import (
     META_FILE,
     STATE_FILE,
@@ -46,7 +46,7 @@ with tensorflow_import():  # as the commands do
     # Steps of tests wait in Python for what other ops do: on one core TensorFlow would have one thread for both.
     tf.config.threading.set_inter_op_parallelism_threads(max(2, usable_cores()))
     from kept_steps import KEPT_STEPS, trace_replicas
-from speaking_models import several, several_graph, tensorflow_synthesizer, untrained  # noqa: F401
+from speaking_models import several, several_graph, synthesizer, untrained  # noqa: F401
 
 MICRO = [
     "model.text_width=16", "model.text_blocks=1", "model.text_heads=2", "model.prenet_layers=1",
@@ -331,7 +331,6 @@ def exported(kind, *options):
 
 safetensors_folder = exported("safetensors")
 onnx_folder = exported("onnx", "--solver", "euler")
-saved_model_folder = exported("saved-model", "--nfe", "2")
 
 
 @pytest.fixture(scope="session")
@@ -346,9 +345,8 @@ def imitator(make_plan, one_shape_cache, tmp_path_factory):
     averages.assign_add(0.1 * tf.random.stateless_normal(averages.shape, [3, 0]))
     identity = identity_of(plan.config, plan.spec)
     save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
-    synthesizer = TensorFlowSynthesizer(open_source(plan.folder.path), IMITATION)
-    synthesizer.prepare(synthesizer.voice.shapes[0])
-    return plan.folder.path, synthesizer
+    source = exported_voice(plan.folder.path, lambda line: None)
+    return plan.folder.path, load_synthesizer(source, IMITATION)
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.model.random_numbers import RandomInputs
-from xtts.trainer.model.sampling_schedule import sampling_schedule
+from xtts.trainer.speech.synthesis_options import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
 VOICES = np.random.default_rng(2).normal(size=[4, len(FACTORS), VARIANTS, EMBEDDING]).astype(np.float16)

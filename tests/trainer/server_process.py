@@ -25,9 +25,11 @@ LONG = "many small words make one long text, " * 6
 """Some thirteen pieces."""
 
 
-def settings_of(checkpoint, **changes):
+def settings_of(**changes):
     """Those of the command, with fewer evaluations."""
-    return ServerSettings(**serve.make_context("serve", ["--ckpt", str(checkpoint)]).params | {"nfe": NFE, **changes})
+    given = serve.make_context("serve", ["--ckpt", "voice"]).params
+    del given["checkpoint"]
+    return ServerSettings(**given | {"nfe": NFE, **changes})
 
 
 def speak(client, content, **headers):
@@ -43,7 +45,7 @@ def metric(client, name):
 
 def app_here(voice, **settings):
     """(the application, its settings) for a `ServedVoice` that may have others."""
-    settings = settings_of(voice.source.checkpoint, port=0, **settings)
+    settings = settings_of(port=0, **settings)
     return make_app(Server(voice, settings)), settings
 
 

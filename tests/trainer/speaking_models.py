@@ -1,6 +1,5 @@
-"""Models that speak: the moved run in TensorFlow, and untrained ones of several speakers, languages and voices."""
+"""Models that speak: the moved run, and untrained ones of several speakers, languages and voices."""
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +14,9 @@ from xtts.trainer.export.onnx_graph import convert_model
 from xtts.trainer.model.acoustic_model import AcousticModel
 from xtts.trainer.model.conditioning import Vocabularies
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.tensorflow_synthesizer import TensorFlowSynthesizer
+from xtts.trainer.speech.synthesizer import load_synthesizer
+from xtts.trainer.speech.voice_description import Voice
 from xtts.trainer.speech.voice_source import Source, open_source
-from xtts.trainer.stored.voice_description import Voice
 
 
 def voice_of(symbols, *, speakers=(), languages=("en",), speaker_languages=(), add_blank=False, shape=(8, 64)):
@@ -33,21 +32,9 @@ def voice_of(symbols, *, speakers=(), languages=("en",), speaker_languages=(), a
 
 
 @pytest.fixture(scope="session")
-def tensorflow_synthesizer(moved_run):
-    """The moved run in TensorFlow, compiled for two steps; a test may give it other options."""
-    synthesizer = TensorFlowSynthesizer(open_source(moved_run), SynthesisOptions(nfe=2))
-    synthesizer.prepare(synthesizer.voice.shapes[-1])
-    return synthesizer
-
-
-@dataclass(frozen=True, kw_only=True)
-class InMemory(Source):
-    """A model that no file holds."""
-
-    arrays: dict
-
-    def averages(self):
-        return self.arrays
+def synthesizer(onnx_folder):
+    """The graph of the moved run, with two evaluations; a test may give it other options."""
+    return load_synthesizer(open_source(onnx_folder), SynthesisOptions(nfe=2))
 
 
 @pytest.fixture(scope="session")
@@ -64,10 +51,7 @@ def untrained(micro):
         random = np.random.default_rng(1)
         for weight in model.trainable_variables:
             weight.assign_add(random.normal(0.0, 0.1, weight.shape).astype(np.float32))
-        arrays = {weight.path: weight.numpy() for weight in model.trainable_variables}
-        return model, InMemory(
-            checkpoint=Path("nowhere"), run=None, model=config, voice=voice, languages=voice.languages, arrays=arrays
-        )
+        return model, Source(folder=Path("nowhere"), voice=voice, voice_from=config.voice_from)
 
     return make
 

@@ -17,10 +17,11 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.systems import System, TestSet, figure_rows
 from xtts.trainer.speech.output_files import check_file, write_bytes
-from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import load_synthesizer
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.speech.voice_source import Source
+from xtts.trainer.stored.stored_model import StoredModel
 
 SYNTHESISED, VOCODED, RECORDED = "synthesised", "vocoded recording", "recording"
 OTHER_RECORDINGS = "other recordings"
@@ -28,12 +29,13 @@ _KINDS: dict[Split, str] = {"validation": "held-out sentences", "train": "traini
 
 
 def evaluate(
-    source: Source, options: SynthesisOptions, *, cache: str | Path | None, split: Split, limit: int,
-    judge: bool = False, asr: str = "base", data: Path | None = None, vocoder: str | None = None,
+    stored: StoredModel, source: Source, options: SynthesisOptions, *, cache: str | Path | None, split: Split,
+    limit: int, judge: bool = False, asr: str = "base", data: Path | None = None, vocoder: str | None = None,
     json_file: Path | None = None, console: Console | None = None,
 ) -> dict[str, System]:  # fmt: skip
     """Speak, compare, judge, and show the figures of each system as a table and, if requested, as JSON.
 
+    source: the exported voice of the stored model, cache: None for that of its run,
     limit: largest number of sentences, judge: have them judged by `Judge`, asr: see `Judge`, data: folder of the
     corpus, whose recordings are judged too, vocoder: for the sounds that are judged, as in `make_vocoder`.
     """
@@ -43,14 +45,14 @@ def evaluate(
         raise LockstepError("--data", found="no --judge", expected="both: the recordings are judged")
     console = console or Console(width=None if os.isatty(1) else 120)
     loaded_judge, began = Judge(asr) if judge else None, time.perf_counter()
-    cache = cache or source.cache or DEFAULT_CACHE
+    cache = cache or stored.cache or DEFAULT_CACHE
     candidates = dict[str, System | None]()
-    loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.checkpoint)
-    folder = local_cache(cache, source.config().data.stage)
+    loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.folder)
+    folder = local_cache(cache, stored.config().data.stage)
     test_set = TestSet(folder, source, split, limit, vocoder=loaded_vocoder, judge=loaded_judge, data=data)
     own, clips = test_set.own, test_set.clips
-    console.print(f"{source.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
-    synthesizer = make_synthesizer(source, options, None, console.print)
+    console.print(f"{stored.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)
+    synthesizer = load_synthesizer(source, options)
     candidates[SYNTHESISED] = test_set.synthesised(synthesizer)
     console.print(f"comparing them with {len(clips)} recordings", highlight=False)
     candidates[VOCODED] = test_set.vocoded()
@@ -60,7 +62,7 @@ def evaluate(
     console.print(_figures_table(systems, len(own), _KINDS[split]))
     if json_file is not None:
         report = {
-            "checkpoint": str(source.checkpoint), "cache": str(cache), "split": split, "options": options.model_dump(),
+            "checkpoint": str(stored.checkpoint), "cache": str(cache), "split": split, "options": options.model_dump(),
             "spoken": len(own), "recordings": len(clips), "systems": {
                 name: system.means | {
                     "sentences": [asdict(sentence) for sentence in system.sentences],

@@ -14,7 +14,7 @@ from xtts.shared.cache.shard_reader import read_shard, with_mel
 from xtts.shared.errors import LockstepError, repair_command, warn
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
-from xtts.trainer.stored.voice_description import Voice
+from xtts.trainer.speech.voice_description import Voice
 
 ShardClips = tuple[Shard, int]
 """(shard, number of clips from its start)."""

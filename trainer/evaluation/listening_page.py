@@ -21,10 +21,11 @@ from xtts.shared.languages import find_language
 from xtts.trainer.evaluation.evaluation_clips import read_clips, some_clips
 from xtts.trainer.evaluation.figures import spread
 from xtts.trainer.evaluation.systems import figure_rows, recording_of, speak_clips
-from xtts.trainer.speech.runtimes import make_synthesizer
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import load_synthesizer
 from xtts.trainer.speech.vocoder import make_vocoder
-from xtts.trainer.speech.voice_source import Source
+from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.stored.stored_model import StoredModel
 
 LISTEN_FILE = "listen.html"
 _SENTENCES = 6
@@ -56,8 +57,10 @@ class _Sentence:
         return max(sound.seconds for sound in self.sounds)
 
 
-def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[str, Any], data: Path | None) -> None:
-    """Speak six held-out sentences of a run's cache and write `LISTEN_FILE` into a folder.
+def write_listening_page(
+    stored: StoredModel, folder: Path, *, evaluation: Mapping[str, Any], data: Path | None
+) -> None:
+    """Speak six held-out sentences of a run's cache with its exported voice and write `LISTEN_FILE` into its folder.
 
     If the cache holds no sentences out, training sentences are spoken, and the page says so.
 
@@ -66,8 +69,9 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
     """
     import jinja2
 
-    assert source.run is not None
-    cache = local_cache(source.cache or DEFAULT_CACHE, source.config().data.stage)
+    assert stored.run is not None
+    source = open_source(folder)
+    cache = local_cache(stored.cache or DEFAULT_CACHE, stored.config().data.stage)
     spec = load_spec(cache)
     held_out = bool(spec.shards("validation"))
     split: Split = "validation" if held_out else "train"
@@ -76,8 +80,8 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
     rows = find_rows(cache / spec.index_file, [clip.clip_id for clip in clips])
     voices = load_voices(cache, spec) if source.takes_recording else None
     own = spread(len(clips), _SENTENCES)
-    vocoder = make_vocoder(None, source.voice.mel_profile, lambda _: None, voice=source.checkpoint)
-    spoken = speak_clips(make_synthesizer(source, SynthesisOptions(), None, lambda _: None), source, clips, own, voices)
+    vocoder = make_vocoder(None, source.voice.mel_profile, lambda _: None, voice=folder)
+    spoken = speak_clips(load_synthesizer(source, SynthesisOptions()), source, clips, own, voices)
     rate, edge = source.voice.mel_profile.sample_rate, EDGE_FRAMES * source.voice.mel_profile.hop_samples
 
     def sentence(row: IndexRow, recorded: np.ndarray, mel: np.ndarray) -> _Sentence:
@@ -98,7 +102,7 @@ def write_listening_page(source: Source, folder: Path, *, evaluation: Mapping[st
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     page = environment.from_string(template).render(
         name=source.name, sentences=[sentence(rows[clip.clip_id], clip.mel, mel) for clip, (mel, _, _) in pairs],
-        held_out=held_out, rate=rate, run=shlex.quote(str(source.run.path)),
+        held_out=held_out, rate=rate, run=shlex.quote(str(stored.run.path)),
         several=len(source.voice.speakers) > 1, systems=list(systems), figures=figure_rows(systems.values()),
         judged=evaluation.get("spoken"),
     )  # fmt: skip

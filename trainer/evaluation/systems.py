@@ -221,12 +221,11 @@ def speak_clips(
         clip = clips[position]
         if voices is not None:
             synthesizer.set_voice(voices[clip.speaker, 0].astype(np.float32).mean(axis=0))
-        began, compiled = time.perf_counter(), synthesizer.compile_seconds
+        began = time.perf_counter()
         mel, durations = synthesizer.speak(clip.ids, speaker=clip.speaker, language=clip.language, noise_key=noise_key)
-        seconds = time.perf_counter() - began - (synthesizer.compile_seconds - compiled)
-        spoken.append((mel, int(durations.sum()), seconds))
+        spoken.append((mel, int(durations.sum()), time.perf_counter() - began))
         if not np.isfinite(mel).all():
-            raise LockstepError(str(source.checkpoint), found=f"the speech of {clip.clip_id} has non-finite numbers")
+            raise LockstepError(str(source.folder), found=f"the speech of {clip.clip_id} has non-finite numbers")
     return spoken
 
 

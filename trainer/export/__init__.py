@@ -1,1 +1,1 @@
-"""Export: SavedModel, safetensors with a model card, ONNX, Piper; what a voice is."""
+"""Export: ONNX, safetensors with a model card, Piper; the voice that speaks for a checkpoint."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
-SAVED_MODEL, SAFETENSORS, ONNX, PIPER = "saved-model", "safetensors", "onnx", "piper"
+SAFETENSORS, ONNX, PIPER = "safetensors", "onnx", "piper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class ExportOptions:
     language: str | None = None
     """Language to fix in the graph of a model of several."""
     speaker_wav: tuple[Path, ...] = ()
-    """Recordings for a model that imitates them, whose voice is fixed in the graph."""
+    """Recordings for a model that imitates, whose voice is fixed in the graph; none for a graph that takes a voice."""
     license: str | None = None
     """Licence, for the model card, as the fields below are."""
     evaluation: Path | None = None
@@ -35,7 +35,7 @@ class ExportRequest:
     """Folder to write."""
     formats: Sequence[str]
     synthesis: SynthesisOptions = field(default_factory=SynthesisOptions)
-    """Evaluations and solver of a SavedModel, and of an ONNX graph called without a schedule."""
+    """Evaluations and solver of a graph that is called without a schedule."""
     options: ExportOptions = ExportOptions()
     vocoder: Path | None = None
     """ONNX file of the vocoder; None for that of `find_vocoder`."""

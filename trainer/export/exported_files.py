@@ -8,15 +8,14 @@ from pathlib import Path
 
 import click
 
-from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.shared.errors import LockstepError
-from xtts.trainer.export.export_formats import ONNX, PIPER, SAFETENSORS, SAVED_MODEL, ExportRequest
+from xtts.trainer.export.export_formats import ONNX, PIPER, SAFETENSORS, ExportRequest
 from xtts.trainer.export.model_card import save_weights, write_card_folder, write_origin
 from xtts.trainer.export.onnx_model import save_onnx
 from xtts.trainer.export.piper_voice import save_piper
-from xtts.trainer.export.saved_model import save_model
 from xtts.trainer.speech.vocoder import VOCODER_FILE, find_vocoder, make_vocoder
-from xtts.trainer.speech.voice_source import Source, open_source
+from xtts.trainer.speech.voice_source import TOKENIZER_FILE, Source, write_source
+from xtts.trainer.stored.model_folder import write_config
 from xtts.trainer.stored.stored_model import StoredModel
 
 PROFILE_FILE = "profile.json"
@@ -30,30 +29,42 @@ def export_voice(stored: StoredModel, folder: Path, request: ExportRequest) -> l
     Raises:
         LockstepError: The model cannot be exported in these formats.
     """
-    source, vocoder = open_source(stored.checkpoint), request.vocoder
-    file = vocoder or find_vocoder(source.voice.mel_profile, source.checkpoint)
+    source, vocoder = source_of(stored), request.vocoder
+    file = vocoder or find_vocoder(source.voice.mel_profile, stored.checkpoint)
     if PIPER in request.formats:
         name = request.out.resolve().name
         return [
-            save_piper(source, folder, name, vocoder=file, synthesis=request.synthesis, options=request.options)
+            save_piper(stored, source, folder, name, vocoder=file, synthesis=request.synthesis, options=request.options)
         ]  # fmt: skip
     if vocoder is not None:
         make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)  # refuses another profile's
     if file is not None:
         shutil.copyfile(file, folder / VOCODER_FILE)
-    return _write_formats(source, folder, request)
+    return _write_formats(stored, source, folder, request)
 
 
-def _write_formats(source: Source, folder: Path, request: ExportRequest) -> list[str]:
+def source_of(stored: StoredModel) -> Source:
+    """What the voice of a stored model offers, whatever was fixed in a graph beside its weights."""
+    return Source(folder=stored.checkpoint, voice=stored.voice, voice_from=stored.config().model.voice_from)
+
+
+def write_description(stored: StoredModel, folder: Path) -> None:
+    """Write what every export but Piper's has beside weights or graph: configuration, voice, symbols and sources."""
+    write_config(folder, stored.config())
+    write_source(folder, source_of(stored))
+    (folder / TOKENIZER_FILE).write_bytes(stored.voice.tokenizer.to_bytes())
+    write_origin(stored, folder)
+
+
+def _write_formats(stored: StoredModel, source: Source, folder: Path, request: ExportRequest) -> list[str]:
     """Write all files of a voice but its vocoder; returns a description of each format."""
     synthesis, options = request.synthesis, request.options
+    write_description(stored, folder)
     writers: dict[str, Callable[[], str]] = {  # the card comes last: it names the other files
-        SAVED_MODEL: lambda: save_model(source, folder, options=synthesis),
-        ONNX: lambda: save_onnx(source, folder, synthesis=synthesis, options=options),
-        SAFETENSORS: lambda: write_card_folder(source, folder, request.out, options=options),
+        ONNX: lambda: save_onnx(stored, source, folder, synthesis=synthesis, options=options),
+        SAFETENSORS: lambda: write_card_folder(stored, folder, request.out, options=options),
     }
     described = [save() for kind, save in writers.items() if kind in request.formats]
-    (folder / TOKENIZER_FILE).write_bytes(source.voice.tokenizer.to_bytes())
     profile = json.dumps(asdict(source.voice.mel_profile), indent=1) + "\n"
     (folder / PROFILE_FILE).write_text(profile, encoding="utf-8")
     return described
@@ -71,7 +82,7 @@ def export_vocoder(stored: StoredModel, folder: Path, request: ExportRequest) ->
         raise LockstepError("--vocoder", found=f"for {stored.checkpoint}, a vocoder itself", expected="a voice")
     if SAFETENSORS in request.formats:
         save_weights(stored, folder, options=request.options)
-        (folder / TOKENIZER_FILE).write_bytes(stored.voice.tokenizer.to_bytes())
+        write_description(stored, folder)
         return [f"safetensors: xtts-train --config vocoder --init-from {request.out}"]
     from xtts.trainer.export.onnx_graph import vocoder_graph
     from xtts.trainer.model.vocoder import Vocoder

@@ -18,17 +18,15 @@ from xtts.trainer.evaluation.systems import figure_rows
 from xtts.trainer.export.export_formats import ExportOptions
 from xtts.trainer.export.onnx_model import TOKENS_FILE
 from xtts.trainer.speech.vocoder import OUR_VOCODER, OUR_WEIGHTS, VOCODER_FILE
-from xtts.trainer.speech.voice_source import Source
+from xtts.trainer.speech.voice_source import GRAPH_FILE, VOICE_FILE
 from xtts.trainer.stored.checkpoint import read_meta
 from xtts.trainer.stored.model_folder import (
     CONFIG_FILE,
     FACTS_FILE,
     FEWEST_HALVED,
-    GRAPH_FILE,
-    VOICE_FILE,
     WEIGHTS_FILE,
     read_facts,
-    write_model_folder,
+    write_weights,
 )
 from xtts.trainer.stored.speech_sources import NOT_KNOWN, licensed, parse_sources
 from xtts.trainer.stored.stored_model import StoredModel
@@ -89,41 +87,40 @@ With Lockstep installed:
 """
 
 
-def write_card_folder(source: Source, folder: Path, out: Path, *, options: ExportOptions) -> str:
-    """Write weights, configuration, card and facts into a folder that becomes `out`: return a description of it.
+def write_card_folder(stored: StoredModel, folder: Path, out: Path, *, options: ExportOptions) -> str:
+    """Write weights, card and facts into a folder that becomes `out`: return a description of it.
 
     Raises:
         LockstepError: As in `save_weights` and `collect_facts`.
     """
-    save_weights(source, folder, options=options)
-    write_card(source, folder, out.resolve().name, options=options)
+    save_weights(stored, folder, options=options)
+    write_card(stored, folder, out.resolve().name, options=options)
     return f"safetensors; its card is {out / CARD_FILE}"
 
 
 def save_weights(stored: StoredModel, folder: Path, *, options: ExportOptions) -> None:
-    """Write averaged weights, configuration, voice and sources; `LockstepError` if they are exported already."""
+    """Write averaged weights; `LockstepError` if they are exported already."""
     if stored.run is None:
         raise LockstepError("--ckpt", found=f"{stored.checkpoint} is exported already", fix="copy the folder")
     dtype = np.dtype(np.float16 if options.float16 else np.float32)
     averages = stored.averages().items()
     weights = {path: values.astype(dtype) if values.size >= FEWEST_HALVED else values for path, values in averages}
-    write_model_folder(folder, config=stored.config(), voice=stored.voice, weights=weights)
-    write_origin(stored, folder)
+    write_weights(folder, weights)
 
 
 def write_origin(stored: StoredModel, folder: Path) -> None:
-    """Write the facts of an export that has no card: its checkpoint and the recordings in it."""
+    """Write the facts of an export before those of its card: its checkpoint and the recordings in it."""
     sources = [asdict(each) for each in stored.sources()]
     _write_facts(folder, {"checkpoint": stored.weights_digest(), "sources": sources})
 
 
-def write_card(source: Source, folder: Path, name: str, *, options: ExportOptions) -> None:
+def write_card(stored: StoredModel, folder: Path, name: str, *, options: ExportOptions) -> None:
     """Write card and facts of a run's checkpoint into its exported folder, to be called `name`.
 
     Raises:
         LockstepError: As in `collect_facts`.
     """
-    facts, profile = collect_facts(source, options=options), source.voice.mel_profile
+    facts, profile = collect_facts(stored, options=options), stored.voice.mel_profile
     vocoder = folder / VOCODER_FILE
     ours = vocoder.is_file() and vocoder.read_bytes() == OUR_VOCODER.read_bytes()
     sources = parse_sources(read_facts(OUR_WEIGHTS).get("sources")) if ours else [NOT_KNOWN] * vocoder.is_file()
@@ -159,50 +156,50 @@ def _write_facts(folder: Path, facts: Facts) -> None:
     (folder / FACTS_FILE).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def collect_facts(source: Source, *, options: ExportOptions) -> Facts:
+def collect_facts(stored: StoredModel, *, options: ExportOptions) -> Facts:
     """Collect the facts of a run's checkpoint, for JSON.
 
     Raises:
         LockstepError: The file of figures cannot be read, or belongs to another checkpoint.
     """
-    voice, stated = source.voice, options.license
-    sources = [each if each.through or not stated else licensed(each, stated) for each in source.sources()]
+    voice, stated = stored.voice, options.license
+    sources = [each if each.through or not stated else licensed(each, stated) for each in stored.sources()]
     return {
         "library": LIBRARY,
         "version": metadata.version(LIBRARY),
         "license": options.license,
-        "checkpoint": source.weights_digest(),
+        "checkpoint": stored.weights_digest(),
         "model": {
-            "size": source.model.size,
-            "parameters": sum(values.size for values in source.averages().values()),
-            "steps": read_meta(source.checkpoint)["step"],
-            "started_from": _start(source),
+            "size": stored.config().model.size,
+            "parameters": sum(values.size for values in stored.averages().values()),
+            "steps": read_meta(stored.checkpoint)["step"],
+            "started_from": _start(stored),
             "tokenizer": voice.tokenizer.kind,
             "symbols": len(voice.tokenizer.symbols),
             "languages": voice.languages,
             "speakers": max(len(voice.speakers), 1),
         },
-        "corpus": _corpus(source),
+        "corpus": _corpus(stored),
         "sources": [asdict(each) for each in sources],
-        "evaluation": _evaluation(options.evaluation, source.checkpoint) if options.evaluation else None,
+        "evaluation": _evaluation(options.evaluation, stored.checkpoint) if options.evaluation else None,
     }
 
 
-def _start(source: Source) -> str:
+def _start(stored: StoredModel) -> str:
     """Name of the model with whose weights the run began."""
-    start = source.run.init_from() if source.run else None
-    return next((each.through[-1] for each in source.sources() if each.through), start.name) if start else "nothing"
+    start = stored.run.init_from() if stored.run else None
+    return next((each.through[-1] for each in stored.sources() if each.through), start.name) if start else "nothing"
 
 
-def _corpus(source: Source) -> Facts | None:
+def _corpus(stored: StoredModel) -> Facts | None:
     """Facts of the cache; None if it is gone or has changed since the training."""
-    if source.cache is None:
+    if stored.cache is None:
         return None
     try:
-        spec = load_spec(copy_of(source.cache, source.config().data.stage))
+        spec = load_spec(copy_of(stored.cache, stored.config().data.stage))
     except LockstepError:
         return None
-    if spec.identity != read_meta(source.checkpoint)["cache"]:
+    if spec.identity != read_meta(stored.checkpoint)["cache"]:
         return None
     return {
         "clips": spec.statistics.clips,

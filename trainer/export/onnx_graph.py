@@ -13,16 +13,17 @@ import numpy as np
 import onnx
 import tensorflow as tf
 
-from xtts.shared.audio.speaker_encoder import recorded_voice
+from xtts.shared.audio.speaker_encoder import EMBEDDING, recorded_voice
 from xtts.shared.errors import warn
 from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Conditioning
+from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.vocoder import Vocoder
-from xtts.trainer.speech.onnx_synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
 from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.stored.model_folder import FEWEST_HALVED
+from xtts.trainer.stored.stored_model import StoredModel
 
 if TYPE_CHECKING:
     from tf2onnx.graph import Graph, Node
@@ -37,8 +38,22 @@ INPUTS = {
 }
 """Inputs of every graph, in the order of Matcha models for sherpa-onnx; `sid` and `language` follow if needed."""
 _PAD = 0
-_TABLES = {"speaker": "sid", "language": "language"}
-"""Inputs of the graph, int64[1], by field of the conditioning."""
+_CONDITIONING = {
+    "speaker": tf.TensorSpec([1], tf.int64, "sid"),
+    "voice": tf.TensorSpec([1, EMBEDDING], tf.float32, "voice"),
+    "language": tf.TensorSpec([1], tf.int64, "language"),
+}
+"""Inputs of the graph by field of the conditioning."""
+
+
+def load_model(stored: StoredModel) -> AcousticModel:
+    """Load the model with a checkpoint's averaged weights, always in float32."""
+    voice, mean, deviation = stored.voice, stored.voice.mel_mean, stored.voice.mel_deviation
+    speakers, languages = max(len(voice.speakers), 1), len(voice.languages)
+    rows = Vocabularies(len(voice.tokenizer.symbols), speakers=speakers, languages=languages)
+    model = AcousticModel(stored.config().model, rows, voice.mel_profile, mean=mean, deviation=deviation)
+    stored.restore(model.trainable_variables)
+    return model
 
 
 def convert_model(
@@ -51,18 +66,20 @@ def convert_model(
     its F frames. Without it, noise is drawn inside, and the speech has all its frames.
 
     options: their schedule is the default of that input; language: fixed in a model of several, which then has no
-    input for it; recordings: float32[S] each at `RATE`, whose voice is fixed in the graph of a model that
-    imitates.
+    input for it; recordings: float32[S] each at `RATE`, whose voice is fixed in the graph of a model that imitates;
+    without them that is an input.
     """
+    is_read = {
+        "speaker": len(source.speakers) > 1, "voice": source.takes_recording,
+        "language": len(source.voice.languages) > 1,
+    }  # fmt: skip
     fixed: dict[str, np.ndarray] = {}
-    if language is not None and "language" in source.conditioning:
+    if language is not None and is_read["language"]:
         fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
     if recordings:
         fixed["voice"] = recorded_voice(recordings, warn)[np.newaxis]
-    signature = dict(INPUTS)
-    for field in source.conditioning:
-        if field not in fixed:
-            signature[_TABLES[field]] = tf.TensorSpec([1], tf.int64, _TABLES[field])
+    given = {field: spec for field, spec in _CONDITIONING.items() if is_read[field] and field not in fixed}
+    signature = INPUTS | {spec.name: spec for spec in given.values()}
     defaults = {  # an empty axis may have any size, and so may the schedule
         SCHEDULE: options.schedule,
         NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
@@ -107,7 +124,8 @@ def _speak(
         ids = tf.cast(inputs["x"][0, : tf.cast(inputs["x_length"][0], tf.int32)], tf.int32)
         # Runtimes that put a pad around every token speak like those that do not.
         tokens = tf.boolean_mask(ids, ids != _PAD)[tf.newaxis]
-        chosen = {field: tf.cast(inputs[name], tf.int32) for field, name in _TABLES.items() if name in inputs}
+        chosen = {field: inputs[spec.name] for field, spec in _CONDITIONING.items() if spec.name in inputs}
+        chosen |= {field: tf.cast(row, tf.int32) for field, row in chosen.items() if field != "voice"}
         # Constants are made here: a tensor from outside would become an input of the graph.
         conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
         timed = model.time_tokens(

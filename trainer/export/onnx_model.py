@@ -1,18 +1,23 @@
 """`xtts-synth export --format onnx`: a folder that onnxruntime and sherpa-onnx speak with, without TensorFlow."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+
+import numpy as np
 
 from xtts.shared.languages import find_language
 from xtts.shared.text.tokenizer import BLANK, END, PAD, SPECIAL, START, Tokenizer
 from xtts.trainer.export.export_formats import ExportOptions
-from xtts.trainer.speech.onnx_synthesizer import OnnxSynthesizer
 from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
+from xtts.trainer.speech.reference_recordings import read_recordings
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.voice_source import Source, read_recordings
-from xtts.trainer.stored.model_folder import GRAPH_FILE, write_description
-from xtts.trainer.stored.voice_description import Voice
+from xtts.trainer.speech.synthesizer import Synthesizer
+from xtts.trainer.speech.voice_description import Voice
+from xtts.trainer.speech.voice_source import GRAPH_FILE, Source, write_source
+from xtts.trainer.stored.stored_model import StoredModel
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 TOKENS_FILE = "tokens.txt"
@@ -20,34 +25,39 @@ SPACE_IN_PIECE = "\u2581"
 """Replaces a space inside a piece of byte-pair encoding: in tokens.txt a space ends the symbol."""
 
 
-def save_onnx(source: Source, folder: Path, *, synthesis: SynthesisOptions, options: ExportOptions) -> str:
-    """Write `model.onnx`, `tokens.txt` and the voice's description into a folder: return a description of the graph.
+def save_onnx(
+    stored: StoredModel, source: Source, folder: Path, *, synthesis: SynthesisOptions, options: ExportOptions
+) -> str:
+    """Write `model.onnx`, `tokens.txt` and what the graph offers into a folder: return a description of the graph.
 
     Raises:
-        LockstepError: As in `make_graph`.
+        LockstepError: As in `make_graph`, or the source takes no recordings.
     """
-    graph, description = make_graph(source, synthesis=synthesis, options=options)
+    recordings = read_recordings(options.speaker_wav, source) if options.speaker_wav else []
+    graph, description = make_graph(stored, source, synthesis=synthesis, options=options, recordings=recordings)
     (folder / GRAPH_FILE).write_bytes(graph)
     (folder / TOKENS_FILE).write_text(tokens_file(source.voice.tokenizer), encoding="utf-8")
-    write_description(folder, config=source.config(), voice=source.voice, language=options.language)
+    voice_from = "graph" if recordings else source.voice_from
+    write_source(folder, replace(source, voice_from=voice_from, fixed_language=options.language))
     return description
 
 
-def make_graph(source: Source, *, synthesis: SynthesisOptions, options: ExportOptions) -> tuple[bytes, str]:
+def make_graph(
+    stored: StoredModel, source: Source, *, synthesis: SynthesisOptions, options: ExportOptions,
+    recordings: Sequence[np.ndarray],
+) -> tuple[bytes, str]:  # fmt: skip
     """Make a graph of the model, with its metadata, and try it: (the graph, a description of it).
 
-    synthesis: defaults of the optional inputs.
+    synthesis: defaults of the optional inputs; recordings: float32[S] each at `RATE`, whose voice is fixed in it.
 
     Raises:
-        LockstepError: The source lacks the language, or does not fit the recordings.
+        LockstepError: The source lacks the language.
     """
-    recordings = read_recordings(options.speaker_wav, source)
     language = source.language(options.language)
     fixed = language if options.language or len(source.voice.languages) == 1 else None
     with tensorflow_import(shares_gpu=True):
-        from xtts.trainer.export.onnx_graph import convert_model, store_as_float16
-        from xtts.trainer.speech.tensorflow_synthesizer import load_model
-    graph = convert_model(load_model(source), source, options=synthesis, language=fixed, recordings=recordings)
+        from xtts.trainer.export.onnx_graph import convert_model, load_model, store_as_float16
+    graph = convert_model(load_model(stored), source, options=synthesis, language=fixed, recordings=recordings)
     if options.float16:
         store_as_float16(graph)
     import onnx
@@ -58,7 +68,7 @@ def make_graph(source: Source, *, synthesis: SynthesisOptions, options: ExportOp
     outputs = " and ".join(entry.name for entry in graph.graph.output)
     description = f"an ONNX graph from {inputs} to {outputs}, {synthesis.nfe} evaluations"
     data: bytes = graph.SerializeToString()
-    OnnxSynthesizer(source, synthesis, graph=data, location="--format onnx")  # speaks a token
+    Synthesizer(source, synthesis, graph=data, location="--format onnx")  # speaks a token
     return data, description
 
 

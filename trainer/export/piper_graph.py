@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 
 from xtts.shared.text.tokenizer import BLANK, PAD, Tokenizer
 from xtts.trainer.export.onnx_graph import convert
-from xtts.trainer.speech.onnx_synthesizer import MEL
+from xtts.trainer.speech.synthesizer import MEL
 
 _INPUTS = (
     tf.TensorSpec([1, None], tf.int64, "input"),

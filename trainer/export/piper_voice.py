@@ -15,12 +15,14 @@ from xtts.shared.text.phonemes import TONAL
 from xtts.shared.text.tokenizer import END, PAD, SPECIAL, START, Tokenizer
 from xtts.trainer.export.export_formats import ExportOptions
 from xtts.trainer.export.onnx_model import TOKENS_FILE, make_graph
-from xtts.trainer.speech.long_form import LongFormSynthesizer
-from xtts.trainer.speech.onnx_synthesizer import OnnxSynthesizer
+from xtts.trainer.speech.long_form import LoadedVoice
+from xtts.trainer.speech.onnx_file import open_session, refusals, short_message
 from xtts.trainer.speech.onnx_vocoder import OnnxVocoder
+from xtts.trainer.speech.reference_recordings import read_recordings
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.voice_source import Source
-from xtts.trainer.system.onnx_file import open_session, refusals, short_message
+from xtts.trainer.stored.stored_model import StoredModel
 
 if TYPE_CHECKING:
     import onnx
@@ -33,19 +35,14 @@ _TAPS = {f"{stop}r": f"{stop}ɾ" for stop in "bdɡkpt"}
 
 
 def save_piper(
-    source: Source,
-    folder: Path,
-    name: str,
-    *,
-    vocoder: Path | None,
-    synthesis: SynthesisOptions,
+    stored: StoredModel, source: Source, folder: Path, name: str, *, vocoder: Path | None, synthesis: SynthesisOptions,
     options: ExportOptions,
-) -> str:
+) -> str:  # fmt: skip
     """Write `NAME.onnx`, `NAME.onnx.json` and `tokens.txt` into a folder: return a description of the voice.
 
     Raises:
         LockstepError: The voice reads no phonemes, or speaks several languages or one with tones, the vocoder is
-            missing or gives no samples, or as in `make_graph`.
+            missing or gives no samples, or as in `read_recordings` and `make_graph`.
     """
     language = _language(source, options.language)
     if vocoder is None:
@@ -53,7 +50,8 @@ def save_piper(
         fix = "add --vocoder FILE.onnx, which becomes part of the voice"
         raise LockstepError(_LOCATION, found=found, fix=fix)
     sound = OnnxVocoder(vocoder, source.voice.mel_profile, warn)
-    model, _ = make_graph(source, synthesis=synthesis, options=options)
+    recordings = read_recordings(options.speaker_wav, source)
+    model, _ = make_graph(stored, source, synthesis=synthesis, options=options, recordings=recordings)
     import onnx
 
     from xtts.trainer.export.onnx_graph import store_as_float16
@@ -65,9 +63,9 @@ def save_piper(
     ids, rules = piper_phonemes(source.voice.tokenizer, language)
     speakers = piper_speakers(source, language)
     gains = dict[int, float]()
-    synthesizer = OnnxSynthesizer(source, synthesis, graph=model, location=_LOCATION)
+    synthesizer = Synthesizer(source, synthesis, graph=model, location=_LOCATION)
     for row in speakers.values() or [0]:
-        speaker = LongFormSynthesizer(synthesizer, sound, speaker=row, language=language)
+        speaker = LoadedVoice(synthesizer, sound, speaker=row, language=language)
         speaker.measure()
         gains[row] = speaker.gain or 1.0
     voice = join_graphs(

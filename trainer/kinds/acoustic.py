@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING
 
 from xtts.shared.cache.cache_spec import CacheSpec, check_voices, load_voices
 from xtts.shared.config import Config, TrainingConfig
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, read_json
 from xtts.trainer.data.batch_sizes import AutomaticSteps
 from xtts.trainer.export.export_formats import ONNX, SAFETENSORS
 from xtts.trainer.kinds.kind import InitialWeights, Kind
 from xtts.trainer.speech.vocoder import OUR_VOICE
 from xtts.trainer.stored.checkpoint import ACOUSTIC
-from xtts.trainer.stored.stored_json import read_json
+from xtts.trainer.stored.run_folder import voice_of
 from xtts.trainer.stored.stored_model import StoredModel, shared_names, take_rows
-from xtts.trainer.stored.voice_description import voice_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,22 +97,22 @@ def _measure(stored: StoredModel, folder: Path, data: Path | None, console: "Con
     from xtts.trainer.export.export_formats import ExportOptions
     from xtts.trainer.export.model_card import write_card
     from xtts.trainer.speech.synthesis_options import SynthesisOptions
-    from xtts.trainer.speech.voice_source import Source
+    from xtts.trainer.speech.voice_source import open_source
 
     assert stored.run is not None
-    figures, source = stored.run.evaluation_file, Source(**vars(stored), model=stored.config().model)
+    figures = stored.run.evaluation_file
     try:
         evaluate(
-            source, SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES, json_file=figures,
-            console=console,
+            stored, open_source(folder), SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES,
+            json_file=figures, console=console,
         )  # fmt: skip
-        write_card(source, folder, stored.run.voice_folder.name, options=ExportOptions(evaluation=figures))
+        write_card(stored, folder, stored.run.voice_folder.name, options=ExportOptions(evaluation=figures))
     except LockstepError as error:
         figures.unlink(missing_ok=True)  # of another checkpoint
         console.print(f"no figures: {error}", highlight=False, soft_wrap=True)
     evaluation = read_json(figures, "the figures of a run") if figures.is_file() else {}
     try:
-        write_listening_page(source, folder, evaluation=evaluation, data=data)
+        write_listening_page(stored, folder, evaluation=evaluation, data=data)
     except LockstepError as error:
         console.print(f"no listening page: {error}", highlight=False, soft_wrap=True)
 
@@ -136,8 +135,7 @@ KIND = Kind(
     objective=_objective,
     samples=_samples,
     initial_weights=_initial_weights,
-    # a model that imitates recordings has no graph
-    final_formats=lambda config: [SAFETENSORS] if config.model.voice_from == "recording" else [SAFETENSORS, ONNX],
+    final_formats=[SAFETENSORS, ONNX],
     export=_export,
     measure=_measure,
     usage=_usage,

@@ -56,7 +56,7 @@ class Kind:
     """The samples that a run speaks; empty if `training.samples_every` is null."""
     initial_weights: Callable[[StoredModel, Any, Path, CacheSpec], InitialWeights]
     """Weights that a network takes from a stored model of this kind for a run on a cache."""
-    final_formats: Callable[[Config], Sequence[str]]
+    final_formats: Sequence[str]
     """Formats of `xtts-synth export` in which a run leaves its product in RUN/voice/."""
     export: "Callable[[StoredModel, Path, ExportRequest], list[str]]"
     """Writes the files of an export into a folder; returns a description of each format."""

@@ -63,7 +63,7 @@ KIND = Kind(
     objective=_objective,
     samples=_samples,
     initial_weights=lambda stored, *_: InitialWeights(averages=stored.averages()),  # it has no tables
-    final_formats=lambda _: [ONNX],
+    final_formats=[ONNX],
     export=_export,
     measure=lambda *_: None,
     usage=lambda _, product: f"use it:      xtts-synth --vocoder onnx:{product}/vocoder.onnx",

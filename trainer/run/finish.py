@@ -2,7 +2,6 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -49,13 +48,12 @@ def finish_run(path: Path, console: Console, data: Path | None = None) -> None:
     stored = open_model(path)
     if stored.run is None:
         raise LockstepError(str(path), found="an exported folder", expected="a run folder")
-    config, out = stored.config(), stored.run.voice_folder
-    kind = kind_of(config)
+    out, kind = stored.run.voice_folder, kind_of(stored.config())
     for left in out.parent.glob(f".{out.name}.*.*"):  # by a finish that was killed
         if left.suffix == ".replaced" and not out.exists():
             left.rename(out)
         shutil.rmtree(left, ignore_errors=True)
     with new_folder(out, replace=True) as folder:
         say = partial(console.print, highlight=False, soft_wrap=True)
-        _write(stored, folder, ExportRequest(out=out, formats=kind.final_formats(config)), say)
-        kind.measure(replace(stored, exported=folder), folder, data, console)
+        _write(stored, folder, ExportRequest(out=out, formats=kind.final_formats), say)
+        kind.measure(stored, folder, data, console)

@@ -59,7 +59,9 @@ class RunPlan(Setup):
     @property
     def is_finished(self) -> bool:
         """Whether the last step is trained, and its voice exported: what a run leaves."""
-        return self.steps_done >= self.config.training.steps and open_model(self.folder.path).is_exported
+        return self.steps_done >= self.config.training.steps and open_model(self.folder.path).is_exported(
+            self.folder.voice_folder
+        )
 
     @property
     def cluster(self) -> Cluster | None:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from xtts.shared.cache.cache_spec import Split
 from xtts.shared.config import Config, TrainingConfig
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, read_json
 from xtts.trainer.data.stored_batches import Input, StoredBatches
 from xtts.trainer.loop.chunk import CallResult, Chunk, StoredBatch
 from xtts.trainer.loop.failures import RunEnded, explained
@@ -30,7 +30,6 @@ from xtts.trainer.run.hooks import Validate, save
 from xtts.trainer.run.hosted_run import HostedRun
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.stored.checkpoint import load_arrays, set_aside_newer
-from xtts.trainer.stored.stored_json import read_json
 
 FORMAT_VERSION = 1
 STEPS_FILE, ORDER_FILE, CONSTANTS_FILE = "steps.json", "order.npz", "constants.npz"

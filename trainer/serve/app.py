@@ -39,6 +39,7 @@ from xtts.trainer.serve.speech_requests import FORMATS, RequestError
 from xtts.trainer.serve.speech_responses import read_body, respond, warning_headers
 from xtts.trainer.serve.wyoming_server import listen
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.voice_source import Source
 
 _GRACE_SECONDS = 10
 """Longest time for the sentence in progress after a request to stop."""
@@ -96,7 +97,7 @@ class Server:
         capabilities, profile = self.voice.capabilities, self.voice.mel_profile
         return JSONResponse(
             {
-                "model": capabilities.model, "runtime": self.voice.synthesizer.runtime,
+                "model": capabilities.model,
                 "voices": [{"id": name, "name": name} for name in capabilities.voices],
                 "languages": capabilities.languages, "voice_languages": capabilities.voice_languages,
                 "directions": {code: find_language(code).direction for code in capabilities.languages},
@@ -216,13 +217,13 @@ async def _refusal(_: Request, error: Exception) -> Response:
     return JSONResponse(error.content, error.status, headers=headers)
 
 
-def serve(settings: ServerSettings) -> None:
+def serve(source: Source, settings: ServerSettings) -> None:
     """Load the voice and serve until SIGINT or SIGTERM; the sentence in progress is then the last."""
     bound = listening_socket(settings.host, settings.port)
     wyoming = listening_socket(settings.host, settings.wyoming, "--wyoming") if settings.wyoming else None
     began = time.perf_counter()
-    voice = ServedVoice(settings, warn, tell=click.echo)
-    click.echo(f"{voice.source.checkpoint}: runtime {voice.synthesizer.runtime}, {voice.synthesizer.readiness()}")
+    voice = ServedVoice(source, settings, warn)
+    click.echo(source.folder)
     server = Server(voice, settings)
     config = uvicorn.Config(
         make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="off",
@@ -244,7 +245,7 @@ def serve(settings: ServerSettings) -> None:
 
     Listening(config).run(sockets=[bound])
     click.echo("stopped")
-    os._exit(0)  # do not wait for a step that is still being compiled
+    os._exit(0)  # do not wait for a sentence that nobody hears
 
 
 def _announce(settings: ServerSettings, port: int, seconds: float) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from xtts.shared.errors import LockstepError, report_errors
-from xtts.trainer.speech.command_options import checkpoint_option, runtime_option, synthesis_options, vocoder_option
+from xtts.trainer.export.command_options import checkpoint_option, synthesis_options, vocoder_option
 
 _PATH = click.Path(path_type=Path)
 
@@ -22,7 +22,6 @@ _PATH = click.Path(path_type=Path)
 @synthesis_options("nfe", multiple=True, default=(4, 10),
                   help="Numbers of decoder evaluations that clients may request, the default first.")  # fmt: skip
 @synthesis_options("solver", "loudness")
-@runtime_option
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording of a voice to offer, with a model that imitates; may be repeated.")  # fmt: skip
@@ -37,17 +36,19 @@ _PATH = click.Path(path_type=Path)
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, metavar="SECONDS",
               help="Longest wait for the first sound, and for each further one.")  # fmt: skip
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
-def serve(**options: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
+def serve(checkpoint: Path, **options: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Serve a voice over HTTP: a page, and OpenAI's speech API."""
     with report_errors():
         from xtts.trainer.serve.settings import ServerSettings, check_server_settings
 
         settings = ServerSettings(**options)
         check_server_settings(settings)
+        from xtts.trainer.export.exported_voice import exported_voice
+
         try:
             from xtts.trainer.serve.app import serve as run_server
         except ModuleNotFoundError as error:
             raise LockstepError(
                 "serve", found=f"{error.name} is not installed", fix="pip install 'lockstep-tts[serve]'"
             ) from None
-        run_server(settings)
+        run_server(exported_voice(checkpoint, click.echo), settings)

@@ -37,5 +37,4 @@ class LiveMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics; Prometheus appends `_total` to a counter's name."""
         yield GaugeMetricFamily("xtts_queue_length", "Requests waiting or being spoken.", len(self._queue))
-        yield CounterMetricFamily("xtts_compile_seconds", "Seconds of compilation.", self._synthesizer.compile_seconds)
         yield CounterMetricFamily("process_cpu_seconds", "User and system time.", time.process_time())

@@ -1,4 +1,4 @@
-"""The voice of a server: loaded once, and compiled before the first request."""
+"""The voice of a server, loaded once."""
 
 import threading
 import time
@@ -17,11 +17,11 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
-from xtts.trainer.speech.long_form import LongFormSynthesizer, MelPiece, encode_text
-from xtts.trainer.speech.runtimes import make_synthesizer
-from xtts.trainer.speech.synthesizer import Synthesizer
+from xtts.trainer.speech.long_form import LoadedVoice, MelPiece, encode_text
+from xtts.trainer.speech.reference_recordings import read_recording, read_recordings
+from xtts.trainer.speech.synthesizer import Synthesizer, load_synthesizer
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.speech.voice_source import Source, chosen_name, open_source, read_recording, read_recordings
+from xtts.trainer.speech.voice_source import Source, chosen_name
 from xtts.trainer.speech.word_times import times_json
 
 _ONLY_VOICE = "default"
@@ -54,22 +54,22 @@ Job = Iterator[Piece]
 
 
 class ServedVoice:
-    """Speaks requests, several at once: each has a copy of the synthesizer, which shares what is compiled or loaded.
+    """Speaks requests, several at once: each has a copy of the synthesizer, which shares what is loaded.
 
     Raises:
         LockstepError: The checkpoint cannot be read, or vocoder or recordings do not fit it.
     """
 
-    def __init__(self, settings: ServerSettings, warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
-        """Load and compile the voice; `warn` receives its possible faults, `tell` a line before long work."""
+    def __init__(self, source: Source, settings: ServerSettings, warn: Callable[[str], None]) -> None:
+        """Load the voice; `warn` receives its possible faults."""
         self._settings = settings
         check_vocoder(settings.vocoder)
-        self.source = open_source(settings.checkpoint)
+        self.source = source
         options = [settings.synthesis(nfe) for nfe in settings.nfe]
         self.mel_profile = self.source.voice.mel_profile
         self._recordings = _recordings(settings.speaker_wav, self.source, warn)
         self.capabilities = Capabilities(
-            model=(self.source.run.path if self.source.run else self.source.checkpoint).resolve().name,
+            model=source.name,
             voices=(voices := list(self._recordings) or self.source.speakers or [_ONLY_VOICE]),
             aliases=_aliases(settings.voice_aliases, voices),
             languages=self.source.languages,
@@ -77,8 +77,8 @@ class ServedVoice:
             nfe=list(settings.nfe),
             synthesis=options[0],
         )
-        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=self.source.checkpoint, clip=False)
-        self.synthesizer = make_synthesizer(self.source, options[0], settings.runtime, tell)
+        self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=source.folder, clip=False)
+        self.synthesizer = load_synthesizer(source, options[0])
         self._synthesizers: dict[str, Synthesizer] = {}
         self._adding = threading.Lock()
         for name in self.capabilities.voices:
@@ -89,7 +89,6 @@ class ServedVoice:
         for language in self.capabilities.languages:
             with suppress(LockstepError):  # in languages whose numbers are not expanded
                 encode_text("1", self.source.voice, language, "input")
-        self.synthesizer.prepare_all(options)
 
     def speak(self, request: SpeechRequest, result: SpeechResult) -> Job:
         """Speak the text of a request piece by piece; `LockstepError` if nothing in it can be spoken."""
@@ -102,7 +101,7 @@ class ServedVoice:
         synthesizer = copy(self._synthesizers[request.voice])
         synthesizer.options = request
         row = self.source.speakers.index(request.voice) if request.voice in self.source.speakers else 0
-        speaker = LongFormSynthesizer(synthesizer, self._vocoder, speaker=row, language=request.language)
+        speaker = LoadedVoice(synthesizer, self._vocoder, speaker=row, language=request.language)
         mels, pieces, last = speaker.mels(texts), list[MelPiece](), False
         while not last:
             began = time.perf_counter()
@@ -114,7 +113,7 @@ class ServedVoice:
             metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
             yield Piece(partial(self._vocode, speaker, piece.mel), last)
 
-    def _vocode(self, speaker: LongFormSynthesizer, mel: np.ndarray) -> np.ndarray:
+    def _vocode(self, speaker: LoadedVoice, mel: np.ndarray) -> np.ndarray:
         began = time.perf_counter()
         samples = speaker.vocode(mel)
         metrics.PIECES.inc()

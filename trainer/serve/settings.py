@@ -7,9 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.model.sampling_schedule import Solver
-from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.synthesizer import Runtime
+from xtts.trainer.speech.synthesis_options import Solver, SynthesisOptions
 
 _SHORTEST_TOKEN = 16
 
@@ -18,7 +16,6 @@ _SHORTEST_TOKEN = 16
 class ServerSettings:
     """The options of the command, which documents them and has their defaults."""
 
-    checkpoint: Path
     host: str
     port: int
     wyoming: int | None
@@ -28,7 +25,6 @@ class ServerSettings:
     solver: Solver
     """Default of requests, as is the loudness."""
     loudness: float | str
-    runtime: Runtime | None
     vocoder: str | None
     speaker_wav: tuple[Path, ...]
     max_letters: int

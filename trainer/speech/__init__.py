@@ -1,1 +1,1 @@
-"""Speech from text to sound: sentences, runtimes, vocoders, sound files."""
+"""Speech of exported voices, from text to sound: sentences, the graph, vocoders, sound files."""

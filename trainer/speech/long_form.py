@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -23,8 +24,8 @@ from xtts.trainer.speech.sentences import sentence_ends, split_sentences, split_
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import MelToSamples
+from xtts.trainer.speech.voice_description import Voice
 from xtts.trainer.speech.word_times import Token, Word, time_words
-from xtts.trainer.stored.voice_description import Voice
 
 _SHORTER = 0.6
 """A piece whose speech exceeds every shape is split into pieces of at most this share of its tokens."""
@@ -74,7 +75,7 @@ class Speech:
     samples: np.ndarray
     """float32[S] in -1 to 1."""
     seconds: float
-    """Time of synthesis, without compilation."""
+    """Time of synthesis."""
     first_seconds: float
     """Time of synthesis until the first piece could be heard."""
     pieces: int
@@ -123,8 +124,8 @@ def _encode(words: str, voice: Voice, language: str, location: str) -> tuple[str
     return spoken, voice.tokenizer.encode(spoken, language, location)
 
 
-class LongFormSynthesizer:
-    """Speaks texts with one voice; every piece of a text gets its own noise.
+class LoadedVoice:
+    """A voice that speaks texts; `load_voice` returns one. Every piece of a text gets its own noise.
 
     A piece is a sentence or a line, so that pauses are alike and the first sound comes early; a sentence that no shape
     holds is several pieces.
@@ -139,6 +140,23 @@ class LongFormSynthesizer:
         self._pause = _frames(SENTENCE_PAUSE, self.voice)
         self.gain: float | None = None
         """Factor of the samples, from `measure`."""
+
+    @property
+    def sample_rate(self) -> int:
+        """Hz of the samples."""
+        return self.profile.sample_rate
+
+    def speak(self, text: str) -> Speech:
+        """Speak a text of any length; the same text sounds the same every time.
+
+        Raises:
+            LockstepError: Nothing in the text can be spoken, or a pause or tag of SSML cannot be read. Single
+                characters and tags that the voice does not know are skipped with a warning.
+        """
+        texts, doubts = encode_text(text, self.voice, self.language, "text")
+        for doubt in doubts:
+            warnings.warn(doubt, stacklevel=2)
+        return self.speak_passages(texts)
 
     def measure(self) -> None:
         """Set the gain from the loudness of the speaker, which is measured once: a text must not move it."""
@@ -168,17 +186,17 @@ class LongFormSynthesizer:
                     trials.append(ids)
         return trials[: len(_NUMBERS)]
 
-    def speak(self, texts: Sequence[Text]) -> Speech:
-        """Speak the passages of a text.
+    def speak_passages(self, texts: Sequence[Text]) -> Speech:
+        """Speak the passages of a text, as `encode_text` returns them.
 
         Each piece is vocoded separately, so that memory does not grow with the text.
         """
-        began, compiled = time.perf_counter(), self.synthesizer.compile_seconds
+        began = time.perf_counter()
         pieces, samples, seconds = list[MelPiece](), list[np.ndarray](), list[float]()
         for piece in self.mels(texts):
             pieces.append(piece)
             samples.append(self.vocode(piece.mel))
-            seconds.append(time.perf_counter() - began - (self.synthesizer.compile_seconds - compiled))
+            seconds.append(time.perf_counter() - began)
         return Speech(
             mel=np.concatenate([piece.mel for piece in pieces]), samples=np.concatenate(samples), seconds=seconds[-1],
             first_seconds=seconds[0], pieces=len(pieces), tokens=self._joined(pieces), lines=self.time(texts, pieces),

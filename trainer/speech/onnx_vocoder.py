@@ -9,7 +9,7 @@ import numpy as np
 from xtts.shared.audio.inverse_stft import WINDOWS, StftSettings, inverse_stft
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.errors import LockstepError
-from xtts.trainer.system.onnx_file import open_session, read_file, refusals, short_message
+from xtts.trainer.speech.onnx_file import open_session, read_file, refusals, short_message
 
 PROFILE_KEY = "mel_profile"
 """Metadata key of the mel profile's name."""

@@ -1,6 +1,7 @@
 """`xtts-synth TEXT`: speak a text into a sound file. Everything is checked before the model is loaded."""
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -10,24 +11,27 @@ from xtts.shared.errors import LockstepError, warn
 from xtts.trainer.speech.encodings import MEDIA_TYPES
 from xtts.trainer.speech.loaded_voice import choose_voice
 from xtts.trainer.speech.long_form import Speech, encode_text
+from xtts.trainer.speech.onnx_file import read_file
 from xtts.trainer.speech.output_files import STANDARD_OUTPUT, check_file, check_folder, write_mel, write_sound
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.synthesizer import Runtime
+from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.speech.word_times import SUFFIXES, write_times
-from xtts.trainer.system.onnx_file import read_file
 
 
 def speak(
-    checkpoint: Path, options: SynthesisOptions, *, text: str | None, file: Path | None, out: Path | None,
-    mel_out: Path | None, timestamps: Path | None, vocoder: str | None, speaker: str | None, language: str | None,
-    speaker_wav: tuple[Path, ...], lexicon: Path | None, runtime: Runtime | None,
+    open_voice: Callable[[], Source], options: SynthesisOptions, *, text: str | None, file: Path | None,
+    out: Path | None, mel_out: Path | None, timestamps: Path | None, vocoder: str | None, speaker: str | None,
+    language: str | None, speaker_wav: tuple[Path, ...], lexicon: Path | None,
 ) -> None:  # fmt: skip
-    """Speak, write, and report how long it took; the arguments are the options of the command."""
+    """Speak, write, and report how long it took.
+
+    open_voice: called once the outputs are checked; the others are the options of the command.
+    """
     out = _check_outputs(text, file, out, mel_out, timestamps)
     tell = partial(click.echo, err=out == STANDARD_OUTPUT)
     source, load = choose_voice(
-        checkpoint, speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
-        runtime=runtime, options=options, warn=warn, tell=tell,
+        open_voice(), speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
+        options=options, warn=warn,
     )  # fmt: skip
     texts = []
     for words, location, path in _read_texts(text, file, out):
@@ -37,19 +41,18 @@ def speak(
             warn(warning)
     if not texts:
         raise LockstepError(str(file), found="no lines of text")
-    synthesizer = load()
+    voice = load()
     if file is not None:
         out.mkdir(exist_ok=True)
     sample_rate = source.voice.mel_profile.sample_rate
     for encoded, path in texts:
-        speech = synthesizer.speak(encoded)
+        speech = voice.speak_passages(encoded)
         write_sound(path, speech.samples, sample_rate)
         if mel_out is not None:
             write_mel(mel_out, speech.mel)
         if timestamps is not None:
             write_times(timestamps, speech.lines, len(speech.samples) / sample_rate)
         tell(_summary(path, speech, sample_rate))
-    tell(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
 
 
 def _check_outputs(

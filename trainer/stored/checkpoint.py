@@ -12,11 +12,10 @@ import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
-from xtts.shared.errors import LockstepError, warn
+from xtts.shared.errors import LockstepError, read_json, warn
 from xtts.shared.model_config import NetworkConfig
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.loop.schedule import decay_start
-from xtts.trainer.stored.stored_json import read_json
 
 FORMAT_VERSION = 4
 RUNS = Path("runs")

@@ -10,16 +10,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.cache.clip_index import speaker_languages
 from xtts.shared.cache.object_store import is_url
 from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
-from xtts.shared.errors import LockstepError
+from xtts.shared.errors import LockstepError, read_json
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import LOCK_FILES, exclusive
+from xtts.shared.text.tokenizer import load_tokenizer
+from xtts.trainer.speech.voice_description import Voice, check_voice
 from xtts.trainer.stored.speech_sources import SpeechSource, parse_sources
-from xtts.trainer.stored.stored_json import read_json
-from xtts.trainer.stored.voice_description import Voice, check_voice, voice_of
 
 _ORIGIN = "a run of xtts-train"
 
@@ -37,6 +39,8 @@ class RunFolder:
         self.tensorboard = path / "tensorboard"
         self.evaluation_file = path / "evaluation.json"
         self.voice_folder = path / "voice"
+        self.checkpoint_voice = path / "checkpoint-voice"
+        """The voice of another checkpoint than the one that `voice_folder` was made from, the last that spoke."""
 
     @classmethod
     def of_checkpoint(cls, checkpoint: Path) -> "RunFolder":
@@ -149,3 +153,21 @@ class RunFolder:
                 row = json.loads(line)
                 if isinstance(row, dict) and {"split", "step"} <= row.keys():
                     yield row
+
+
+def voice_of(cache: Path, spec: CacheSpec) -> Voice:
+    """Describe the voice that training on a cache produces."""
+    audio, several = spec.features["audio"], len(spec.languages) > 1
+    languages = speaker_languages(cache / spec.index_file) if several and spec.speakers else {}
+    return Voice(
+        profile=spec.mel_profile.name,
+        mel_mean=spec.statistics.mel_mean,
+        mel_deviation=spec.statistics.mel_deviation,
+        tokenizer=load_tokenizer(cache / spec.tokenizer_file),
+        expand_numbers=spec.features["text"]["expand_numbers"],
+        trim_silence_db=audio["trim_silence_db"],
+        loudness_lufs=audio["loudness_lufs"],
+        speakers=list(spec.speakers),
+        speaker_languages={name: languages[name] for name in spec.speakers if name in languages},
+        shapes=[BucketShape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
+    )

@@ -14,19 +14,12 @@ import numpy as np
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
+from xtts.trainer.speech.voice_description import Voice
+from xtts.trainer.speech.voice_source import open_source
 from xtts.trainer.stored.checkpoint import PROFILE_SETTING, find_checkpoint, load_arrays, model_settings, read_meta
-from xtts.trainer.stored.model_folder import (
-    GRAPH_FILE,
-    WEIGHTS_FILE,
-    is_model_folder,
-    read_config,
-    read_facts,
-    read_voice,
-    read_weights,
-)
+from xtts.trainer.stored.model_folder import WEIGHTS_FILE, is_model_folder, read_config, read_facts, read_weights
 from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.speech_sources import SpeechSource, parse_sources
-from xtts.trainer.stored.voice_description import Voice
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -40,28 +33,18 @@ class StoredModel:
     run: RunFolder | None
     """The run of the checkpoint; None for an exported folder."""
     voice: Voice
-    languages: list[str]
-    """ISO codes of the languages that can be spoken."""
-    exported: Path | None = None
-    """Folder with an export of the run; None for RUN/voice/."""
 
-    @property
-    def is_exported(self) -> bool:
-        """Whether the folder of the run's export was made from this checkpoint, or is one itself."""
-        if self.run is None:
-            return True
-        return read_facts(self.exported or self.run.voice_folder).get("checkpoint") == self.weights_digest()
+    def is_exported(self, folder: Path) -> bool:
+        """Whether a folder was exported from this checkpoint."""
+        return read_facts(folder).get("checkpoint") == self.weights_digest()
 
-    @property
-    def graph(self) -> Path | None:
-        """The ONNX graph of an exported folder, or of the run's export if that was made from this checkpoint."""
-        folder = (self.exported or self.run.voice_folder) if self.run else self.checkpoint
-        return folder / GRAPH_FILE if (folder / GRAPH_FILE).is_file() and self.is_exported else None
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether TensorFlow can speak with it, and a run can start from it."""
-        return self.run is not None or self.graph is None or (self.checkpoint / WEIGHTS_FILE).is_file()
+    def _check_weights(self) -> None:
+        """Raise `LockstepError` for an exported folder that has only an ONNX graph."""
+        if self.run is None and not (self.checkpoint / WEIGHTS_FILE).is_file():
+            raise LockstepError(
+                str(self.checkpoint), found="an ONNX graph without weights, which only speaks",
+                expected="a run folder, one checkpoint or a folder of safetensors",
+            )  # fmt: skip
 
     @property
     def cache(self) -> str | None:
@@ -102,6 +85,7 @@ class StoredModel:
         """SHA-256 of the file of weights; for a run, as recorded when it was saved."""
         if self.run:
             return str(read_meta(self.checkpoint)["sha256"])
+        self._check_weights()
         with open(self.checkpoint / WEIGHTS_FILE, "rb") as weights:
             return hashlib.file_digest(weights, "sha256").hexdigest()
 
@@ -120,11 +104,7 @@ class StoredModel:
 
     def averages(self) -> dict[str, np.ndarray]:
         """Averaged weights by weight path; `LockstepError` if they are damaged, or there is only an ONNX graph."""
-        if not self.has_weights:
-            raise LockstepError(
-                str(self.checkpoint), found="an ONNX graph, which only speaks",
-                expected="a run folder, one checkpoint or a folder of safetensors",
-            )  # fmt: skip
+        self._check_weights()
         if self.run is None:
             return read_weights(self.checkpoint)
         arrays = load_arrays(self.checkpoint)
@@ -134,12 +114,10 @@ class StoredModel:
 def open_model(path: Path) -> StoredModel:
     """The model of an exported folder, a run folder or one checkpoint; `LockstepError` if something is missing."""
     if is_model_folder(path):
-        voice, languages = read_voice(path)
-        return StoredModel(checkpoint=path, run=None, voice=voice, languages=languages)
+        return StoredModel(checkpoint=path, run=None, voice=open_source(path).voice)
     checkpoint = find_checkpoint(path)
     run = RunFolder.of_checkpoint(checkpoint)
-    voice = run.voice()
-    return StoredModel(checkpoint=checkpoint, run=run, voice=voice, languages=voice.languages)
+    return StoredModel(checkpoint=checkpoint, run=run, voice=run.voice())
 
 
 def _tables(voice: Voice) -> dict[str, Sequence[str]]:

@@ -9,7 +9,8 @@ from cache_files import tokenizer_path
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import load_tokenizer
-from xtts.trainer.stored.voice_description import Voice, voice_of
+from xtts.trainer.speech.voice_description import Voice
+from xtts.trainer.stored.run_folder import voice_of
 
 PERSIAN = "می‌خواهم یک کتابِ تازه بخرم؛ تو چه؟"
 GERMAN = "Zwölf Boxkämpfer jagen Viktor über den Deich."

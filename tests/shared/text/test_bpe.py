@@ -11,7 +11,8 @@ from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer, learn_tokenizer, load_tokenizer
-from xtts.trainer.stored.voice_description import Voice, voice_of
+from xtts.trainer.speech.voice_description import Voice
+from xtts.trainer.stored.run_folder import voice_of
 
 TEXTS = [
     "The other weather is there", "Whether the feather gathers there",

@@ -22,46 +22,43 @@ from xtts.trainer.synth_cli import main
 NO_JUDGE = SimpleNamespace(embed=lambda *_: None, judge=lambda *_: [], summarise=lambda *_: None)
 
 
-def test_the_noise_of_a_sentence_depends_on_its_position_alone(tensorflow_synthesizer):
+def test_the_noise_of_a_sentence_depends_on_its_position_alone(synthesizer):
     """The same noise in all would be a pattern that the Fréchet distance takes for the voice's."""
     clip = EvaluationClip(clip_id="a", ids=[5, 9, 20], mel=np.zeros((4, 80), np.float32), speaker=0)
-    source = tensorflow_synthesizer.source
-    (first, *_), (second, *_) = speak_clips(tensorflow_synthesizer, source, [clip], [0, 0], None)
+    source = synthesizer.source
+    (first, *_), (second, *_) = speak_clips(synthesizer, source, [clip], [0, 0], None)
     assert first.shape == second.shape
     assert np.abs(first - second).max() > 0.1, "two sentences of the same noise"
-    (alone, *_), *_ = speak_clips(tensorflow_synthesizer, source, [clip], [0], None)
+    (alone, *_), *_ = speak_clips(synthesizer, source, [clip], [0], None)
     np.testing.assert_array_equal(alone, first, err_msg="a sentence's noise changed with the others")
 
 
 @pytest.mark.parametrize("slowness", [1, 4])
-def test_the_real_time_factor_excludes_compiling(finished_run, one_shape_cache, monkeypatch, slowness):
+def test_the_real_time_factor_counts_synthesis_and_vocoder(onnx_folder, one_shape_cache, monkeypatch, slowness):
     clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
     monkeypatch.setattr(systems, "time", clock)
-    synthesizer = SimpleNamespace(compile_seconds=0.0)
 
     def speak(ids, **_):
-        synthesizer.compile_seconds += 100.0
-        clock.now += 100.0 + 2.0 * slowness
+        clock.now += 2.0 * slowness
         return np.full((50, 80), -5.0, np.float32), np.ones(len(ids), int)
 
     def vocoder(mel):
         clock.now += 1.0 * slowness
         return np.zeros(len(mel) * 256, np.float32)
 
-    synthesizer.speak = speak
-    source = open_source(finished_run[0])
+    source = open_source(onnx_folder)
     test_set = systems.TestSet(one_shape_cache, source, "train", 2, vocoder=vocoder, judge=NO_JUDGE)
-    system = test_set.synthesised(synthesizer)
+    system = test_set.synthesised(SimpleNamespace(speak=speak))
     speech = 50 * 256 / 22_050
     assert system.real_time_factor == pytest.approx(3.0 * slowness / speech)
 
 
 @pytest.mark.parametrize("has_recordings", [True, False])
-def test_sounds_are_compared_with_recordings(finished_run, one_shape_cache, tiny_corpus, monkeypatch, has_recordings):
+def test_sounds_are_compared_with_recordings(onnx_folder, one_shape_cache, tiny_corpus, monkeypatch, has_recordings):
     monkeypatch.setattr(systems, "zimtohrli_opinion", lambda sounds, recordings, rate: 4.5)
     kinds = {"vocoder": lambda mel: reconstruct(mel, mel_profile("hifigan")), "judge": NO_JUDGE}
     kinds["data"] = tiny_corpus if has_recordings else None
-    test_set = systems.TestSet(one_shape_cache, open_source(finished_run[0]), "train", 2, **kinds)
+    test_set = systems.TestSet(one_shape_cache, open_source(onnx_folder), "train", 2, **kinds)
     figures, recorded = test_set.vocoded().means, test_set.recorded()
     assert figures["retrieval_at_1"] == 1.0
     keys = {"zimtohrli", "level_4_to_8_khz", "level_8_to_11_khz"}

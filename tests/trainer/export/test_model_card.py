@@ -13,10 +13,11 @@ from safetensors.numpy import load_file, save_file
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
-from xtts.trainer.speech.tensorflow_synthesizer import load_model
-from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.export.onnx_graph import load_model
+from xtts.trainer.speech.voice_source import Source, write_source
 from xtts.trainer.stored.checkpoint import load_arrays
-from xtts.trainer.stored.model_folder import write_description
+from xtts.trainer.stored.model_folder import write_config
+from xtts.trainer.stored.stored_model import open_model
 from xtts.trainer.synth_cli import main
 
 
@@ -79,7 +80,7 @@ def test_no_path_of_this_machine_is_in_the_folder(safetensors_folder, moved_run,
 
 def test_the_folder_has_the_weights_and_the_settings_of_the_run(safetensors_folder, moved_run):
     """`--ckpt` and `--init-from` read both in this way; see `test_trainer.py`."""
-    run, folder = open_source(moved_run), open_source(safetensors_folder)
+    run, folder = open_model(moved_run), open_model(safetensors_folder)
     ours, theirs = run.averages(), folder.averages()
     assert ours.keys() == theirs.keys()
     assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
@@ -94,10 +95,10 @@ def test_a_missing_weight_is_named(safetensors_folder, tmp_path):
     name = next(name for name in weights if name.endswith("duration_predictor/output_projection/kernel"))
     save_file({key: value for key, value in weights.items() if key != name}, folder / "model.safetensors")
     with pytest.raises(LockstepError, match=f"weight {name} is missing"):
-        load_model(open_source(folder))
+        load_model(open_model(folder))
     save_file({**weights, name: weights[name][:-1]}, folder / "model.safetensors")
     with pytest.raises(LockstepError, match=rf"weight {name} has the shape \(15, 1\), expected \(16, 1\)"):
-        load_model(open_source(folder))
+        load_model(open_model(folder))
 
 
 def report(checkpoint):
@@ -139,8 +140,8 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, safetensors_fol
             *folder, "--evaluation", figures
         )
     assert "cannot be read" in refused(*folder, "--evaluation", tmp_path / "none.json")
-    assert "--license: together with --format saved-model, expected --format safetensors" in refused("--license", "mit")
-    assert "--nfe: together with --format safetensors, expected --format saved-model or onnx" in refused(
+    assert "--license: together with --format onnx, expected --format safetensors" in refused("--license", "mit")
+    assert "--nfe: together with --format safetensors, expected --format onnx or piper" in refused(
         *folder, "--nfe", 10
     )
     assert "is exported already; copy the folder" in refused(*folder, ckpt=safetensors_folder)
@@ -177,6 +178,8 @@ def test_a_run_and_its_exports_say_what_they_are(finished_run, safetensors_folde
 def test_speakers_are_named_and_many_are_counted(several, call, micro, tmp_path):
     voice, config = several[1].voice, load_config("tiny", assignments=micro)
     (tmp_path / "tokenizer.json").write_text(json.dumps(voice.tokenizer.to_json()))
+    write_config(tmp_path, config)
     for names, shown in ((voice.speakers, "3: ann, bo, cy\n"), ([f"p{n}" for n in range(25)], "p18, p19 and 5 more\n")):
-        write_description(tmp_path, config=config, voice=voice.model_copy(update={"speakers": names}))
+        described = voice.model_copy(update={"speakers": names})
+        write_source(tmp_path, Source(folder=tmp_path, voice=described, voice_from="table"))
         assert shown in call(main, "info", "--ckpt", tmp_path)[1]

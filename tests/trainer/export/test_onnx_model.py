@@ -16,11 +16,13 @@ from onnx_graphs import hifigan
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.export.export_formats import ONNX, ExportOptions, ExportRequest
+from xtts.trainer.export.onnx_graph import load_model
 from xtts.trainer.export.onnx_model import tokens_file
 from xtts.trainer.model.acoustic_model import NO_CONDITIONING
 from xtts.trainer.run.finish import export
-from xtts.trainer.speech.onnx_synthesizer import with_optional_inputs
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import with_optional_inputs
+from xtts.trainer.stored.stored_model import open_model
 
 ROOT = Path(__file__).parents[3]
 HOP = 256
@@ -51,20 +53,25 @@ def inputs(ids, *, noise_scale=0.667, length_scale=1.0, **more):
 
 
 @pytest.fixture(scope="module")
+def model(moved_run):
+    return load_model(open_model(moved_run))
+
+
+@pytest.fixture(scope="module")
 def graph(onnx_folder):
     return full_session((onnx_folder / "model.onnx").read_bytes())
 
 
 @pytest.mark.parametrize("speed", [1.0, 0.8, 1.5])
-def test_sentences_are_tensorflows(tensorflow_synthesizer, graph, speed):
+def test_sentences_are_tensorflows(moved_run, model, graph, speed):
     """TensorFlow pads them to its shape."""
-    (shape,) = tensorflow_synthesizer.voice.shapes
+    (shape,) = open_model(moved_run).voice.shapes
     random = np.random.default_rng(int(10 * speed))
     noise = random.standard_normal((1, shape.frames, 80)).astype(np.float32)
     for length in (2, shape.frames // 12):
         tokens = np.zeros([1, shape.tokens], np.int32)
         tokens[0, :length] = random.integers(2, 30, length)
-        mel, frames, _ = tensorflow_synthesizer.model.generate(
+        mel, frames, _ = model.generate(
             tf.constant(tokens), tf.constant([length]), noise=noise, temperature=0.667,
             schedule=tf.constant(OPTIONS.schedule), speed=speed, conditioning=NO_CONDITIONING,
         )  # fmt: skip
@@ -143,7 +150,8 @@ def test_metadata_are_those_of_matcha_models(onnx_folder):
     assert (graph.producer_name, graph.producer_version) == ("lockstep-tts", metadata.version("lockstep-tts"))
     names = sorted(path.name for path in onnx_folder.iterdir())
     assert names == [
-        "config.yaml", "model.onnx", "profile.json", "tokenizer.json", "tokens.txt", "vocoder.onnx", "voice.json",
+        "config.yaml", "facts.json", "model.onnx", "profile.json", "tokenizer.json", "tokens.txt", "vocoder.onnx",
+        "voice.json",
     ]  # fmt: skip
 
 
@@ -169,3 +177,8 @@ def refused(run, folder, **options):
 def test_options_that_do_not_fit_are_refused(finished_run, tmp_path):
     assert "does not speak 'fa'" in refused(finished_run[0], tmp_path, language="fa")
     assert "imitates no recording" in refused(finished_run[0], tmp_path, speaker_wav=(tmp_path / "voice.wav",))
+
+
+def test_nothing_is_overwritten(onnx_folder, finished_run):
+    with pytest.raises(LockstepError, match="already exists, expected a new folder"):
+        export(finished_run[0], ExportRequest(out=onnx_folder, formats=[ONNX]))

@@ -24,12 +24,11 @@ from xtts.trainer.export.export_formats import ExportOptions, ExportRequest
 from xtts.trainer.export.piper_graph import join_graphs, token_graph
 from xtts.trainer.export.piper_voice import piper_phonemes, piper_speakers, read_vocoder, save_piper
 from xtts.trainer.run.finish import export
-from xtts.trainer.speech.long_form import LongFormSynthesizer
-from xtts.trainer.speech.onnx_synthesizer import OnnxSynthesizer
+from xtts.trainer.speech.long_form import LoadedVoice
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.speech.voice_source import open_source
-from xtts.trainer.stored.run_folder import RunFolder
 
 BASE = Path(__file__).parents[3] / "voices" / "base"
 NFE = SynthesisOptions().nfe
@@ -68,7 +67,7 @@ def saved(folder, name, *, vocoder, **options):
     source, graph = kerstin()
     options = {"synthesis": SynthesisOptions(), "options": ExportOptions(language="de", **options)}
     with patch.object(piper_voice, "make_graph", lambda *_, **__: (graph, "")):
-        return save_piper(source, folder, name, vocoder=vocoder, **options)
+        return save_piper(None, source, folder, name, vocoder=vocoder, **options)
 
 
 @pytest.fixture(scope="session")
@@ -107,12 +106,12 @@ def ids(folder):
 
 def test_it_speaks_as_the_voice_and_its_vocoder_do(session, ids):
     source, graph = kerstin()
-    synthesizer = OnnxSynthesizer(source, SynthesisOptions(temperature=0), graph=graph, location="voice")
+    synthesizer = Synthesizer(source, SynthesisOptions(temperature=0), graph=graph, location="voice")
     table = {symbol: i for i, symbol in enumerate(source.voice.tokenizer.symbols)}
     tokens = [1, *(i for symbol in ("<start>", *IPA, "<end>") for i in (table[symbol], 1))]
     mel, _ = synthesizer.speak(tokens, speaker=0, noise_key=0)
     vocoder = make_vocoder(f"onnx:{BASE / 'vocoder.onnx'}", source.voice.mel_profile, pytest.fail, clip=False)
-    speaker = LongFormSynthesizer(synthesizer, vocoder, speaker=0, language="de")
+    speaker = LoadedVoice(synthesizer, vocoder, speaker=0, language="de")
     speaker.measure()
     expected = speaker.gain * vocoder(mel)
     expected /= max(np.abs(expected).max(), 1)
@@ -213,7 +212,7 @@ def test_the_row_of_a_speaker_is_an_input(several_graph, several, tmp_path):
 
 
 def test_a_language_is_spoken_by_its_own_speakers(several):
-    source = replace(several[1], run=RunFolder(Path("nowhere")))
+    _, source = several
     assert piper_speakers(source, "en") == {"ann": 0, "bo": 1}
     assert piper_speakers(source, "fa") == {"cy": 2}
     assert piper_speakers(source, "de") == {"ann": 0, "bo": 1, "cy": 2}
@@ -240,7 +239,7 @@ def test_other_vocoders_become_part_of_it(folder, session, ids, tmp_path):
 def refused(source, tmp_path, *, vocoder=BASE / "vocoder.onnx", **options):
     options = {"synthesis": SynthesisOptions(), "options": ExportOptions(**options)}
     with pytest.raises(LockstepError) as caught:
-        save_piper(source, tmp_path, "out", vocoder=vocoder, **options)
+        save_piper(None, source, tmp_path, "out", vocoder=vocoder, **options)
     return str(caught.value)
 
 
@@ -251,7 +250,7 @@ def test_voices_that_piper_cannot_read_are_refused(several, tmp_path):
     assert refused(base, tmp_path) == "--language: missing, expected en or de: a Piper voice speaks one language"
     assert "does not speak 'fa'" in refused(base, tmp_path, language="fa")
     tones = Tokenizer(kind="phonemes", add_blank=True, symbols=PHONEMES, merges=(), languages=("vi",))
-    vietnamese = replace(base, voice=base.voice.model_copy(update={"tokenizer": tones}), languages=["vi"])
+    vietnamese = replace(base, voice=base.voice.model_copy(update={"tokenizer": tones}))
     assert "Vietnamese, whose tones are missing from Piper's phonemes" in refused(vietnamese, tmp_path)
 
 
@@ -304,7 +303,7 @@ def test_piper_says_what_lockstep_says(language, text, piper, call, tmp_path):
     assert result.returncode == 0, result.stderr
     assert "Missing phoneme" not in result.stderr
     line = ("--ckpt", BASE, "--language", language, "--temperature", "0")
-    call(cli.main, *line, "--runtime", "tensorflow", "-o", tmp_path / "ours.wav", text).succeeded()
+    call(cli.main, *line, "-o", tmp_path / "ours.wav", text).succeeded()
     theirs, ours = (soundfile.read(tmp_path / f"{name}.wav")[0] for name in ("theirs", "ours"))
     assert len(theirs) == len(ours)
     assert np.corrcoef(theirs, ours)[0, 1] > 0.99

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from xtts.shared.cache.cache_spec import TOKENIZER_FILE
 from xtts.trainer import synth_cli
 from xtts.trainer.export.export_formats import SAFETENSORS
+from xtts.trainer.export.exported_files import write_description
 from xtts.trainer.export.model_card import save_weights
 from xtts.trainer.kinds import acoustic
 from xtts.trainer.kinds.all_kinds import KINDS
@@ -38,13 +38,13 @@ class DurationObjective(AcousticObjective):
 
 def export(stored, folder, request):
     save_weights(stored, folder, options=request.options)
-    (folder / TOKENIZER_FILE).write_bytes(stored.voice.tokenizer.to_bytes())
+    write_description(stored, folder)
     return ["safetensors"]
 
 
 DURATIONS = replace(
     acoustic.KIND, name="durations", product="predictor of durations", model_name=lambda _: "durations",
-    objective=DurationObjective, final_formats=lambda _: [SAFETENSORS], export=export, measure=lambda *_: None,
+    objective=DurationObjective, final_formats=[SAFETENSORS], export=export, measure=lambda *_: None,
 )  # fmt: skip
 
 

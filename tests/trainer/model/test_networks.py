@@ -13,7 +13,7 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.model.conditioning import Conditioning, Vocabularies
 from xtts.trainer.model.layers import Initialization
 from xtts.trainer.model.networks import FlowDecoder, postfilter, solve
-from xtts.trainer.model.sampling_schedule import evaluations_per_step, sampling_schedule
+from xtts.trainer.speech.synthesis_options import evaluations_per_step, sampling_schedule
 
 CHANNELS = 6
 QUARTER = "{rate: 4, width: 16, blocks: 1, heads: 2, expansion: 2}"

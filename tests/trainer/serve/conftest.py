@@ -4,6 +4,7 @@ import pytest
 from server_process import client_here, listening_server, settings_of
 
 from xtts.trainer.serve.served_voice import ServedVoice
+from xtts.trainer.speech.voice_source import open_source
 from xtts.trainer.synth_cli import main
 
 LIMITS = {"max_letters": 2000, "max_requests": 4}
@@ -11,7 +12,7 @@ LIMITS = {"max_letters": 2000, "max_requests": 4}
 
 @pytest.fixture(scope="session")
 def served_voice(onnx_folder):
-    return ServedVoice(settings_of(onnx_folder, max_letters=2000), print, print)
+    return ServedVoice(open_source(onnx_folder), settings_of(max_letters=2000), print)
 
 
 @pytest.fixture(scope="session")
@@ -30,14 +31,14 @@ def listening(served_voice):
 
 @pytest.fixture(scope="session")
 def spoken_by_command(call, onnx_folder, tmp_path_factory):
-    """`spoken_by_command(text, seed=..., speed=..., ckpt=..., runtime=...)`: (wav, mel) of a command in two steps."""
+    """`spoken_by_command(text, seed=..., speed=..., ckpt=...)`: (wav, mel) of a command in two steps."""
     base, known = tmp_path_factory.mktemp("command"), {}
 
-    def speak(text, *, seed=0, speed=4, ckpt=onnx_folder, runtime="onnx"):
-        key = (text, seed, speed, ckpt, runtime)
+    def speak(text, *, seed=0, speed=4, ckpt=onnx_folder):
+        key = (text, seed, speed, ckpt)
         if key not in known:
             wav, mel = base / f"{len(known)}.wav", base / f"{len(known)}.npy"
-            options = ("--nfe", 2, "--seed", seed, "--speed", speed, "--runtime", runtime, "-o", wav, "--mel-out", mel)
+            options = ("--nfe", 2, "--seed", seed, "--speed", speed, "-o", wav, "--mel-out", mel)
             call(main, "--ckpt", ckpt, *options, text).succeeded()
             known[key] = wav.read_bytes(), mel
         return known[key]

@@ -124,8 +124,8 @@ def test_a_recording_is_refused_by_a_model_that_imitates_none(server):
 
 def test_of_two_recordings_with_one_name_at_once_one_is_refused(imitator, recordings):
     low, high, both = (recordings / f"{name}.wav" for name in ("low", "high", "both"))
-    settings, doubts = settings_of(imitator[0], runtime="tensorflow", nfe=(2,), speaker_wav=(low, both)), []
-    voice, unlike = ServedVoice(settings, doubts.append, print), "% of the recording is unlike the voice taken from it"
+    settings, doubts, source = settings_of(nfe=(2,), speaker_wav=(low, both)), [], imitator[1].source
+    voice, unlike = ServedVoice(source, settings, doubts.append), "% of the recording is unlike the voice taken from it"
     assert [(line.startswith(f"{both}: "), unlike in line) for line in doubts] == [(True, True)]
     with listening_server(voice) as client, ThreadPoolExecutor(2) as threads:
         sound = {"content": high.read_bytes(), "headers": {"Content-Type": "audio/wav"}}

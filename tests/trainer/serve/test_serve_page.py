@@ -237,8 +237,8 @@ def test_nothing_comes_from_elsewhere_and_the_console_is_empty(page, listening):
 
 def test_a_voice_is_uploaded_and_another_recorded(imitator, recordings, tmp_path):
     low = (recordings / "low.wav",)
-    settings = settings_of(imitator[0], runtime="tensorflow", speaker_wav=low)
-    with listening_server(ServedVoice(settings, print, print)) as client, browser(tmp_path) as page:
+    settings = settings_of(speaker_wav=low)
+    with listening_server(ServedVoice(imitator[1].source, settings, print)) as client, browser(tmp_path) as page:
         page.open(f"{client.base_url}/")
         page.wait_for(f"{SAID} === 'Ready.'")
         page.type("#recording", str(recordings / "high.wav"))

@@ -4,16 +4,16 @@ import base64
 import io
 import json
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import soundfile
-from server_process import LONG, NFE, settings_of, speak
+from server_process import LONG, settings_of, speak
 
 from xtts.trainer.serve import served_voice
 from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.speech.encodings import Encoder
+from xtts.trainer.speech.voice_source import open_source
 
 HELLO, PIECES = "hello there", LONG[:111]
 FAST = {"speed": 4.0, "response_format": "wav"}
@@ -48,12 +48,11 @@ def test_requests_at_once_have_the_bytes_of_the_command(server, spoken_by_comman
 
 def test_everything_is_ready_before_the_first_request(onnx_folder, monkeypatch):
     loaded = []
-    synthesizer = SimpleNamespace(prepare_all=lambda options: loaded.extend(each.nfe for each in options))
     monkeypatch.setattr(served_voice, "make_vocoder", lambda *_, **__: lambda mel: loaded.append(mel.shape))
     monkeypatch.setattr(served_voice, "encode_text", lambda words, _, language, __: loaded.append(language))
-    monkeypatch.setattr(served_voice, "make_synthesizer", lambda *_: synthesizer)
-    ServedVoice(settings_of(onnx_folder), print, print)
-    assert loaded == [(16, 80), "en", *NFE]
+    monkeypatch.setattr(served_voice, "load_synthesizer", lambda *_: loaded.append("graph"))
+    ServedVoice(open_source(onnx_folder), settings_of(), print)
+    assert loaded == ["graph", (16, 80), "en"]
 
 
 @pytest.mark.parametrize("asked", [{"stream_format": "audio"}, {"response_format": "pcm"}])

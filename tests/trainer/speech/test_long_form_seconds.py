@@ -1,41 +1,28 @@
-"""`--seconds`, in both runtimes."""
+"""`--seconds`."""
 
 import numpy as np
 import pytest
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.speech.long_form import LongFormSynthesizer, encode_text, share_frames
-from xtts.trainer.speech.onnx_synthesizer import OnnxSynthesizer
+from xtts.trainer.speech.long_form import LoadedVoice, encode_text, share_frames
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.tensorflow_synthesizer import TensorFlowSynthesizer
+from xtts.trainer.speech.synthesizer import Synthesizer
 
 OPTIONS = SynthesisOptions(nfe=2)
 FRAMES_PER_SECOND, HOP = 22_050 / 256, 256
 
 
 @pytest.fixture(scope="session")
-def runtimes(several, several_graph):
-    """Both runtimes by name, the one of TensorFlow compiled."""
-    _, source = several
-    both = {
-        "tensorflow": TensorFlowSynthesizer(source, OPTIONS),
-        "onnx": OnnxSynthesizer(source, OPTIONS, graph=several_graph, location="the graph"),
-    }
-    both["tensorflow"].prepare(source.voice.shapes[0])
-    return both
-
-
-@pytest.fixture(params=["tensorflow", "onnx"])
-def long_form(request, runtimes):
+def long_form(several, several_graph):
     """One whose sound is silence."""
-    silent = runtimes[request.param], lambda mel: np.zeros(len(mel) * HOP, np.float32)
-    return LongFormSynthesizer(*silent, speaker=0, language="en")
+    synthesizer = Synthesizer(several[1], OPTIONS, graph=several_graph, location="the graph")
+    return LoadedVoice(synthesizer, lambda mel: np.zeros(len(mel) * HOP, np.float32), speaker=0, language="en")
 
 
 def spoken(long_form, words, **options):
     """Frames of a text."""
     long_form.synthesizer.options = OPTIONS.replaced(**options)
-    speech = long_form.speak(encode_text(words, long_form.voice, "en", "TEXT")[0])
+    speech = long_form.speak_passages(encode_text(words, long_form.voice, "en", "TEXT")[0])
     assert len(speech.samples) == len(speech.mel) * HOP
     return len(speech.mel)
 

@@ -13,6 +13,7 @@ from xtts.shared.audio.trim_and_loudness import integrated_loudness
 from xtts.trainer import load_voice
 from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.voice_source import open_source
 
 BASE, RATE = Path(__file__).parents[3] / "voices" / "base", 22_050
 TEXTS = {
@@ -39,7 +40,7 @@ def test_voices_of_other_recordings_are_equally_loud(speaker, text):
 
 @pytest.mark.parametrize("expand_numbers", [True, False])
 def test_a_voice_that_reads_no_numbers_is_measured_by_its_letters(onnx_folder, expand_numbers):
-    voice = load_voice(onnx_folder, nfe=2, loudness="recorded")._synthesizer
+    voice = load_voice(onnx_folder, nfe=2, loudness="recorded")
     voice.voice = voice.voice.model_copy(update={"expand_numbers": expand_numbers})
     heard = []
     voice.synthesizer.speak = lambda ids, **_: heard.append("".join(voice._symbols(ids))) or (np.zeros((9, 80)), None)
@@ -53,7 +54,7 @@ def test_a_voice_that_reads_no_numbers_is_measured_by_its_letters(onnx_folder, e
 
 def test_the_mean_of_both_trials_sets_the_gain_however_she_is_asked_to_speak():
     asked = ({}, {"seed": 3}, {"speed": 2}, {"seconds": 2.0}, {"temperature": 0})
-    voice, *others = (load_voice(BASE, loudness=-20.0, **given)._synthesizer for given in asked)
+    voice, *others = (load_voice(BASE, loudness=-20.0, **given) for given in asked)
     counting, number = map(voice._loudness, voice._trials())
     assert abs(counting - number) > 0.5
     assert (counting + number) / 2 == pytest.approx(-20 - 20 * np.log10(voice.gain))
@@ -61,7 +62,7 @@ def test_the_mean_of_both_trials_sets_the_gain_however_she_is_asked_to_speak():
 
 
 def test_a_server_speaks_each_voice_and_request_at_its_loudness():
-    voice = ServedVoice(settings_of(BASE, nfe=(4,), loudness=-26.0), print, print)
+    voice = ServedVoice(open_source(BASE), settings_of(nfe=(4,), loudness=-26.0), print)
     with client_here(voice) as client:
         for speaker, text in TEXTS.items():
             for asked, wanted in (({}, -26), ({"loudness": -20}, -20)):

@@ -1,23 +1,16 @@
 """Speaking with the voice of a recording: `--speaker-wav`, `evaluate` and `export` of a model that imitates."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-import tensorflow as tf
 
-from xtts.shared.audio.speaker_encoder import EMBEDDING, RATE, recorded_voice
-from xtts.shared.cache.bucket_shapes import BucketShape
+from xtts.shared.audio.speaker_encoder import RATE, recorded_voice
 from xtts.shared.errors import LockstepError
-from xtts.trainer.export.saved_model import MODEL_FOLDER, save_model
-from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.voice_source import read_recordings
+from xtts.trainer.speech.reference_recordings import read_recordings
 from xtts.trainer.synth_cli import main
-
-OPTIONS = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
 
 
 @pytest.fixture(scope="session")
@@ -38,33 +31,6 @@ def test_the_command_takes_several_recordings(imitator, source, recordings, call
     done.succeeded()
     assert "33% of the recording is unlike the voice taken from it" in done.err
     np.testing.assert_allclose(np.load(tmp_path / "a.npy"), expected, atol=1e-4)
-
-
-def test_stock_tensorflow_speaks_for_the_given_time_in_every_shape(imitator, source, tmp_path):
-    largest, synthesizer = source.voice.shapes[-1], imitator[1]
-    shapes = [BucketShape(tokens=4, frames=24), largest]
-    of_two_shapes = replace(source, voice=source.voice.model_copy(update={"shapes": shapes}))
-    save_model(of_two_shapes, tmp_path, options=OPTIONS)
-    signatures = tf.saved_model.load(str(tmp_path / MODEL_FOLDER)).signatures
-    assert set(signatures) == {"serving_default", "speak_4_24", f"speak_{largest.tokens}_{largest.frames}"}
-    voice = np.random.default_rng(1).normal(size=[1, EMBEDDING]).astype(np.float32)
-    synthesizer.set_voice(voice[0])
-
-    def speak(name, tokens, frames):
-        return signatures[name](
-            tokens=tf.constant([[3, 4, 5] + [0] * (tokens - 3)]), token_length=tf.constant([3]),
-            temperature=tf.constant(0.0), speed=tf.constant(1.0), seed=tf.constant([0, 1]), voice=tf.constant(voice),
-            wanted_frames=tf.constant([frames]),
-        )  # fmt: skip
-
-    synthesizer.options = OPTIONS.replaced(speed=1.0)
-    expected, durations = synthesizer.speak([3, 4, 5], speaker=0, noise_key=1)
-    synthesizer.options = OPTIONS
-    spoken = speak("serving_default", largest.tokens, 0)
-    frames = durations.sum()
-    assert spoken["mel_length"][0] == frames
-    np.testing.assert_allclose(spoken["mel"][0, :frames], expected, atol=1e-3)
-    assert int(speak("speak_4_24", 4, 17)["mel_length"][0]) == 17 != frames
 
 
 def sound(samples):
@@ -100,7 +66,7 @@ def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make
 
 def test_hours_are_refused_before_they_are_decoded(source, tmp_path, monkeypatch):
     flac_of_hours(path := tmp_path / "voice.flac")
-    monkeypatch.setattr("xtts.trainer.speech.voice_source.decode", pytest.fail)
+    monkeypatch.setattr("xtts.trainer.speech.reference_recordings.decode", pytest.fail)
     with pytest.raises(LockstepError, match="s of sound, expected 2 to 120 s"):
         read_recordings([path], source)
 

@@ -38,10 +38,9 @@ def test_written_words_are_found_among_the_tokens(text, heard, alone, expected):
     assert timed(text, heard, alone) == expected
 
 
-@pytest.fixture(params=["onnx", "tensorflow"])
-def voice(request, onnx_folder, moved_run):
-    folder = onnx_folder if request.param == "onnx" else moved_run
-    return load_voice(folder, runtime=request.param, nfe=2, speed=2.0)
+@pytest.fixture
+def voice(onnx_folder):
+    return load_voice(onnx_folder, nfe=2, speed=2.0)
 
 
 TEXT = "[pause:0.3s] one, two three [pause:0.5s] <s>four.</s> five six seven eight nine ten, " * 2

@@ -14,7 +14,8 @@ from xtts.shared.cache.stats import corpus_lines
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import SPECIAL
-from xtts.trainer.stored.model_folder import write_model_folder
+from xtts.trainer.speech.voice_source import Source, write_source
+from xtts.trainer.stored.model_folder import write_config, write_weights
 from xtts.trainer.stored.speech_sources import NOT_KNOWN, licensed, sources_of
 from xtts.trainer.stored.stored_model import open_model
 
@@ -30,7 +31,9 @@ def config(micro):
 def folder(tmp_path, config):
     """An exported folder."""
     weights = {"a": np.arange(1000, dtype=np.float32), "b": np.ones((2, 3), np.float32)}
-    write_model_folder(tmp_path, config=config, voice=VOICE, weights=weights)
+    write_weights(tmp_path, weights)
+    write_config(tmp_path, config)
+    write_source(tmp_path, Source(folder=tmp_path, voice=VOICE, voice_from="table"))
     (tmp_path / "tokenizer.json").write_text(json.dumps(VOICE.tokenizer.to_json()))
     return tmp_path
 
@@ -62,9 +65,8 @@ def test_files_that_are_cut_off_are_refused(folder):
             open_model(folder).averages()
 
 
-def test_weights_that_are_not_finite_are_refused(folder, config):
-    weights = {"a": np.full(4, np.nan, np.float32)}
-    write_model_folder(folder, config=config, voice=VOICE, weights=weights)
+def test_weights_that_are_not_finite_are_refused(folder):
+    write_weights(folder, {"a": np.full(4, np.nan, np.float32)})
     with pytest.raises(LockstepError, match="weight a is not finite"):
         open_model(folder).averages()
 
@@ -83,9 +85,13 @@ def test_a_configuration_that_cannot_be_read_is_refused(folder, text, message):
     [
         ("voice.json", "{", "voice.json: cannot be read"),
         ("voice.json", "[]", "not a JSON object"),
-        ("voice.json", '{"format_version": 1}', "format version 1, expected 2"),
-        ("voice.json", '{"format_version": 2}', "no `voice` entry"),
-        ("voice.json", '{"format_version": 2, "voice": {"profile": "x"}}', "voice.json.mel_mean: field required"),
+        ("voice.json", '{"format_version": 1}', "format version 1, expected 3"),
+        ("voice.json", '{"format_version": 3}', "no `voice` entry"),
+        (
+            "voice.json",
+            '{"format_version": 3, "voice_from": "table", "voice": {"profile": "x"}}',
+            "voice.json.mel_mean: field required",
+        ),
         ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
         (
             "tokenizer.json",

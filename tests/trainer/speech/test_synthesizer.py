@@ -1,6 +1,7 @@
-"""The two runtimes of speech: which one speaks; speech without TensorFlow is in test_synth."""
+"""The graph that speaks, and what its folder says of it."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,17 +12,20 @@ import pytest
 from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.speech.runtimes import make_synthesizer
+from xtts.trainer import load_voice
+from xtts.trainer.export.exported_voice import exported_voice
+from xtts.trainer.speech.reference_recordings import read_recordings
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.voice_source import open_source, read_recordings
-from xtts.trainer.stored.run_folder import RunFolder
+from xtts.trainer.speech.synthesizer import load_synthesizer
+from xtts.trainer.speech.voice_source import open_source
+from xtts.trainer.stored.stored_model import open_model
 from xtts.trainer.synth_cli import main
 
 OPTIONS = SynthesisOptions(nfe=2)
 
 
 def test_speech_depends_on_noise_key_and_options_alone(onnx_folder):
-    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
+    speaker = load_synthesizer(open_source(onnx_folder), OPTIONS)
 
     def mel(noise_key=0, **options):
         speaker.options = OPTIONS.replaced(**options)
@@ -35,14 +39,14 @@ def test_speech_depends_on_noise_key_and_options_alone(onnx_folder):
 
 
 def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
-    speaker = make_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=0.25), None, print)
+    speaker = load_synthesizer(open_source(onnx_folder), OPTIONS.replaced(speed=0.25))
     longest = speaker.voice.shapes[-1].frames
     mel, durations = speaker.speak([5] * 60, speaker=0, noise_key=0)
     assert len(mel) == longest < durations.sum()
 
 
-def test_a_float16_folder_of_both_speaks_with_either_and_its_card_has_the_users_words(
-    call, moved_run, onnx_folder, safetensors_folder, tensorflow_synthesizer, tmp_path
+def test_a_float16_folder_of_both_speaks_and_its_card_has_the_users_words(
+    call, moved_run, onnx_folder, safetensors_folder, synthesizer, tmp_path
 ):
     (tmp_path / "about.md").write_text("Spoken by ours truly.\n")
     kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--nfe", 22, "--about", tmp_path / "about.md")
@@ -54,26 +58,38 @@ def test_a_float16_folder_of_both_speaks_with_either_and_its_card_has_the_users_
     assert "`model.safetensors`: averaged weights, float16\n- `model.onnx`, `tokens.txt`: the same model" in card
     for whole, name, share in ((onnx_folder, "model.onnx", 0.9), (safetensors_folder, "model.safetensors", 0.7)):
         assert (folder / name).stat().st_size < share * (whole / name).stat().st_size
-    source, whole = open_source(folder), open_source(safetensors_folder).averages()
-    weights = source.averages()
+    weights, whole = (open_model(path).averages() for path in (folder, safetensors_folder))
     halved = {path: values.astype(np.float16 if values.size >= 64 else np.float32) for path, values in whole.items()}
     assert all(np.array_equal(weights[path], halved[path]) for path in whole)
-    speakers = {runtime: make_synthesizer(source, OPTIONS, runtime, print) for runtime in (None, "tensorflow")}
-    assert [type(each).__name__ for each in speakers.values()] == ["OnnxSynthesizer", "TensorFlowSynthesizer"]
-    graph = make_synthesizer(open_source(onnx_folder), OPTIONS, None, print)
-    for pair in ((speakers["tensorflow"], tensorflow_synthesizer), (speakers[None], graph)):
-        rounded, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in pair)
-        assert 1e-6 < np.abs(rounded - expected).max() < 0.05
+    pair = load_synthesizer(open_source(folder), OPTIONS), synthesizer
+    rounded, expected = (each.speak([5, 9, 20, 14], speaker=0, noise_key=0)[0] for each in pair)
+    assert 1e-6 < np.abs(rounded - expected).max() < 0.05
 
 
-def test_a_runtime_that_cannot_speak_is_refused(finished_run, onnx_folder, imitator):
-    for folder, runtime, message in (
-        (onnx_folder, "tensorflow", "has an ONNX graph and no weights, expected --runtime onnx"),
-        (finished_run[0], "onnx", r"has no ONNX graph; export one: xtts-synth export --ckpt .* --format onnx OUT"),
-        (imitator[0], "onnx", "no reference recording, expected --runtime tensorflow"),
-    ):
-        with pytest.raises(LockstepError, match=message):
-            make_synthesizer(open_source(folder), OPTIONS, runtime, print)
+def test_a_folder_without_a_graph_does_not_speak(finished_run, safetensors_folder):
+    with pytest.raises(LockstepError, match=r"weights without a model\.onnx, .*; xtts-synth export --ckpt .* --format"):
+        load_synthesizer(open_source(safetensors_folder), OPTIONS)
+    with pytest.raises(LockstepError, match=r"no exported voice, .*; a run has its voice in RUN/voice; xtts-synth"):
+        load_voice(finished_run[0])
+
+
+def test_a_checkpoint_is_exported_once_before_it_speaks(moved_run, onnx_folder, tmp_path):
+    run, lines = Path(shutil.copytree(moved_run, tmp_path / "run")), []
+    first, again = (exported_voice(run, lines.append) for _ in range(2))
+    assert first == again
+    assert (first.folder, first.name) == (run / "checkpoint-voice", "run")
+    (line,) = lines
+    assert re.fullmatch(r"exporting .*run/checkpoints/step-12 to .*run/checkpoint-voice: may take a minute", line)
+    spoken = [load_synthesizer(open_source(folder), OPTIONS).speak([5, 9], speaker=0, noise_key=0)[0]
+              for folder in (first.folder, onnx_folder)]  # fmt: skip
+    np.testing.assert_array_equal(*spoken)
+    checkpoint = exported_voice(run / "checkpoints" / "step-8", lines.append)
+    assert checkpoint.folder == first.folder
+    assert len(lines) == 2
+    (run / "voice").rename(run / "earlier") if (run / "voice").exists() else None
+    first.folder.rename(run / "voice")
+    assert exported_voice(run / "checkpoints" / "step-8", lines.append).folder == run / "voice"
+    assert len(lines) == 2
 
 
 def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_path):
@@ -91,14 +107,14 @@ def test_a_graph_may_have_its_language_and_its_voice_inside(onnx_folder, tmp_pat
     described.write_text(json.dumps(fields | {"language": ["de"]}))
     with pytest.raises(LockstepError, match=r"voice\.json: language \['de'\], expected en or fa"):
         open_source(tmp_path / "voice")
-    of_a_recording = replace(source, model=source.model.model_copy(update={"voice_from": "recording"}))
+    of_a_recording = replace(source, voice_from="graph")
     assert read_recordings([], of_a_recording) == []
     with pytest.raises(LockstepError, match="has its voice inside"):
         read_recordings([tmp_path / "a.wav"], of_a_recording)
 
 
 def test_speaker_and_language_follow_each_other(several):
-    source = replace(several[1], run=RunFolder(Path("nowhere")))
+    _, source = several
     assert (source.language(None), source.language(None, "cy"), source.language("en", "cy")) == ("en", "fa", "en")
     assert [source.speaker_row(None, code) for code in ("en", "fa", "de")] == [0, 2, 0]
     assert source.speaker_row("bo", "fa") == source.speaker_row("Bo", "fa") == 1
@@ -110,9 +126,9 @@ def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):
         code, _, err = call(main, *arguments, *(("--cache", tmp_path) if arguments[0] == "evaluate" else ()))
         assert code == 2
         assert len(err.splitlines()) == 1
-    assert f"{onnx_folder}: an ONNX graph, which only speaks, expected a run folder" in err
+    assert f"{onnx_folder}: an ONNX graph without weights, which only speaks, expected a run folder" in err
     err = run_train(tmp_path / "run", more=["--init-from", onnx_folder]).refused()
-    assert "an ONNX graph, which only speaks" in err
+    assert "an ONNX graph without weights, which only speaks" in err
 
 
 def drop_optional(model):
@@ -140,4 +156,4 @@ def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
         change(model)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(LockstepError, match=message):
-        make_synthesizer(open_source(folder), OPTIONS, None, print)
+        load_synthesizer(open_source(folder), OPTIONS)

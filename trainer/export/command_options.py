@@ -47,10 +47,6 @@ vocoder_option = click.option(
     help="Vocoder: Griffin-Lim, or an ONNX file for this mel profile.  [default: the voice's own; without one, ours "
     "for mel profile hifigan, griffinlim for others]",
 )
-runtime_option = click.option(
-    "--runtime", type=click.Choice(["onnx", "tensorflow"]),
-    help="Runtime of the model.  [default: onnx, but tensorflow to imitate a recording]",
-)  # fmt: skip
 
 
 def synthesis_options(*fields: str, **changes: Any) -> Callable[[_Command], _Command]:  # noqa: ANN401 - of click.option

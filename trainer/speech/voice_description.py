@@ -2,19 +2,16 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape
-from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.shared.cache.clip_index import speaker_languages
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.bpe import check_merges
 from xtts.shared.text.pronunciation import Lexicon
-from xtts.shared.text.tokenizer import SPECIAL, Tokenizer, load_tokenizer
+from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
 
 
 def _check_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
@@ -26,7 +23,7 @@ def _check_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
 
 
 class Voice(BaseModel):
-    """The `synthesis` entry of `run.json`."""
+    """The `synthesis` entry of `run.json`, and the `voice` entry of `voice.json`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -78,21 +75,3 @@ def check_voice(stored: object, location: str) -> Voice:
         field = ".".join(map(str, first["loc"]))
         raise LockstepError(f"{location}.{field}", found=str(first["msg"]).lower()) from None
     return voice
-
-
-def voice_of(cache: Path, spec: CacheSpec) -> Voice:
-    """Describe the voice that training on a cache produces."""
-    audio, several = spec.features["audio"], len(spec.languages) > 1
-    languages = speaker_languages(cache / spec.index_file) if several and spec.speakers else {}
-    return Voice(
-        profile=spec.mel_profile.name,
-        mel_mean=spec.statistics.mel_mean,
-        mel_deviation=spec.statistics.mel_deviation,
-        tokenizer=load_tokenizer(cache / spec.tokenizer_file),
-        expand_numbers=spec.features["text"]["expand_numbers"],
-        trim_silence_db=audio["trim_silence_db"],
-        loudness_lufs=audio["loudness_lufs"],
-        speakers=list(spec.speakers),
-        speaker_languages={name: languages[name] for name in spec.speakers if name in languages},
-        shapes=[BucketShape(tokens=bucket.tokens, frames=bucket.frames) for bucket in spec.buckets],
-    )
