@@ -141,9 +141,7 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, safetensors_fol
         )
     assert "cannot be read" in refused(*folder, "--evaluation", tmp_path / "none.json")
     assert "--license: together with --format onnx, expected --format safetensors" in refused("--license", "mit")
-    assert "--nfe: together with --format safetensors, expected --format onnx or piper" in refused(
-        *folder, "--nfe", 10
-    )
+    assert "--nfe: together with --format safetensors, expected --format onnx or piper" in refused(*folder, "--nfe", 10)
     assert "is exported already; copy the folder" in refused(*folder, ckpt=safetensors_folder)
 
 
