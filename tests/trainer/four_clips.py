@@ -11,11 +11,10 @@ from xtts.shared.audio.speaker_encoder import EMBEDDING, FACTORS, VARIANTS
 from xtts.shared.config_files import load_config
 from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.loop.objectives import AcousticObjective
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Vocabularies
-from xtts.trainer.model.random_numbers import RandomInputs
-from xtts.trainer.model.sampling_schedule import sampling_schedule
+from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
+from xtts.trainer.models.acoustic.conditioning import Vocabularies
+from xtts.trainer.models.acoustic.objective import AcousticObjective, RandomInputs
+from xtts.trainer.speech.sampling_schedule import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
 VOICES = np.random.default_rng(2).normal(size=[4, len(FACTORS), VARIANTS, EMBEDDING]).astype(np.float16)

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.model.sampling_schedule import Solver
+from xtts.trainer.speech.sampling_schedule import Solver
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import Runtime
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.model.sampling_schedule import Solver, evaluations_per_step, sampling_schedule
+from xtts.trainer.speech.sampling_schedule import Solver, evaluations_per_step, sampling_schedule
 
 if TYPE_CHECKING:
     import numpy as np

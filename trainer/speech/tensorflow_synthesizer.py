@@ -9,8 +9,8 @@ import tensorflow as tf
 from xtts.shared.audio.speaker_encoder import EMBEDDING
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import counted_noun
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Conditioning, Vocabularies
+from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
+from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
 from xtts.trainer.speech.onnx_synthesizer import WANTED_FRAMES
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import Synthesizer

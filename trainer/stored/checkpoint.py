@@ -18,7 +18,7 @@ from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.loop.schedule import decay_start
 from xtts.trainer.stored.stored_json import read_json
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 RUNS = Path("runs")
 """Folder of all runs, unless --out names another."""
 ACOUSTIC = "acoustic"
