@@ -18,8 +18,8 @@ from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, shard_file, w
 from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.config_files import OVERLAYS, load_config, packaged_configs
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
-from xtts.trainer.kinds.all_kinds import kind_of
 from xtts.trainer.loop.schedule import peak_learning_rate, warmup_steps
+from xtts.trainer.models.kind import kind_of
 
 SIZES = ("tiny", "small", "normal", "big")
 HOURS = (0.4, 1.8, 24.0, 500.0)

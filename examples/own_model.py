@@ -24,7 +24,7 @@ from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.train_step import locked
 from xtts.trainer.loop.training_loop import Position, TrainingLoop
 
-METRICS = Metrics(weights={}, held_out=(), compared=(), second_norm="second_gradient_norm")
+METRICS = Metrics(weights={}, held_out=(), compared=())
 
 
 class MeanSpectrumStepFunctions:

@@ -18,7 +18,7 @@ from test_docs import LINK, anchors
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.shard_reader import read_shard
 from xtts.trainer.loop.chunk import CallResult, Chunk
-from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.models.acoustic.objective import ACOUSTIC
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NOTEBOOK = json.loads((EXAMPLES / "train_a_voice.ipynb").read_text(encoding="utf-8"))["cells"]

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import warnings
 from collections import Counter, defaultdict
 from graphlib import TopologicalSorter
 from importlib.metadata import version
@@ -40,11 +41,13 @@ ROOMS = {
     "shared": "system audio text < cache",
     "precompute": "workers < archives < corpus < features < pipeline < check view sample transcribe < library"
     " < cli __init__",
-    "trainer": "data system speech < model < loop < stored < evaluation < export reporting < kinds < run"
-    " < doctor serve < cli synth_cli library < voice_cli __init__",
+    "trainer": "data system speech < loop < stored < evaluation < models < export < run serve"
+    " < doctor cli synth_cli library < voice_cli __init__",
 }
 """The folders of each stage: one imports itself and those before the < before its own. Modules at the top of `shared/`
 (configuration, errors) are below all."""
+LEAVING = {("trainer/speech/tensorflow_synthesizer", "models")}
+"""Imports against that order, of what goes once one runtime speaks."""
 
 
 @pytest.mark.parametrize("stage", sorted(FORBIDDEN))
@@ -59,7 +62,7 @@ def test_imports_flow_one_way_between_the_stages_and_between_the_folders_of_each
             there = module.split(".")[2] if module.startswith(f"xtts.{stage}.") else here
             upwards = here != there and height.get(there, -1) >= height.get(here, 0)
             barred = any(f"{module}.".startswith(f"{name}.") for name in FORBIDDEN[stage])
-            wrong += [f"{place}.py: {module}"] if upwards or barred else []
+            wrong += [f"{place}.py: {module}"] if barred or (upwards and (str(place), there) not in LEAVING) else []
     assert wrong == []
 
 
@@ -128,13 +131,14 @@ def test_a_class_name_means_one_thing():
 
 
 def test_no_folder_outgrows_its_lines():
-    """The table of docs/architecture.md: within the limit, and up to a hundred from the lines that it states."""
+    """The limits in the table of docs/architecture.md, with a warning 300 lines before each."""
     page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`.+/`) \| ([\d,]+) \| \d+ \| ([\d,]+) \|", page, re.MULTILINE)
+    rows = re.findall(r"^\| (`.+/`) \| [\d,]+ \| \d+ \| ([\d,]+) \|", page, re.MULTILINE)
     assert len(rows) == 4
-    for folders, *numbers in rows:
-        stated, most = (int(number.replace(",", "")) for number in numbers)
+    for folders, limit in rows:
+        most = int(limit.replace(",", ""))
         paths = [path for folder in re.findall(r"`(\w+)/`", folders) for path in (ROOT / folder).rglob("*.py")]
         lines = sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
-        assert abs(lines - stated) <= 100, f"{folders}: {lines} lines, docs/architecture.md has {stated}"
+        if lines > most - 300:
+            warnings.warn(f"{folders}: {lines} lines, near the limit of {most}", stacklevel=1)
         assert lines <= most, f"{folders}: {lines} lines, at most {most}"

@@ -131,6 +131,7 @@ def run(plan: "RunPlan", data: Path | None = None) -> None:
 
     if not train_to_voice(plan, console, data=data) or not plan.is_rank_0:
         return
+    from xtts.trainer.export.products import product_of
     from xtts.trainer.stored.checkpoint import find_checkpoint, read_meta
 
     meta = read_meta(find_checkpoint(folder))
@@ -143,7 +144,7 @@ def run(plan: "RunPlan", data: Path | None = None) -> None:
         f"to improve:  more recordings (it had {plan.spec.statistics.seconds / 60:,.0f} minutes)\n"
         f"loss curves: tensorboard --logdir {plan.folder.tensorboard}   every step: {plan.folder.metrics_file}\n"
         f"continue:    xtts-train --resume {folder} --steps N\n"
-        f"{plan.kind.usage(folder, plan.folder.voice_folder)}",
+        f"{product_of(plan.config).usage(folder, plan.folder.voice_folder)}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 

@@ -99,7 +99,7 @@ class _NoStepFunctions:
     def __init__(self, training: Any) -> None:  # noqa: ANN401 - annotated without the import
         import tensorflow as tf
 
-        from xtts.trainer.loop.metrics import ACOUSTIC
+        from xtts.trainer.models.acoustic.objective import ACOUSTIC
 
         self.metrics, self.training, self.step = ACOUSTIC, training, tf.Variable(0, dtype=tf.int64)
 

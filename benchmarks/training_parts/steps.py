@@ -16,13 +16,12 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import dump_config
 from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.kinds.all_kinds import kind_of
 from xtts.trainer.loop.chunk import CallResult
-from xtts.trainer.loop.metrics import ACOUSTIC
-from xtts.trainer.loop.objectives import AcousticObjective
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.loop.training_loop import TrainingLoop
+from xtts.trainer.models.acoustic.objective import ACOUSTIC
+from xtts.trainer.models.kind import kind_of
 
 _FRAMES = ACOUSTIC.step.index("useful_frames")
 _WARM_UP_STEPS = 2
@@ -36,9 +35,9 @@ class Runner:
     def __init__(self, cache: Path, config: Config) -> None:
         self.spec = load_spec(cache)
         buckets = training_buckets(cache, self.spec, config)
-        state = TrainState(kind_of(config).network(config, self.spec, cache), config.training, self.spec)
+        objective = kind_of(config).objective(config, self.spec, cache)
+        state = TrainState(objective, config.training, self.spec)
         typical = typical_update(self.spec, batch_sizes(self.spec, config.training))
-        objective = AcousticObjective(state.model)
         self.step_functions = StepFunctions(objective, state.optimizer, config.training, state.step, typical=typical)
         began = time.perf_counter()
         self.step_functions.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})

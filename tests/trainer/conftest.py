@@ -340,7 +340,8 @@ def imitator(make_plan, one_shape_cache, tmp_path_factory):
     plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
     plan.folder.path.mkdir()
     plan.folder.write_run_files(plan.config, plan.cache, plan.spec)
-    state = TrainState(plan.kind.network(plan.config, plan.spec, plan.cache), plan.config.training, plan.spec)
+    objective = plan.kind.objective(plan.config, plan.spec, plan.cache)
+    state = TrainState(objective, plan.config.training, plan.spec)
     averages = state.optimizer.averages
     averages.assign_add(0.1 * tf.random.stateless_normal(averages.shape, [3, 0]))
     identity = identity_of(plan.config, plan.spec)

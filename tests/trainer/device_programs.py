@@ -90,7 +90,7 @@ def _placed(loop, state):
     graph = loop._run.graph.as_graph_def()
     (turn,) = (node.attr["body"].func.name for node in graph.node if node.op in ("While", "StatelessWhile"))
     (body,) = (function.node_def for function in graph.library.function if function.signature.name == turn)
-    variables = [state.optimizer.first, state.step, *(weight.value for weight in state.optimizer.weights)]
+    variables = [state.variables["first"], state.step, *(weight.value for weight in state.optimizer.weights)]
     ops = {place: sorted({node.op for node in body if node.device[-5:] == place}) for place in ("CPU:0", "CPU:1", "")}
     return {"state": sorted({variable.device[-5:] for variable in variables}), **ops}
 

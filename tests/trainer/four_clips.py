@@ -11,10 +11,9 @@ from xtts.shared.audio.speaker_encoder import EMBEDDING, FACTORS, VARIANTS
 from xtts.shared.config_files import load_config
 from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.loop.objectives import AcousticObjective
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Vocabularies
-from xtts.trainer.model.random_numbers import RandomInputs
+from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
+from xtts.trainer.models.acoustic.conditioning import Vocabularies
+from xtts.trainer.models.acoustic.objective import AcousticObjective, RandomInputs
 from xtts.trainer.speech.synthesis_options import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16

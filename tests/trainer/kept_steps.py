@@ -43,7 +43,7 @@ class KeptSteps:
             return trace_replicas(buckets, kind, config, group, submit)
         state, steps = kept[0].state, kept[0].step_functions
         spec = buckets[0].spec
-        state.restore(TrainState(kind.network(config, spec, buckets[0].cache), config.training, spec).arrays())
+        state.restore(TrainState(kind.objective(config, spec, buckets[0].cache), config.training, spec).arrays())
         sizes = {bucket.number: bucket.batch_size for bucket in buckets}
         steps.typical.assign(steps.objective.counts_of(*typical_update(buckets[0].spec, sizes)))
         steps.seed.assign(config.training.seed)

@@ -15,9 +15,9 @@ import tensorflow as tf
 
 from xtts.shared.audio.speaker_encoder import EMBEDDING, recorded_voice
 from xtts.shared.errors import warn
-from xtts.trainer.model.acoustic_model import AcousticModel
-from xtts.trainer.model.conditioning import Conditioning, Vocabularies
-from xtts.trainer.model.vocoder import Vocoder
+from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
+from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
+from xtts.trainer.models.vocoder.vocoder import Vocoder
 from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES

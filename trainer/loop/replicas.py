@@ -16,7 +16,7 @@ from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.loop.compiler import Compiler
-from xtts.trainer.loop.objectives import Network, Objective
+from xtts.trainer.loop.objective import Objective
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.step_names import EXCHANGE, UPDATE, training_step, validation_step
 from xtts.trainer.loop.train_state import TrainState
@@ -35,12 +35,8 @@ class Trained(Protocol):
     """Part of a kind of model that the loops need."""
 
     @property
-    def network(self) -> Callable[[Config, CacheSpec, Path], Network]:
-        """Makes the network with its initial weights."""
-
-    @property
-    def objective(self) -> Callable[[Any], Objective]:
-        """The losses of a network."""
+    def objective(self) -> Callable[[Config, CacheSpec, Path], Objective]:
+        """Makes a network with its initial weights, and its losses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +127,10 @@ def _replica(
 ) -> Replica:  # fmt: skip
     """The model and the traced steps of one device; replica: its index among all."""
     spec = buckets[0].spec
-    network = kind.network(config, spec, buckets[0].cache)
-    state = TrainState(network, config.training, spec)
+    objective = kind.objective(config, spec, buckets[0].cache)
+    state = TrainState(objective, config.training, spec)
     step_functions = StepFunctions(
-        kind.objective(network), state.optimizer, config.training, state.step,
+        objective, state.optimizer, config.training, state.step,
         typical=typical_update(spec, {bucket.number: bucket.batch_size for bucket in buckets}), replica=replica,
         replicas=group.size, with_mel=partial(mel_in_step, spec=spec),
     )  # fmt: skip

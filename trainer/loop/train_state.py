@@ -1,7 +1,7 @@
 """The whole state of a run as named arrays: weights, optimizer, averages, step and position."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -10,53 +10,17 @@ from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import trained_buckets
-from xtts.trainer.loop.objectives import Network
-from xtts.trainer.loop.optimizer import AdamW, Muon
+from xtts.trainer.loop.objective import Objective
+from xtts.trainer.loop.optimizer import Optimizer
 from xtts.trainer.loop.training_loop import Position
-
-
-def decays(variable: tf.Variable) -> bool:
-    """Whether it is a matrix or a filter, which gets weight decay; biases, norms and embeddings do not."""
-    return str(variable.name) == "kernel"
-
-
-def clip_group(variable: tf.Variable) -> int:
-    """Group in which a weight's gradient is clipped: 1 the duration predictor or the discriminators, 0 all others.
-
-    No gradient flows from these into the rest, and that of the predictor's deviance is unbounded. Under one global norm
-    it would scale the others to almost zero while durations are still far off.
-    """
-    return int(any(name in str(variable.path) for name in ("/duration_predictor/", "/discriminator_")))
-
-
-_AT_THE_EDGE = ("/modulation/", "place_projection", "noisy_projection", "decoder/output_projection", "mean_projection")
-"""Substrings of the paths of matrices with few rows or columns, or applied to conditions."""
-
-
-def is_hidden_matrix(variable: tf.Variable) -> bool:
-    """Whether it is a matrix or a filter inside a network, which Muon moves.
-
-    The first and the last matrix are excluded, as its authors advise, and so are those of the adaptive norms, which
-    turn one vector per clip into scales; filters of one channel are not matrices.
-    """
-    path = str(variable.path)
-    inside = decays(variable) and "/depthwise/" not in path and variable.shape[-1] > 1
-    return inside and not any(name in path for name in _AT_THE_EDGE)
-
-
-def make_optimizer(weights: Sequence[tf.Variable], training: TrainingConfig) -> AdamW:
-    """The optimizer of the configuration."""
-    if training.optimizer == "muon":
-        return Muon(weights, training, decays, is_hidden_matrix, clip_group)
-    return AdamW(weights, training, decays, clip_group)
 
 
 class TrainState:
     """Model, optimizer, step counter and position of one run."""
 
-    def __init__(self, model: Network, training: TrainingConfig, spec: CacheSpec) -> None:
-        self.model = model
-        self.optimizer = make_optimizer(model.trainable_variables, training)
+    def __init__(self, objective: Objective, training: TrainingConfig, spec: CacheSpec) -> None:
+        self.model = objective.model
+        self.optimizer = Optimizer(objective, training)
         self.step = tf.Variable(0, dtype=tf.int64, trainable=False)
         with tf.device("CPU:0"):  # the host computes the order of the clips, on a GPU machine too
             self.position = Position(
@@ -67,7 +31,7 @@ class TrainState:
     @property
     def variables(self) -> dict[str, tf.Variable]:
         """All variables that the steps change, by name; the vectors are stored for each weight."""
-        return self._variables() | self.vectors
+        return self._variables() | {name: vector for name, vector, _ in self.optimizer.vectors()}
 
     def _variables(self) -> dict[str, tf.Variable]:
         weights = {f"weights/{weight.path}": weight for weight in self.optimizer.weights}
@@ -78,19 +42,12 @@ class TrainState:
             "consumed": self.position.consumed,
         }
 
-    @property
-    def vectors(self) -> dict[str, tf.Variable]:
-        """The vectors that hold a value for each number of the weights, float32[P]."""
-        optimizer = self.optimizer
-        return {"first": optimizer.first, "second": optimizer.second, "averages": optimizer.averages}
-
     def arrays(self) -> dict[str, np.ndarray]:
         """Everything that a checkpoint holds, by name."""
-        paths = [weight.path for weight in self.optimizer.weights]
         arrays = {name: variable.numpy() for name, variable in self._variables().items()}
-        for group, vector in self.vectors.items():
-            split = self.optimizer.flat.split(vector.numpy())
-            arrays |= {f"{group}/{path}": np.asarray(array) for path, array in zip(paths, split, strict=True)}
+        for group, vector, parts in self.optimizer.vectors():
+            numbers = vector.numpy()
+            arrays |= {f"{group}/{weight.path}": numbers[span].reshape(weight.shape) for weight, span in parts}
         return arrays
 
     def digest(self) -> str:
@@ -104,18 +61,14 @@ class TrainState:
         """Restore what `arrays()` returned; names and shapes must match the model."""
         for name, variable in self._variables().items():
             variable.assign(_checked(arrays, name, variable))
-        for group, vector in self.vectors.items():
-            self._restore_vector(vector, arrays, f"{group}/")
+        for group, vector, parts in self.optimizer.vectors():
+            vector.assign(np.concatenate([_checked(arrays, f"{group}/{w.path}", w).ravel() for w, _ in parts]))
 
     def restore_weights(self, averages: Mapping[str, np.ndarray]) -> None:
         """Start from the averaged weights of another run, by weight path."""
         for weight in self.optimizer.weights:
             weight.assign(_checked(averages, weight.path, weight))
-        self._restore_vector(self.optimizer.averages, averages, "")
-
-    def _restore_vector(self, vector: tf.Variable, arrays: Mapping[str, np.ndarray], prefix: str) -> None:
-        checked = [_checked(arrays, prefix + weight.path, weight) for weight in self.optimizer.weights]
-        vector.assign(self.optimizer.flat.flatten(checked))
+        self.optimizer.averages.assign(self.optimizer.flat.flatten(self.optimizer.weights))
 
 
 def _checked(arrays: Mapping[str, np.ndarray], name: str, variable: tf.Variable) -> np.ndarray:

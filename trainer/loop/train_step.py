@@ -17,8 +17,8 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.loop.compiler import on_blank_inputs
-from xtts.trainer.loop.objectives import Objective
-from xtts.trainer.loop.optimizer import AdamW
+from xtts.trainer.loop.objective import Objective
+from xtts.trainer.loop.optimizer import Optimizer
 from xtts.trainer.loop.step_names import UPDATE, training_step, validation_step
 
 
@@ -56,7 +56,7 @@ class StepFunctions:
     """
 
     def __init__(
-        self, objective: Objective, optimizer: AdamW, training: TrainingConfig, step: tf.Variable, *,
+        self, objective: Objective, optimizer: Optimizer, training: TrainingConfig, step: tf.Variable, *,
         typical: tuple[float, float], replica: int = 0, replicas: int = 1,
         with_mel: Callable[[AnyBatch], AnyBatch] = lambda batch: batch,
     ) -> None:  # fmt: skip

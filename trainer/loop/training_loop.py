@@ -18,7 +18,7 @@ from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.loop.chunk import CallResult
-from xtts.trainer.loop.objectives import present_clips
+from xtts.trainer.loop.objective import present_clips
 from xtts.trainer.loop.optimizer import learning_rate
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.train_step import StepFunctions

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.export.export_formats import PIPER, ExportRequest
-from xtts.trainer.kinds.all_kinds import kind_of
+from xtts.trainer.export.products import product_of
 from xtts.trainer.speech.output_files import new_folder
 from xtts.trainer.stored.stored_model import StoredModel, open_model
 
@@ -32,7 +32,7 @@ def export(checkpoint: Path, request: ExportRequest, say: Callable[[str], object
 
 def _write(stored: StoredModel, folder: Path, request: ExportRequest, say: Callable[[str], object]) -> None:
     say(f"exporting {stored.checkpoint}: may take a minute")
-    for each in kind_of(stored.config()).export(stored, folder, request):
+    for each in product_of(stored.config()).export(stored, folder, request):
         say(f"{request.out}: {stored.checkpoint} as {each}")
 
 
@@ -48,12 +48,12 @@ def finish_run(path: Path, console: Console, data: Path | None = None) -> None:
     stored = open_model(path)
     if stored.run is None:
         raise LockstepError(str(path), found="an exported folder", expected="a run folder")
-    out, kind = stored.run.voice_folder, kind_of(stored.config())
+    out, product = stored.run.voice_folder, product_of(stored.config())
     for left in out.parent.glob(f".{out.name}.*.*"):  # by a finish that was killed
         if left.suffix == ".replaced" and not out.exists():
             left.rename(out)
         shutil.rmtree(left, ignore_errors=True)
     with new_folder(out, replace=True) as folder:
         say = partial(console.print, highlight=False, soft_wrap=True)
-        _write(stored, folder, ExportRequest(out=out, formats=kind.final_formats), say)
-        kind.measure(stored, folder, data, console)
+        _write(stored, folder, ExportRequest(out=out, formats=product.final_formats), say)
+        product.measure(stored, folder, data, console)

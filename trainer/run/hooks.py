@@ -22,7 +22,7 @@ import numpy as np
 from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.schedule import decay_start
-from xtts.trainer.reporting.samples import SAMPLES
+from xtts.trainer.models.samples import SAMPLES
 from xtts.trainer.run.bad_clips import UnreadClips, clip_names
 from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
 from xtts.trainer.run.hosted_run import HostedRun

@@ -14,8 +14,8 @@ from xtts.trainer.loop.chunk import Chunk, StoredBatch
 from xtts.trainer.loop.failures import RunEnded, explained
 from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.schedule import decay_start, decaying_from
-from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.best_validation import Best
+from xtts.trainer.run.reporter import Reporter
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import GraphThread, stop_requests
 from xtts.trainer.stored.checkpoint import identity_of, prune_checkpoints, read_meta, save_checkpoint, schedule_of

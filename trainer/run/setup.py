@@ -16,8 +16,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import follow_text
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
-from xtts.trainer.kinds.all_kinds import kind_of
-from xtts.trainer.kinds.kind import Kind
+from xtts.trainer.models.kind import Kind, kind_of
 from xtts.trainer.stored.checkpoint import check_weights, identity_of
 from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.stored_model import open_model

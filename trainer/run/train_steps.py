@@ -24,14 +24,14 @@ from xtts.trainer.loop.jax_runtime import JaxRuntime, Program, StepQueue
 from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.schedule import learning_rate, next_mark
 from xtts.trainer.loop.step_names import EXCHANGE, UPDATE, training_step, validation_step
-from xtts.trainer.reporting.reporter import Reporter
 from xtts.trainer.run.bad_clips import SkippedUpdates, UnreadClips
 from xtts.trainer.run.hooks import Validate, save
 from xtts.trainer.run.hosted_run import HostedRun
+from xtts.trainer.run.reporter import Reporter
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.stored.checkpoint import load_arrays, set_aside_newer
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 STEPS_FILE, ORDER_FILE, CONSTANTS_FILE = "steps.json", "order.npz", "constants.npz"
 _OF_THE_HOST = {
     "runtime", "steps", "epochs", "patience", "max_bad_steps", "steps_per_call", "log_every", "validate_every",

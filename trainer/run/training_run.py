@@ -19,11 +19,11 @@ from xtts.trainer.loop.replicas import build_loops
 from xtts.trainer.loop.schedule import next_mark
 from xtts.trainer.loop.step_names import training_step
 from xtts.trainer.loop.train_state import TrainState
-from xtts.trainer.reporting.reporter import Reporter, SilentReporter
-from xtts.trainer.reporting.samples import SAMPLES, Samples
-from xtts.trainer.reporting.tensorboard import TensorBoard
+from xtts.trainer.models.samples import SAMPLES, Samples
 from xtts.trainer.run.hosted_run import HostedRun
+from xtts.trainer.run.reporter import Reporter, SilentReporter
 from xtts.trainer.run.run_plan import RunPlan
+from xtts.trainer.run.tensorboard import TensorBoard
 from xtts.trainer.stored.checkpoint import (
     load_arrays,
     set_aside_newer,
@@ -113,8 +113,8 @@ class TrainingRun(HostedRun):
         plan.folder.forget_after(self.step if plan.resume else -1)
         reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
-            buckets=len(self.loop.closed_set), tensorboard=TensorBoard(plan.folder.tensorboard),
-            device_state=device_state(),
+            buckets=len(self.loop.closed_set), device_state=device_state(),
+            tensorboard=TensorBoard(plan.folder.tensorboard, self.metrics.descriptions, self.samples.descriptions),
         )  # fmt: skip
         if self._reused:
             reporter.say(f"{plan.init_from}: reused embeddings of {self._reused}")
@@ -148,7 +148,7 @@ class TrainingRun(HostedRun):
         plan, name = self.plan, self.plan.kind.model_name(self.plan.config)
         device = self.loops.runtime.device_name if self.loops.runtime else device_name()
         self.reporter.say(
-            f"{plan.folder.path}: model {name}, {self.state.model.parameter_count:,} parameters, "
+            f"{plan.folder.path}: model {name}, {self.state.optimizer.flat.size:,} parameters, "
             f"{counted_noun(plan.spec.statistics.clips, 'clip')} in {counted_noun(len(self.buckets), 'shape')}; "
             f"step {self.step} of "
             f"{self.training.steps}\ndevice: {device}{self.group.described}"

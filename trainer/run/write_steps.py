@@ -80,10 +80,9 @@ def _write(run: TrainingRun, folder: Path) -> None:
 
 def _vectors(state: TrainState) -> dict[str, list[tuple[str, list[int], int]]]:
     """Map each vector of the state to the (array of a checkpoint, shape, start) that it joins."""
-    weights, flat = state.optimizer.weights, state.optimizer.flat
     return {
-        vector: [(f"{vector}/{w.path}", [*w.shape], start) for w, start in zip(weights, flat.starts, strict=True)]
-        for vector in state.vectors
+        name: [(f"{name}/{weight.path}", [*weight.shape], span.start) for weight, span in parts]
+        for name, _, parts in state.optimizer.vectors()
     }
 
 

@@ -17,7 +17,7 @@ from xtts.shared.model_config import NetworkConfig
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.loop.schedule import decay_start
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 RUNS = Path("runs")
 """Folder of all runs, unless --out names another."""
 ACOUSTIC = "acoustic"

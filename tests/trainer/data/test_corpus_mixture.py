@@ -7,7 +7,7 @@ import pytest
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus, typical_update
 from xtts.trainer.data.training_bucket import bucket_order
-from xtts.trainer.kinds.all_kinds import kind_of
+from xtts.trainer.models.kind import kind_of
 
 
 def order_of(spec, **options):

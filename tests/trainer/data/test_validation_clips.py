@@ -12,7 +12,7 @@ from xtts.trainer.data.batch_sizes import validation_records
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.evaluation.evaluation_clips import shard_clips
-from xtts.trainer.reporting.spoken_samples import fixed_sentences
+from xtts.trainer.models.acoustic.samples import fixed_sentences
 
 
 def records_read(stored, most):

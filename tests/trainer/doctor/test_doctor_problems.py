@@ -20,7 +20,7 @@ from xtts.trainer.doctor.environment import environment
 from xtts.trainer.doctor.results import HELP, Fact, Problem
 from xtts.trainer.doctor.speed import StepTimes, input_wait, loading, storage
 from xtts.trainer.loop.chunk import CallResult
-from xtts.trainer.loop.metrics import ACOUSTIC
+from xtts.trainer.models.acoustic.objective import ACOUSTIC
 
 
 def step_times(waiting):

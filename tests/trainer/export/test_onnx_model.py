@@ -18,7 +18,7 @@ from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
 from xtts.trainer.export.export_formats import ONNX, ExportOptions, ExportRequest
 from xtts.trainer.export.onnx_graph import load_model
 from xtts.trainer.export.onnx_model import tokens_file
-from xtts.trainer.model.acoustic_model import NO_CONDITIONING
+from xtts.trainer.models.acoustic.acoustic_model import NO_CONDITIONING
 from xtts.trainer.run.finish import export
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import with_optional_inputs

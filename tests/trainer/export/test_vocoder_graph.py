@@ -8,7 +8,7 @@ from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.export.onnx_graph import vocoder_graph
-from xtts.trainer.model.vocoder import Vocoder
+from xtts.trainer.models.vocoder.vocoder import Vocoder
 from xtts.trainer.speech.vocoder import OUR_VOCODER, VOCODER_FILE, make_vocoder
 
 PROFILE = mel_profile("hifigan")

@@ -21,11 +21,10 @@ from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.audio.speaker_encoder import EMBEDDING, FACTORS, VARIANTS
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch, CropBatch
-from xtts.trainer.kinds.all_kinds import kind_of
-from xtts.trainer.loop.optimizer import learning_rate
-from xtts.trainer.loop.train_state import make_optimizer
+from xtts.trainer.loop.optimizer import Optimizer, learning_rate
 from xtts.trainer.loop.train_step import StepFunctions
-from xtts.trainer.model.vocoder import pulse_train
+from xtts.trainer.models.kind import kind_of
+from xtts.trainer.models.vocoder.vocoder import pulse_train
 
 GOLDEN = Path(__file__).with_name("golden_losses.json")
 STEPS, CLIPS, TOKENS, FRAMES, CHANNELS, VOCABULARY, CROP = 20, 4, 24, 72, 80, 30, 32
@@ -98,11 +97,11 @@ def golden_steps(folder, *assignments, count=STEPS, compiled=True):
     embeddings = np.random.default_rng(5).normal(size=[1, len(FACTORS), VARIANTS, EMBEDDING])
     np.save(folder / "voices.npy", embeddings.astype(np.float16))
     kind, batch = kind_of(config), crops() if "training.kind=vocoder" in assignments else clips()
-    model = kind.network(config, cache, folder)
-    optimizer = make_optimizer(model.trainable_variables, config.training)
+    objective = kind.objective(config, cache, folder)
+    optimizer = Optimizer(objective, config.training)
     step = tf.Variable(0, dtype=tf.int64, trainable=False)
     typical = int(tf.reduce_sum(batch.mel_length)), int(tf.reduce_sum(getattr(batch, "token_length", 0)))
-    step_functions = StepFunctions(kind.objective(model), optimizer, config.training, step, typical=typical)
+    step_functions = StepFunctions(objective, optimizer, config.training, step, typical=typical)
     if compiled:
         step_functions.trace({0: type(batch)(*(tf.TensorSpec(part.shape, part.dtype) for part in batch))})
     rows = []
@@ -116,7 +115,7 @@ def golden_steps(folder, *assignments, count=STEPS, compiled=True):
         rows.append(values.numpy().tolist())
     averages = optimizer.flat.split(optimizer.averages.read_value())
     norms = [sum(float(tf.norm(value)) for value in group) for group in (optimizer.weights, averages)]
-    wanted = ("loss", *step_functions.metrics.losses, "gradient_norm", step_functions.metrics.second_norm)
+    wanted = ("loss", *step_functions.metrics.losses, "gradient_norm", *step_functions.metrics.clipped_apart)
     columns = dict(zip(step_functions.metrics.step, np.transpose(rows), strict=True))
     return {name: columns[name] for name in wanted}, np.array(norms)
 

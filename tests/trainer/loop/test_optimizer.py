@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import keras
 import numpy as np
 import pytest
@@ -5,9 +7,11 @@ import tensorflow as tf
 from four_clips import small_model
 
 from xtts.shared.config import TrainingConfig
-from xtts.trainer.loop.optimizer import AdamW, Muon, learning_rate, matrix_shape, orthogonalise
+from xtts.trainer.loop.metrics import Metrics
+from xtts.trainer.loop.optimizer import Optimizer, learning_rate
 from xtts.trainer.loop.schedule import decay_start, decaying_from, peak_learning_rate
-from xtts.trainer.loop.train_state import is_hidden_matrix
+from xtts.trainer.loop.update_rules import OPTIMIZERS, UpdateRule, matrix_shape, orthogonalise
+from xtts.trainer.models.acoustic.objective import AcousticObjective
 
 TRAINING = TrainingConfig(
     learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_fraction=1 / 11, steps=110,
@@ -15,16 +19,26 @@ TRAINING = TrainingConfig(
 )  # fmt: skip
 
 
-def weights():
-    return [tf.Variable([[1.0, -2.0], [3.0, 0.5]]), tf.Variable([0.3, -0.7])]
+def weights(*values):
+    values = values or ([[1.0, -2.0], [3.0, 0.5]], [0.3, -0.7])
+    names = ["kernel" if np.ndim(value) > 1 else "bias" for value in values]
+    return [keras.Variable(np.float32(value), name=name) for name, value in zip(names, values, strict=True)]
+
+
+def optimizer_of(chosen, name="adamw", metrics=None):
+    """An optimizer of these weights, of which matrices decay."""
+    metrics = metrics or Metrics(weights={}, held_out=(), compared=())
+    objective = SimpleNamespace(model=SimpleNamespace(trainable_variables=chosen), metrics=metrics, edges=())
+    return Optimizer(objective, TRAINING.model_copy(update={"optimizer": name}))
+
+
+def state_of(optimizer):
+    """The vectors that the optimizer keeps, by name."""
+    return {name: vector.numpy() for name, vector, _ in optimizer.vectors()}
 
 
 def gradients(step):
     return [tf.constant([[0.1, -0.2], [0.3 * step, 1.0]]), tf.constant([0.5, -0.5 / (step + 1)])]
-
-
-def is_matrix(variable):
-    return len(variable.shape) > 1
 
 
 def update(optimizer, step, *, accept=True):
@@ -36,16 +50,15 @@ def averages(optimizer):
 
 
 def test_updates_equal_those_of_keras():
-    ours, theirs = AdamW(weights(), TRAINING, is_matrix), weights()
+    ours, kept = optimizer_of(weights()), weights()
     reference = keras.optimizers.AdamW(0.01, weight_decay=0.1, beta_2=0.99, epsilon=1e-8)
-    kept = [keras.Variable(v, name=f"w{i}") for i, v in enumerate(theirs)]
     reference.exclude_from_weight_decay([kept[1]])
     reference.build(kept)
     for step in range(5):
         update(ours, step)
         reference.apply(gradients(step), kept)
     for weight, expected in zip(ours.weights, kept, strict=True):
-        np.testing.assert_allclose(weight, expected.numpy(), rtol=1e-5)
+        np.testing.assert_allclose(weight.numpy(), expected.numpy(), rtol=1e-5)
 
 
 def test_a_larger_batch_raises_the_whole_schedule():
@@ -58,7 +71,7 @@ def test_a_larger_batch_raises_the_whole_schedule():
 
 
 def test_averages_follow_the_weights_and_exchanging_twice_restores_both():
-    optimizer = AdamW(weights(), TRAINING, is_matrix)
+    optimizer = optimizer_of(weights())
     start = optimizer.weights[0].numpy()
     update(optimizer, 0)
     weight, average = optimizer.weights[0].numpy(), averages(optimizer)
@@ -102,13 +115,11 @@ def test_singular_values_are_driven_towards_one(shape):
     np.testing.assert_allclose(products, products.transpose(0, 2, 1), atol=0.02 * np.abs(products).max())
 
 
-def test_an_update_is_that_of_the_formula_and_other_weights_are_adamws():
-    def weights():
-        return [tf.Variable([[1.0, -2.0], [3.0, 0.5], [0.2, 0.1]]), tf.Variable([0.3, -0.7])]
-
+def test_an_update_of_a_matrix_is_that_of_the_formula_and_other_weights_are_adamws():
+    start = [[1.0, -2.0], [3.0, 0.5], [0.2, 0.1]], [0.3, -0.7]
     gradients = [tf.constant([[0.1, -0.2], [0.3, 1.0], [-0.4, 0.2]]), tf.constant([0.5, -0.5])]
-    muon, adamw = Muon(weights(), TRAINING, is_matrix, is_matrix), AdamW(weights(), TRAINING, is_matrix)
-    expected, momentum = weights()[0].numpy(), np.zeros([3, 2], np.float32)
+    muon, adamw = (optimizer_of(weights(*start), name) for name in ("muon", "adamw"))
+    expected, momentum = np.float32(start[0]), np.zeros([3, 2], np.float32)
     for _ in range(3):
         for optimizer in (muon, adamw):
             optimizer.apply(optimizer.flat.flatten(gradients), tf.constant(0.01), accept=tf.constant(True))
@@ -116,18 +127,57 @@ def test_an_update_is_that_of_the_formula_and_other_weights_are_adamws():
         nesterov = gradients[0].numpy() + 0.95 * momentum
         update = 0.2 * np.sqrt(3) * orthogonalise([tf.constant(nesterov[np.newaxis])])[0][0].numpy()
         expected = expected - 0.01 * (update + 0.1 * expected)
-    np.testing.assert_allclose(muon.weights[0], expected, rtol=1e-5)
-    np.testing.assert_allclose(muon.weights[1], adamw.weights[1], rtol=1e-6)
+    np.testing.assert_allclose(muon.weights[0].numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(muon.weights[1].numpy(), adamw.weights[1].numpy(), rtol=1e-6)
     muon.apply(muon.flat.flatten([part * np.nan for part in gradients]), tf.constant(0.01), accept=tf.constant(False))
-    np.testing.assert_allclose(muon.weights[0], expected, rtol=1e-5)
-    np.testing.assert_allclose(muon.flat.split(muon.first.numpy())[0], momentum, rtol=1e-5)
+    np.testing.assert_allclose(muon.weights[0].numpy(), expected, rtol=1e-5)
+    np.testing.assert_allclose(state_of(muon)["momentum"], momentum.ravel(), rtol=1e-5)
+    assert {name: len(vector) for name, vector in state_of(muon).items()} == {
+        "averages": 8, "momentum": 6, "first": 2, "second": 2,
+    }, "no moments that nothing reads"  # fmt: skip
+
+
+class Lion(UpdateRule):
+    """Chen et al., "Symbolic discovery of optimization algorithms", arXiv 2302.06675: one moment, and its sign."""
+
+    def __init__(self, shapes, training):
+        super().__init__(shapes, training)
+        self.state = {"momentum": self.zeros()}
+
+    def direction(self, gradient, count):
+        momentum = self.state["momentum"]
+        return tf.sign(0.9 * momentum + 0.1 * gradient), 0.99 * momentum + 0.01 * gradient
+
+
+def test_another_optimizer_needs_a_class_of_a_few_lines_and_keeps_its_own_state_alone(monkeypatch):
+    monkeypatch.setitem(OPTIMIZERS, "muon", lambda hidden: Lion)
+    optimizer, expected, momentum = optimizer_of(weights(), "muon"), weights()[0].numpy(), np.zeros([2, 2], np.float32)
+    for step in range(3):
+        update(optimizer, step)
+        gradient = gradients(step)[0].numpy()
+        direction, momentum = np.sign(0.9 * momentum + 0.1 * gradient), 0.99 * momentum + 0.01 * gradient
+        expected = expected - 0.01 * (direction + 0.1 * expected)
+    np.testing.assert_allclose(optimizer.weights[0].numpy(), expected, rtol=1e-5)
+    assert state_of(optimizer).keys() == {"averages", "momentum"}
+
+
+@pytest.mark.parametrize(("apart", "norms"), [({}, [13.0]), ({"bias_norm": "bias"}, [5.0, 12.0])])
+def test_gradients_are_clipped_together_but_for_those_that_are_clipped_apart(apart, norms):
+    metrics = Metrics(weights={}, held_out=(), compared=(), clipped_apart=apart)
+    optimizer = optimizer_of(weights([[1.0, 1.0]], [1.0]), metrics=metrics)
+    gradient = optimizer.flat.flatten([tf.constant([[3.0, 4.0]]), tf.constant([12.0])])
+    clipped, found = optimizer.clip(gradient, 1.0)
+    np.testing.assert_allclose(found, norms, rtol=1e-6)
+    expected = [3.0 / norms[0], 4.0 / norms[0], 12.0 / norms[-1]]
+    np.testing.assert_allclose(np.ravel(optimizer.flat.split(clipped)[0]), expected[:2], rtol=1e-6)
+    np.testing.assert_allclose(optimizer.flat.split(clipped)[1], expected[2:], rtol=1e-6)
 
 
 def test_the_matrices_inside_the_networks_are_orthogonalised():
-    weights = small_model().trainable_variables
-    chosen = {weight.path.partition("/")[2] for weight in weights if is_hidden_matrix(weight)}
-    assert {"text_encoder/block_0/attention/qkv/kernel", "decoder/block_0/ffn_in/kernel"} <= chosen
+    optimizer = Optimizer(AcousticObjective(small_model()), TRAINING.model_copy(update={"optimizer": "muon"}))
+    (hidden,) = (parts for name, _, parts in optimizer.vectors() if name == "momentum")
+    chosen = {weight.path.partition("/")[2]: weight for weight, _ in hidden}
+    assert {"text_encoder/block_0/attention/qkv/kernel", "decoder/block_0/ffn_in/kernel"} <= chosen.keys()
     assert not [path for path in chosen if "modulation" in path or "tokens" in path or "depthwise" in path]
-    for weight in weights:
-        if is_hidden_matrix(weight):
-            assert min(matrix_shape(weight)) >= 8, weight.path
+    for path, weight in chosen.items():
+        assert min(matrix_shape(weight.shape)) >= 8, path

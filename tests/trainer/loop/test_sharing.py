@@ -11,12 +11,12 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.loop.failures import RunEnded, explained
-from xtts.trainer.loop.metrics import ACOUSTIC
-from xtts.trainer.loop.objectives import AcousticObjective, present_clips
-from xtts.trainer.loop.optimizer import AdamW
+from xtts.trainer.loop.objective import present_clips
+from xtts.trainer.loop.optimizer import Optimizer
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup, check_micro_batches, join_group
 from xtts.trainer.loop.rendezvous import Cluster
 from xtts.trainer.loop.train_step import StepFunctions
+from xtts.trainer.models.acoustic.objective import ACOUSTIC, AcousticObjective
 
 
 def training(*assignments):
@@ -62,9 +62,9 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     """One device has nothing else. Where an average update is half as large, a frame weighs twice as much."""
     model, step, devices = small_model(), tf.Variable(3, dtype=tf.int64), len(MEL_LENGTH)
     chosen = training(f"training.gradient_accumulation_steps={devices}", f"training.batch_size={devices}")
-    optimizer = AdamW(model.trainable_variables, chosen, lambda _: True)
     batch = Batch(*map(tf.constant, (*clips()[:4], *np.zeros([2, devices], np.int32))))
-    about = AcousticObjective(model), optimizer, chosen, step
+    objective = AcousticObjective(model)
+    about = objective, Optimizer(objective, chosen), chosen, step
     losses, gradient = StepFunctions(*about, typical=(80.0, 20.0)).accumulate(batch)
     functions = [StepFunctions(*about, typical=(40.0, 10.0), replica=i, replicas=devices) for i in range(devices)]
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]

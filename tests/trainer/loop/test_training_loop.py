@@ -15,12 +15,12 @@ from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop import training_loop as loop_module
 from xtts.trainer.loop.chunk import Chunk
-from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.training_loop import Position, TrainingLoop
 from xtts.trainer.loop.validation_loop import ValidationLoop
-from xtts.trainer.reporting.reporter import means
+from xtts.trainer.models.acoustic.objective import ACOUSTIC
 from xtts.trainer.run.bad_clips import clip_names
 from xtts.trainer.run.best_validation import Best
+from xtts.trainer.run.reporter import means
 
 
 def test_compiling_changes_no_weight_and_traces_are_the_buckets_after_any_number_of_steps(compiled_run, training_run):

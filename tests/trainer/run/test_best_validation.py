@@ -2,7 +2,8 @@
 
 import pytest
 
-from xtts.trainer.loop.metrics import ACOUSTIC, VOCODER
+from xtts.trainer.models.acoustic.objective import ACOUSTIC
+from xtts.trainer.models.vocoder.objective import VOCODER
 from xtts.trainer.run.best_validation import Best, Overfitting, mean_losses
 
 

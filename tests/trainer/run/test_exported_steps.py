@@ -12,8 +12,8 @@ from held_runs import SMALL_VOCODER, assert_same_end, close
 
 from xtts.trainer import cli
 from xtts.trainer.loop.jax_runtime import JaxRuntime, StepQueue
-from xtts.trainer.loop.metrics import ACOUSTIC
 from xtts.trainer.loop.step_names import EXCHANGE, UPDATE
+from xtts.trainer.models.acoustic.objective import ACOUSTIC
 from xtts.trainer.stored.checkpoint import list_checkpoints, load_arrays, read_meta, save_checkpoint
 
 jax = pytest.importorskip("jax")

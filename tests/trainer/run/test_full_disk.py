@@ -9,9 +9,9 @@ from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.loop.chunk import CallResult, Chunk
-from xtts.trainer.loop.metrics import ACOUSTIC
-from xtts.trainer.reporting.reporter import Reporter
-from xtts.trainer.reporting.tensorboard import TensorBoard
+from xtts.trainer.models.acoustic.objective import ACOUSTIC
+from xtts.trainer.run.reporter import Reporter
+from xtts.trainer.run.tensorboard import TensorBoard
 from xtts.trainer.stored.checkpoint import find_checkpoint, load_arrays, save_checkpoint
 from xtts.trainer.stored.run_folder import RunFolder
 

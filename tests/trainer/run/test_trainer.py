@@ -123,7 +123,7 @@ def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_sampl
 
     parts = {"speak": list, "finite": all} | {failing: fail}
     nothing = SimpleNamespace(empty=False, recordings=list, profile=None, **parts)  # to compile
-    monkeypatch.setattr("xtts.trainer.reporting.spoken_samples.SpokenSamples", lambda *_: nothing)
+    monkeypatch.setattr("xtts.trainer.models.acoustic.samples.SpokenSamples", lambda *_: nothing)
     screen = io.StringIO()
     assert train(plan, Console(file=screen, width=200), [hook])
     assert seen == [(1, 4, False), (5, 6, True), (7, 8, False), (9, 9, False), (10, 12, True)]

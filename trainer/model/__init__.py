@@ -1,1 +1,0 @@
-"""The acoustic model: networks, layers, alignment search, recorded voices, losses."""

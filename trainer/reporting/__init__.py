@@ -1,1 +1,0 @@
-"""Reports of a run: lines on the terminal, metrics, spoken samples."""
