@@ -1,5 +1,6 @@
 """`xtts-synth`: speech from a checkpoint. Heavy imports happen inside the commands."""
 
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,22 @@ from xtts.trainer.speech.synthesis_options import SynthesisOptions
 _PATH = click.Path(path_type=Path)
 
 
+def _is_text(word: str, before: str) -> bool:
+    """Whether an argument that begins with a minus is a text; before: the argument before it."""
+    return bool(re.match(r"-[\d\s]|-\S+\s", word)) and "=" not in word.split()[0] and not before.startswith("-")
+
+
 class _Synth(click.Group):
     """Runs `speak` if no command is named; the group's help shows its options."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Prepend `speak` if the arguments do not begin with a command or an option of the group."""
+        """Prepend `speak` if the arguments do not begin with a command or an option of the group.
+
+        A text that begins with a minus, such as "-5 degrees" or "- Milk", is no option.
+        """
+        texts = [word for word, before in zip(args, ["", *args], strict=False) if _is_text(word, before)]
+        if texts and "--" not in args:
+            args = [*(word for word in args if word not in texts), "--", *texts]
         if not args or args[0] not in (*self.commands, "--help", "--version"):
             args = ["speak", *args]
         return super().parse_args(ctx, args)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import accumulate, islice, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -64,6 +64,10 @@ class MelPiece(NamedTuple):
     """Tokens with their times from the piece's beginning; pauses have none."""
     last: bool
     """Whether the text ends with it."""
+
+    def without_mel(self) -> Self:
+        """Return the piece with a mel as long as its own, of zeros that take no memory."""
+        return self._replace(mel=np.broadcast_to(np.float32(0.0), self.mel.shape))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,10 +191,7 @@ class LoadedVoice:
         return trials[: len(_NUMBERS)]
 
     def speak_passages(self, texts: Sequence[Text]) -> Speech:
-        """Speak the passages of a text, as `encode_text` returns them.
-
-        Each piece is vocoded separately, so that memory does not grow with the text.
-        """
+        """Speak the passages of a text, as `encode_text` returns them."""
         began = time.perf_counter()
         pieces, samples, seconds = list[MelPiece](), list[np.ndarray](), list[float]()
         for piece in self.mels(texts):

@@ -1,14 +1,14 @@
 """Pauses and SSML in a text to speak: passages without a pause, each with the silence after it.
 
 Pauses are `[pause:0.5s]`, `[pause:300ms]` and `<break>`; `<s>` and `<p>` separate sentences and paragraphs. `<phoneme>`
-is spoken as `[[ipa]]`, `<sub>` as its alias. Other tags are skipped and named in a warning.
+is spoken as `[[ipa]]`, `<sub>` as its alias. Other tags are skipped and named in a warning, as are pauses that cannot
+be read; `<Ctrl>` or `<url>`, which nothing closes, are words.
 """
 
 import html
 import re
 from dataclasses import dataclass, field
 
-from xtts.shared.errors import LockstepError
 from xtts.trainer.speech.documents import read_document
 
 SENTENCE_PAUSE = 0.15
@@ -27,18 +27,24 @@ _STRENGTHS = {"none": 0.0, "x-weak": 0.1, "weak": 0.2, "medium": 0.4, "strong": 
 _MOST_SECONDS = 10.0
 """Longest pause, as in the SSML of the large services."""
 
+_MARKUP = frozenset("voice audio lang mark w token font hr wbr input link meta iframe svg video button form".split())
+"""Tags that nothing need close and that are no words, besides those that are known."""
 _ATTRIBUTE = re.compile(r"""([\w:.-]+)\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>/]+)""")
 _ATTRIBUTES = rf"(?:\s+{_ATTRIBUTE.pattern.replace('(', '(?:')})*\s*"
 _TAG = rf"<(?P<close>/?)(?P<name>[A-Za-z][\w:.-]*)(?P<attributes>{_ATTRIBUTES})(?P<empty>/?)>"
 _MARK = re.compile(
-    r"\[pause:(?P<pause>[^\]]*)\]|(?P<comment><!--.*?-->|<\?.*?\?>|<!doctype[^>]*>"
+    r"\[pause:(?P<pause>[^\]\n]*)\]|(?P<comment><!--.*?-->|<\?.*?\?>|<!doctype[^>]*>"
     r"|<(?P<unseen>head|script|style)\b.*?</(?P=unseen)\s*>)"
     rf"|<(?P<element>phoneme|sub)(?P<options>{_ATTRIBUTES})>(?P<content>.*?)</(?P=element)\s*>"
-    rf"|{_TAG}|(?P<broken></?(?:speak|break|phoneme|sub)\b.{{,20}})",
+    rf"|{_TAG}|(?P<broken></?)(?=(?:speak|break|phoneme|sub)\b)",
     re.DOTALL | re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
-_TIME = re.compile(r"\s*(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?P<unit>ms|s)\s*", re.IGNORECASE)
+_TIME = re.compile(
+    r"\s*(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(?:(?P<milli>ms|milliseconds?)|s|secs?|seconds?)\s*", re.IGNORECASE
+)
+_LINK = re.compile(r"\[\[(?P<page>[^\[\]|]*)(?:\|(?P<shown>[^\[\]]*))?\]\]")
+"""Double brackets: phonemes, or the link of a wiki."""
 _WIDE = "\u3001\u3002\uff01\uff0c\uff1a\uff1b\uff1f"
 _WORD = re.compile(rf"(?:\[\[[^\]]*\]\]|[^\s{_WIDE}])+[{_WIDE}]*\s*|[{_WIDE}]+\s*|\s+")
 """A word with the marks and the white space after it; wide marks end a word without a space."""
@@ -67,16 +73,16 @@ def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Pas
     Entities such as `&amp;` are resolved. location: origin of the text, for messages; phonemes:
     whether the voice can speak `[[ipa]]`, otherwise `<phoneme>` is an unknown tag.
 
-    Raises:
-        LockstepError: A pause has no usable length, or a tag of SSML does not end.
     """
-    text, passages, unknown, end = read_document(text), [Passage()], dict[str, None](), 0
+    text, passages, unknown, end = _LINK.sub(_linked, read_document(text)), [Passage()], dict[str, None](), 0
+    doubts, lower = list[str](), text.lower()
     for mark in _MARK.finditer(text):
         unmarked, name = _plain(text[end : mark.start()]), (mark["name"] or "").lower()
         _add(passages, unmarked, unmarked)
         end = mark.end()
         if mark["broken"]:
-            raise LockstepError(location, found=f"a tag that does not end: {mark['broken']}", expected="<NAME ...>")
+            doubts.append(f"skipped {mark['broken']}, which begins a tag that does not end")
+            continue
         if mark["element"]:
             written = " ".join(_plain(re.sub(_TAG, "", mark["content"])).split())
             if not (spoken := _alias(mark["element"].lower(), _attributes(mark["options"]), phonemes=phonemes)):
@@ -84,18 +90,39 @@ def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Pas
             _add(passages, written or spoken, spoken or written)
             continue
         if mark["pause"] is not None:
-            passages[-1].pause += _seconds(mark["pause"], location)
+            passages[-1].pause += _seconds(mark["pause"], doubts)
         elif name == "break":
-            passages[-1].pause += _break_seconds(_attributes(mark["attributes"]), location)
+            passages[-1].pause += _break_seconds(_attributes(mark["attributes"]), doubts)
         elif name in _SEPARATORS and (mark["close"] or name == "br"):
             passages[-1].pause = max(passages[-1].pause, _SEPARATORS[name])
+        elif _is_word(mark, lower):
+            _add(passages, f" {mark['name']} ", f" {mark['name']} ")
         elif name not in _SILENT:
             unknown[name] = None
         if not mark["close"] and name not in _WITHIN_WORDS:
             _add(passages, " ", " ")
     _add(passages, _plain(text[end:]), _plain(text[end:]))
     tags = ", ".join(f"<{name}>" for name in unknown)
-    return passages, [f"{location}: skipped SSML tags that this voice does not know: {tags}"] if unknown else []
+    if unknown:
+        doubts.append(f"skipped SSML tags that this voice does not know: {tags}")
+    return passages, [f"{location}: {doubt}" for doubt in doubts]
+
+
+def _linked(link: re.Match[str]) -> str:
+    """The words of a link such as `[[Page|its name]]`; phonemes stay as they are.
+
+    IPA has no capitals; words of letters a to z alone with a space between them are no phonemes.
+    """
+    shown, page = link["shown"], link["page"]
+    is_words = page != page.lower() or (page.isascii() and " " in page.strip())
+    return shown if shown is not None else page if is_words else link[0]
+
+
+def _is_word(mark: re.Match[str], text: str) -> bool:
+    """Whether what looks like a tag is a word, as in "press <Ctrl>"; text: in small letters."""
+    name = (mark["name"] or "").lower()
+    known = name in _SILENT or name in _WITHIN_WORDS or name in _MARKUP or ":" in name
+    return not (known or mark["close"] or mark["attributes"].strip() or mark["empty"] or f"</{name}" in text)
 
 
 def _plain(text: str) -> str:
@@ -129,18 +156,21 @@ def _alias(element: str, attributes: dict[str, str], *, phonemes: bool) -> str:
     return f"[[{ipa}]]" if ipa else ""
 
 
-def _break_seconds(attributes: dict[str, str], location: str) -> float:
+def _break_seconds(attributes: dict[str, str], doubts: list[str]) -> float:
     if "time" in attributes:
-        return _seconds(attributes["time"], location)
+        return _seconds(attributes["time"], doubts)
     if (strength := attributes.get("strength", "medium").lower()) not in _STRENGTHS:
-        raise LockstepError(location, found=f"a break of strength {strength!r}", expected=" or ".join(_STRENGTHS))
+        doubts.append(f"skipped a break of strength {strength!r}, expected {' or '.join(_STRENGTHS)}")
+        return 0.0
     return _STRENGTHS[strength]
 
 
-def _seconds(time: str, location: str) -> float:
-    match = _TIME.fullmatch(time)
-    seconds = float(match["number"]) / (1000 if match["unit"].lower() == "ms" else 1) if match else -1.0
-    if not 0 <= seconds <= _MOST_SECONDS:
-        expected = f"0.5s or 300ms, at most {_MOST_SECONDS:g}s"
-        raise LockstepError(location, found=f"a pause of {time.strip()!r}", expected=expected)
-    return seconds
+def _seconds(time: str, doubts: list[str]) -> float:
+    """Read the length of a pause, at most `_MOST_SECONDS`; 0 for what cannot be read."""
+    if (match := _TIME.fullmatch(time)) is None:
+        doubts.append(f"skipped a pause of {time.strip()!r}, expected 0.5s or 300ms")
+        return 0.0
+    seconds = float(match["number"]) / (1000 if match["milli"] else 1)
+    if seconds > _MOST_SECONDS:
+        doubts.append(f"a pause of {time.strip()} is cut to {_MOST_SECONDS:g} s")
+    return min(seconds, _MOST_SECONDS)

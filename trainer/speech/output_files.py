@@ -4,15 +4,15 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import numpy as np
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
-from xtts.trainer.speech.encodings import Encoder, format_name
+from xtts.trainer.speech.encodings import Encoder, FileEncoder, format_name
 
 STANDARD_OUTPUT = Path("-")
 
@@ -68,10 +68,44 @@ def _check_writable(folder: Path, option: str) -> None:
         raise LockstepError(option, found=f"{folder} cannot be written to")
 
 
-def write_sound(path: Path, samples: np.ndarray, sample_rate: int) -> None:
-    """Write a sound of 16 bits in the format of the path's suffix, or wav; samples: float32[S] in -1 to 1."""
-    encoder = Encoder(format_name(path.suffix or "wav"), sample_rate, streams=False)
-    write_bytes(path, encoder.add(samples, last=True))
+@contextmanager
+def sound_file(path: Path, sample_rate: int) -> Iterator[Callable[[np.ndarray, bool], None]]:
+    """Open a sound file of 16 bits in the format of its suffix, or wav, for speech that is written while it is made.
+
+    Gives a function of samples, float32[S] in -1 to 1, and whether they are the last. After each call the file is
+    whole; standard output gets a wav without a length. The file is made, or replaced, by the first call.
+
+    Raises:
+        LockstepError: It cannot be written.
+    """
+    name = format_name(path.suffix or "wav")
+    if path == STANDARD_OUTPUT:
+        stream = Encoder(name, sample_rate, streams=True)
+        yield lambda samples, last: _write_standard_output(stream.add(samples, last=last))
+        return
+    encoders = list[FileEncoder]()
+    try:
+        with ExitStack() as opened:
+
+            def add(samples: np.ndarray, last: bool) -> None:
+                if not encoders:
+                    file = opened.enter_context(open(path, "w+b", buffering=0))
+                    encoders.append(encoder := FileEncoder(name, sample_rate, file))
+                    opened.callback(encoder.close)
+                encoders[0].add(samples, last=last)
+
+            yield add
+    except OSError as error:
+        raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None
+
+
+def _write_standard_output(data: bytes) -> None:
+    if sys.stdout is None:
+        raise LockstepError("standard output", found="cannot be written: it is closed", fix="give a file with -o")
+    try:
+        sys.stdout.buffer.write(data)
+    except OSError as error:
+        raise LockstepError("-", found=f"cannot be written ({error.strerror})") from None
 
 
 def write_mel(path: Path, mel: np.ndarray) -> None:
@@ -82,11 +116,8 @@ def write_mel(path: Path, mel: np.ndarray) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file atomically, or standard output; `LockstepError` if it cannot be written."""
+    """Write a file atomically; `LockstepError` if it cannot be written."""
     try:
-        if path == STANDARD_OUTPUT:
-            sys.stdout.buffer.write(data)
-        else:
-            atomic_files.write(path, data)
+        atomic_files.write(path, data)
     except OSError as error:
         raise LockstepError(str(path), found=f"cannot be written ({error.strerror})") from None

@@ -1,18 +1,20 @@
 """`xtts-synth TEXT`: speak a text into a sound file. Everything is checked before the model is loaded."""
 
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 import click
+import numpy as np
 
 from xtts.shared.errors import LockstepError, warn
 from xtts.trainer.speech.encodings import MEDIA_TYPES
 from xtts.trainer.speech.loaded_voice import choose_voice
-from xtts.trainer.speech.long_form import Speech, encode_text
+from xtts.trainer.speech.long_form import LoadedVoice, MelPiece, Text, encode_text
 from xtts.trainer.speech.onnx_file import read_file
-from xtts.trainer.speech.output_files import STANDARD_OUTPUT, check_file, check_folder, write_mel, write_sound
+from xtts.trainer.speech.output_files import STANDARD_OUTPUT, check_file, check_folder, sound_file, write_mel
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.speech.word_times import SUFFIXES, write_times
@@ -33,26 +35,47 @@ def speak(
         open_voice(), speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
         options=options, warn=warn,
     )  # fmt: skip
-    texts = []
+    texts, empty = [], list[LockstepError]()
     for words, location, path in _read_texts(text, file, out):
-        encoded, warnings = encode_text(words, source.voice, source.language(language, speaker), location)
+        try:
+            encoded, warnings = encode_text(words, source.voice, source.language(language, speaker), location)
+        except LockstepError as error:  # a line without words, such as a row of stars
+            empty.append(error)
+            continue
         texts.append((encoded, path))
         for warning in warnings:
             warn(warning)
     if not texts:
-        raise LockstepError(str(file), found="no lines of text")
+        raise empty[0] if empty else LockstepError(str(file), found="no lines of text")
+    for problem in empty:
+        warn(str(problem))
     voice = load()
     if file is not None:
         out.mkdir(exist_ok=True)
-    sample_rate = source.voice.mel_profile.sample_rate
     for encoded, path in texts:
-        speech = voice.speak_passages(encoded)
-        write_sound(path, speech.samples, sample_rate)
-        if mel_out is not None:
-            write_mel(mel_out, speech.mel)
-        if timestamps is not None:
-            write_times(timestamps, speech.lines, len(speech.samples) / sample_rate)
-        tell(_summary(path, speech, sample_rate))
+        tell(_speak_text(voice, encoded, path, mel_out, timestamps))
+
+
+def _speak_text(
+    voice: LoadedVoice, texts: Sequence[Text], path: Path, mel_out: Path | None, timestamps: Path | None
+) -> str:
+    """Speak a text into its files, its sound piece by piece: a line about it."""
+    began, first, pieces = time.perf_counter(), 0.0, list[MelPiece]()
+    with sound_file(path, voice.sample_rate) as write:
+        for piece in voice.mels(texts):
+            write(voice.vocode(piece.mel), piece.last)
+            first = first or time.perf_counter() - began
+            pieces.append(piece if mel_out else piece.without_mel())
+    spent, seconds = time.perf_counter() - began, voice.seconds(pieces)
+    if mel_out is not None:
+        write_mel(mel_out, np.concatenate([piece.mel for piece in pieces]))
+    if timestamps is not None:
+        write_times(timestamps, voice.time(texts, pieces), seconds)
+    count = f" in {len(pieces)} pieces" if len(pieces) > 1 else ""
+    return (
+        f"{path}: {seconds:.2f} s of audio{count}, {spent:.2f} s of synthesis, first sound after {first:.2f} s, "
+        f"real-time factor {spent / max(seconds, 1 / voice.sample_rate):.3f}"
+    )
 
 
 def _check_outputs(
@@ -80,9 +103,11 @@ def _check_outputs(
 def _read_texts(text: str | None, file: Path | None, out: Path) -> list[tuple[str, str, Path]]:
     """Read (text, its location, its sound file) of each text; `-` or no text means standard input."""
     if file is not None:
-        lines = enumerate(_decode(read_file(file), str(file)).splitlines(), 1)
+        lines = enumerate(_decode(read_file(file), str(file)).split("\n"), 1)
         return [(line, f"{file}:{i}", out / f"{i:04d}.wav") for i, line in lines if line.strip()]
     if text is None or text == "-":
+        if sys.stdin is None:
+            raise LockstepError("standard input", found="closed, and no TEXT", expected="a text to speak")
         if sys.stdin.isatty():
             click.echo("type the text, then Ctrl-D", err=True)
         return [(_decode(sys.stdin.buffer.read(), "standard input"), "standard input", out)]
@@ -94,12 +119,3 @@ def _decode(data: bytes, location: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise LockstepError(location, found="not UTF-8 text") from None
-
-
-def _summary(path: Path, speech: Speech, sample_rate: int) -> str:
-    audio_seconds = max(len(speech.samples), 1) / sample_rate
-    pieces = f" in {speech.pieces} pieces" if speech.pieces > 1 else ""
-    return (
-        f"{path}: {audio_seconds:.2f} s of audio{pieces}, {speech.seconds:.2f} s of synthesis, "
-        f"first sound after {speech.first_seconds:.2f} s, real-time factor {speech.seconds / audio_seconds:.3f}"
-    )

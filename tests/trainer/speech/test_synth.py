@@ -126,9 +126,31 @@ def test_standard_output_has_the_sound_alone_and_a_graph_speaks_without_tensorfl
     assert code == 0
     command = [XTTS_SYNTH, *map(str, options), "-"]
     result = subprocess.run(command, capture_output=True, check=True, cwd=tmp_path, env=trap)
-    assert result.stdout == (tmp_path / "a.wav").read_bytes()
+    assert result.stdout[44:] == (tmp_path / "a.wav").read_bytes()[44:], "its header, sent first, has no length"
     assert result.stderr.decode().startswith("-: 0.")
     assert {path.name for path in tmp_path.iterdir()} == {"a.wav", "trap"}
+
+
+def test_what_was_said_before_a_stop_is_on_the_disk_whole(onnx_folder, call, tmp_path, monkeypatch):
+    """Of each format: the pieces so far; then a full disk, in one line."""
+    vocode, said = LoadedVoice.vocode, []
+
+    def stop_at_the_third(voice, mel):
+        if len(said) == 2:
+            raise KeyboardInterrupt
+        said.append(vocode(voice, mel))
+        return said[-1]
+
+    monkeypatch.setattr(LoadedVoice, "vocode", stop_at_the_third)
+    command = ("--ckpt", onnx_folder, "--nfe", 2, "--speed", 4, "One. Two. Three. Four.", "-o")
+    for suffix in ("wav", "flac", "mp3", "ogg"):
+        said.clear()
+        assert call(main, *command, tmp_path / f"a.{suffix}")[0] == 130
+        written = soundfile.info(tmp_path / f"a.{suffix}")
+        assert written.duration == pytest.approx(sum(map(len, said)) / 22_050, abs=0.1)
+    monkeypatch.setattr(LoadedVoice, "vocode", vocode)
+    (full := tmp_path / "full.wav").symlink_to("/dev/full")
+    assert call(main, *command, full).refused() == f"error: {full}: cannot be written (No space left on device)\n"
 
 
 def test_output_of_importing_tensorflow_is_shown_if_it_fails(capfd):
