@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 import click
 import numpy as np
 import uvicorn
-from prometheus_client import generate_latest
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -31,7 +30,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from xtts.shared.errors import warn
 from xtts.shared.languages import find_language
-from xtts.trainer.serve import metrics
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
@@ -129,20 +127,13 @@ class Server:
         content = {"status": "stopping" if closed else "ok", "queue_length": len(self.queue)}
         return JSONResponse(content, 503 if closed else 200)
 
-    async def prometheus(self, _: Request) -> Response:
-        """Return the metrics."""
-        live = metrics.LiveMetrics(self.queue, self.voice.synthesizer)
-        return Response(generate_latest(metrics.REGISTRY) + generate_latest(live), media_type=metrics.MEDIA_TYPE)
-
 
 class Guard:
-    """Middleware that refuses foreign pages, host names and requests without the token, and counts the responses."""
+    """Middleware that refuses foreign pages, host names and requests without the token."""
 
-    def __init__(
-        self, app: ASGIApp, *, settings: ServerSettings, paths: Container[str], public: Container[str]
-    ) -> None:
-        """paths: all that exist, public: those that need no token."""
-        self._app, self._paths, self._public = app, paths, public
+    def __init__(self, app: ASGIApp, *, settings: ServerSettings, public: Container[str]) -> None:
+        """public: the paths that need no token."""
+        self._app, self._public = app, public
         self._token, self._origins = settings.token, settings.origins
         self._hosts = {"localhost", "127.0.0.1", "[::1]", settings.host}
 
@@ -154,8 +145,6 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                path = scope["path"] if scope["path"] in self._paths else "other"
-                metrics.ANSWERS.labels(path, message["status"]).inc()
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
@@ -186,16 +175,16 @@ class Guard:
 def make_app(server: Server) -> Starlette:
     """Make the application with its paths."""
     api = {
-        "/v1/audio/speech": (server.speech, "POST"), "/metrics": (server.prometheus, "GET"),
-        "/v1/audio/voices": (server.voices, "GET"), "/health": (server.health, "GET"),
+        "/v1/audio/speech": (server.speech, "POST"), "/v1/audio/voices": (server.voices, "GET"),
+        "/health": (server.health, "GET"),
         "/v1/models": (server.models, "GET"), "/v1/audio/models": (server.models, "GET"),
     }  # fmt: skip
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in api.items()]
     routes += [Route("/v1/audio/mel/{request_id}", server.mel), Route("/v1/models/{model}", server.models)]
     routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
     routes += [Route(path, server.page) for path in _PAGE_FILES]
-    settings, pages = server.settings, _PAGE_FILES.keys()
-    middleware = [Middleware(Guard, settings=settings, paths={*api, *pages}, public={"/health", *pages})]
+    settings = server.settings
+    middleware = [Middleware(Guard, settings=settings, public={"/health", *_PAGE_FILES})]
     if settings.origins:  # before the guard: browsers read its refusals too, and send preflights without a token
         cors = Middleware(
             CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"],

@@ -111,7 +111,7 @@ async def test_a_dropped_job_leaves_at_once_and_ends_after_its_step(queue):
     dropped = ResponseStream(queue, pieces("a", 2, done, go.acquire), Plain(), 0.1)
     with pytest.raises(RequestError, match=r"no sound for 0\.1 s"):
         await dropped.next_bytes()
-    dropped.close(complete=False)
+    dropped.close()
     go.release(2)
     after = ResponseStream(queue, pieces("b", 1, done), Plain(), LONG_SECONDS)
     assert await everything(after) == [b"b0"]
