@@ -84,7 +84,7 @@ class Server:
         """Return the log-mel so far of the request in the path, float32[T, M] little-endian."""
         result = self._results.get(request.path_params["request_id"])
         if result is None:
-            raise RequestError(404, "no such request, or too long ago")
+            raise RequestError(404, "unknown or expired request")
         mel = np.concatenate([np.empty((0, self.voice.mel_profile.mel_channels), np.float32), *result.mels])
         shape = {"x-mel-shape": f"{len(mel)},{mel.shape[1]}"}
         return Response(mel.astype("<f4").tobytes(), media_type="application/octet-stream", headers=shape)
@@ -164,8 +164,8 @@ class Guard:
         origin = headers.get("origin")
         same_origin = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
         if not same_origin and not {origin, "*"} & {*self._origins}:
-            allowed = "only --allow-origin lets it in, or a proxy that passes the header Host on"
-            raise RequestError(403, f"from another web page, {origin:.60}: {allowed}")
+            way_out = "allow it with --allow-origin, or let the proxy pass the header Host on"
+            raise RequestError(403, f"origin {origin:.60} not allowed; {way_out}")
         if self._token is not None and path not in self._public:
             scheme, _, token = headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token.encode()):
@@ -199,7 +199,7 @@ async def _refusal(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):  # a path or a method that does not exist
         return JSONResponse(RequestError(error.status_code, error.detail).content, error.status_code, error.headers)
     if not isinstance(error, RequestError):
-        error = RequestError(500, "the server failed; its log has the reason")
+        error = RequestError(500, "internal error; see the server's log")
     retry, challenge = {"retry-after": "1"}, {"www-authenticate": "Bearer"}
     headers = {429: retry, 503: retry, 401: challenge}.get(error.status)
     return JSONResponse(error.content, error.status, headers=headers)

@@ -112,7 +112,7 @@ class ServedVoice:
     def imitate(self, voice: str, recording: bytes) -> list[str]:
         """Add the voice of a sound file: doubts about it; `LockstepError` if it cannot be imitated."""
         if not self.source.takes_recording:
-            raise LockstepError("recording", found=f"{self.capabilities.model} imitates no recordings")
+            raise LockstepError("recording", found=f"{self.capabilities.model} cannot imitate recordings")
         voices = self.capabilities.voices
         with self._adding:
             if voice in voices or len(voice) > _LONGEST_NAME or len(voices) >= _MOST_VOICES:

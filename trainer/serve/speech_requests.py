@@ -104,9 +104,9 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
     voice = asked if asked in capabilities.voices else fitting[0]
     warnings = [] if asked in (None, voice) else [f"unknown voice {_shortened(repr(asked))}; using {voice}"]
     unknown = [name for name in fields if name not in SpeechRequest.model_fields]
-    warnings += [f"{_shortened(name)}: ignored, unknown field" for name in unknown]
+    warnings += [f"{_shortened(name)}: unknown field; ignored" for name in unknown]
     if request.instructions:
-        warnings.append("instructions: ignored, no voice follows any")
+        warnings.append("instructions: not supported; ignored")
     for warning in warnings:
         _log(warning)
     request = request.replaced(

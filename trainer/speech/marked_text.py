@@ -76,7 +76,7 @@ def read_passages(text: str, location: str, *, phonemes: bool) -> tuple[list[Pas
         _add(passages, unmarked, unmarked)
         end = mark.end()
         if mark["broken"]:
-            raise LockstepError(location, found=f"a tag that does not end: {mark['broken']}", expected="<NAME ...>")
+            raise LockstepError(location, found=f"an unclosed tag: {mark['broken']}", expected="<NAME ...>")
         if mark["element"]:
             written = " ".join(_plain(re.sub(_TAG, "", mark["content"])).split())
             if not (spoken := _alias(mark["element"].lower(), _attributes(mark["options"]), phonemes=phonemes)):

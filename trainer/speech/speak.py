@@ -49,7 +49,7 @@ def speak(
         if timestamps is not None:
             write_times(timestamps, speech.lines, len(speech.samples) / sample_rate)
         tell(_summary(path, speech, sample_rate))
-    tell(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, not counted above")
+    tell(f"{source.checkpoint}: {synthesizer.synthesizer.readiness()}, excluded above")
 
 
 def _check_outputs(

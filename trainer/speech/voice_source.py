@@ -110,7 +110,7 @@ def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
             if not source.has_weights:
                 raise LockstepError(_OPTION, found=f"the graph of {source.checkpoint} has its voice inside")
             raise LockstepError(
-                _OPTION, found=f"{source.checkpoint} has the voices of its corpus and imitates no recording",
+                _OPTION, found=f"{source.checkpoint} has the voices of its corpus and cannot imitate a recording",
                 fix="train with --set model.voice_from=recording, or leave the option out",
             )  # fmt: skip
         return []

@@ -28,8 +28,8 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
         request, warnings = read_request(body, served_voice.capabilities)
         assert (request.input, request.response_format, request.stream_format) == ("a", "mp3", None)
         assert warnings == [
-            "volume_multiplier: ignored, unknown field", "lang_code: ignored, unknown field",
-            "instructions: ignored, no voice follows any",
+            "volume_multiplier: unknown field; ignored", "lang_code: unknown field; ignored",
+            "instructions: not supported; ignored",
         ]  # fmt: skip
     assert capsys.readouterr().err.count("warning: volume_multiplier: ignored") == 1, "once in the log"
 

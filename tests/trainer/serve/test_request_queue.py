@@ -97,7 +97,7 @@ async def test_failures_are_told_to_their_own_client_only(queue):
     bad = [ResponseStream(queue, broken(error), Plain(), LONG_SECONDS) for error in errors]
     good = ResponseStream(queue, pieces("a", 2, []), Plain(), LONG_SECONDS)
     with redirect_stderr(io.StringIO()) as log:
-        for stream, status, words in zip(bad, (400, 500), ("input: no text", "could not be made"), strict=True):
+        for stream, status, words in zip(bad, (400, 500), ("input: no text", "synthesis failed"), strict=True):
             with pytest.raises(RequestError, match=words) as refused:
                 await stream.next_bytes()
             assert refused.value.status == status

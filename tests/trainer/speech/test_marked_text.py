@@ -58,7 +58,7 @@ def test_a_voice_without_phonemes_reads_the_word_itself():
     ("[pause:11s]", "a pause of '11s'"),
     ("<break time='soon'/>", "a pause of 'soon'"),
     ("<break strength='loud'/>", "a break of strength 'loud', expected none or x-weak"),
-    ("one <break time='1s' two", "a tag that does not end: <break time='1s' two"),
+    ("one <break time='1s' two", "an unclosed tag: <break time='1s' two"),
 ])  # fmt: skip
 def test_a_mark_that_cannot_be_read_is_an_error(text, message):
     with pytest.raises(LockstepError) as error:
