@@ -114,8 +114,7 @@ class SpokenSamples(Samples):
         return asdict(figures), (
             f"{len(samples)} sentences: relative MCD {figures.relative_mcd:.3f}  "
             f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
-            f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
-            f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
+            f"voicing error {figures.voicing_error:.1%}  duration error {figures.duration_error:.1%}"
         )
 
     @cached_property

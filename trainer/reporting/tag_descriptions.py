@@ -34,11 +34,9 @@ DESCRIPTIONS = {
     "evaluation/log_f0_error": "The root mean square difference of ln F0 from the recordings; lower is better.",
     "evaluation/voicing_error": "The share of frames voiced in only one of sample and recording; lower is better.",
     "evaluation/shimmer": "The difference between the levels of neighbouring periods in the samples: roughness.",
-    "evaluation/pause_error": "The difference in pauses from the recordings, in seconds; lower is better.",
     "evaluation/duration_error": "The difference in length from the recordings, as a share of theirs; lower is better.",
     "evaluation/mcd_db": "The mel-cepstral distance of the samples to their recordings after time warping, in dB; "
     "lower is better.",
-    "evaluation/retrieval_at_1": "The share of samples whose nearest recording is their own; 1 is best.",
     "evaluation/mel_error": "The mean absolute difference between log-mels of samples and recordings; lower is better.",
     "text": "The sentence that is spoken, decoded from its tokens.",
     "recording": "The mel of the recording through the vocoder: the best that the samples can sound like.",
