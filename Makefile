@@ -136,7 +136,7 @@ wheel-check: $(READY_DEV)
 	$(BIN)/python .ci/commits.py
 	$(BIN)/python tests/wheel_check.py
 
-# CKPT: a run folder, a checkpoint or a voice; without it the run that was trained last, or our voice if there is none.
+# CKPT: a run folder, a checkpoint or a voice; without it the most recent run, or our voice if there is none.
 SPEAKING = $(if $(CKPT),--ckpt '$(CKPT)')
 
 synth: $(READY)

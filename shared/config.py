@@ -229,7 +229,7 @@ class TrainingConfig(ConfigSection):
     samples_every: PositiveInt | None = 500
     """Steps between samples: fixed validation sentences, spoken into TensorBoard, also at the end; null: never."""
     sample_sentences: PositiveInt = 8
-    """Number of these sentences, which are spoken in one batch, and whose recordings compete in retrieval."""
+    """Number of these sentences, which are spoken in one batch."""
     samples_heard: int = Field(default=2, ge=0)
     """Number of them with audio and pictures in TensorBoard."""
     checkpoint_every: PositiveInt = 500

@@ -21,7 +21,7 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.trainer.system.tensorflow_import import enable_compile_cache
 
-pytest_plugins = ["processor_time", "folder_store"]
+pytest_plugins = ["folder_store"]
 # The tests compile more than they run: most of XLA's time goes into machine code that is fast. For the processes that
 # they start, too.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"

@@ -117,3 +117,13 @@ def test_the_recipes_name_what_there_is():
     words = re.findall(r"[\w-]+", " ".join(path.read_text(encoding="utf-8") for path in files if path.suffix == ".py"))
     assert len(named) > 60
     assert sorted(named - known - {*words}) == []
+
+
+@pytest.mark.parametrize("kind", ["cpu", "cuda"])
+def test_what_a_dockerfile_copies_and_installs_is_there(kind):
+    text = (ROOT / "docker" / f"Dockerfile.{kind}").read_text(encoding="utf-8").replace("\\\n", "")
+    sent = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    sources = {source for some in re.findall(r"^COPY (?!--)(.*) ", text, re.MULTILINE) for source in some.split()}
+    assert {"pyproject.toml", "shared"} < sources
+    assert all((ROOT / source).exists() and f"!{source}" in sent for source in sources)
+    assert set(re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)[1].split(",")) <= set(EXTRAS)

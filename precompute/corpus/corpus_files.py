@@ -164,7 +164,7 @@ def source_of(root: Path, named: str, folders: tuple[str, ...], location: str) -
     if not named or not path.name or "\0" in named:
         raise LockstepError(location, found=f"file {named[:60]!r}", expected="the path of an audio file")
     if ".." in path.parts:
-        raise LockstepError(location, found=f"file {named[:60]!r} reads as a path out of the corpus")
+        raise LockstepError(location, found=f"file {named[:60]!r} leads out of the corpus")
     if path.is_absolute():
         if not path.is_relative_to(root.absolute()):
             return named

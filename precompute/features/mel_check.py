@@ -39,7 +39,7 @@ def check_mel(recipe: RecordRecipe) -> None:
     if own != wanted:
         raise LockstepError(
             f"this machine ({platform.machine()}, numpy {np.__version__})",
-            found=f"computes mels whose last digits differ from the cache's: mel check {own[:_SHOWN_DIGITS]}",
+            found=f"computes mels that are not bit-identical to the cache's: mel check {own[:_SHOWN_DIGITS]}",
             expected=wanted[:_SHOWN_DIGITS],
             fix="build where the cache was built, with the `versions` of its cache.json, or rebuild all of it: --fresh",
             exit_code=1,

@@ -89,7 +89,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             changed = commit(cache, staging, spec, index, recipe.tokenizer)
             quality = read_quality(cache / spec.index_file)
             if left := sweep(cache, spec):
-                progress.say(f"{left} replaced files stay while a process reads the cache; a later build removes them")
+                progress.say(f"{left} old files kept: the cache is in use; a later build removes them")
     return BuildReport(
         spec=spec, rejected=counted(rejected["reason"]), reject_lines=reject_lines(rejected), letters=letters,
         clips=clips, quality=quality,

@@ -39,7 +39,7 @@ def change_lines(work: ShardWork, staged: Collection[Finished]) -> list[str]:
     lines = [previous.problem] if previous.problem else []
     new = {finished.shard.file for finished in staged} - {shard.file for shard in work.reusable.shards.values()}
     if new:
-        lines.append(f"an interrupted build left {counted_noun(len(new), 'finished shard')}")
+        lines.append(f"reusing {counted_noun(len(new), 'shard')} of an interrupted build")
     if previous.spec is not None and len(previous.rows):
         lines += [*_setting_changes(previous.spec, work.recipe.features), *_corpus_changes(clips, work.reusable)]
     return [*lines, *_longest_clip(clips, work.plan, work.recipe.profile), _work_ahead(work)]

@@ -47,7 +47,7 @@ def reject_copies(scanned: pa.Table, recipe: RecordRecipe, pool: WorkerPool, pro
     (_, first), (_, second), *_ = copies[0]
     count = counted_noun(sum(len(group) - 1 for group in copies), "clip")
     sources = f"{second.clip.source} and {first.clip.source}"
-    progress.say(f"{count} with the same recording as another, such as {sources}")
+    progress.say(f"{count} with duplicate audio, such as {sources}")
     return _rejected(scanned, copies)
 
 

@@ -148,7 +148,7 @@ def _with_header(row: IndexRow, recipe: RecordRecipe) -> IndexRow:
 
 
 def _filtered(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) -> IndexRow:
-    """A clip after all filters; decoded if one needs its samples, and no earlier build measured the same file."""
+    """A clip after all filters; decoded only if a filter needs its samples and no earlier build measured them."""
     row, filters = filter_by_header(row, recipe.config), recipe.config.data.filters
     if previous is not None and not row.reason and same_file(row, previous):
         row = replace(row, quality=previous.quality)

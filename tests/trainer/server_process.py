@@ -38,11 +38,6 @@ def speak(client, content, **headers):
     return client.post("/v1/audio/speech", content=body, headers={"Content-Type": "application/json"} | headers)
 
 
-def metric(client, name):
-    """A figure of /metrics."""
-    return float(re.search(rf"^{re.escape(name)} (\S+)$", client.get("/metrics").text, re.MULTILINE)[1])
-
-
 def app_here(voice, **settings):
     """(the application, its settings) for a `ServedVoice` that may have others."""
     settings = settings_of(port=0, **settings)

@@ -70,7 +70,7 @@ def _with_ids_of(
     for clip in clips:
         names, language = [symbols[i] for i in clip.ids], voice.languages.index(languages[clip.language])
         if missing := sorted({*names} - {*known}):
-            warn(f"clip {clip.clip_id} skipped: the checkpoint lacks {' '.join(missing)}")
+            warn(f"clip {clip.clip_id} skipped: {' '.join(missing)} not in the vocabulary")
         else:
             yield replace(clip, ids=[known[name] for name in names], language=language)
 

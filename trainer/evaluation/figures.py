@@ -19,7 +19,6 @@ from xtts.trainer.evaluation.speech_distances import (
     RANGE_LOG_F0,
     cepstra,
     frechet_distance,
-    pause_seconds,
     pitch_errors,
     warped_distances,
     warping_path,
@@ -46,10 +45,6 @@ class SentenceFigures:
     """Share of frame pairs that are voiced in only one of speech and recording."""
     shimmer: float | None
     """Roughness of the speech itself, not a difference."""
-    pause_error: float
-    """|seconds of its pauses - seconds of its recording's pauses|."""
-    nearest: str
-    """Clip with the nearest recording; its own if the nearest is another reading of the sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,11 +58,8 @@ class Figures:
     voicing_error: float
     shimmer: float | None
     """None without voiced sentences."""
-    pause_error: float
     duration_error: float
     mcd_db: float
-    retrieval_at_1: float
-    """Share of the sentences whose own recording is the nearest of all recordings."""
 
 
 class Recordings:
@@ -80,9 +72,9 @@ class Recordings:
         self._cepstra = [cepstra(mel) for mel in self._mels]
         distances = np.array([warped_distances(self._cepstra[i], self._cepstra) for i in own])
         # Another reading of the same sentence does not count as a wrong recording.
-        self._same = [[clip.ids == clips[i].ids for clip in clips] for i in own]
+        same = [[clip.ids == clips[i].ids for clip in clips] for i in own]
         # Above zero, since two recordings may be identical.
-        self._nearest_wrong = np.maximum(np.where(self._same, np.inf, distances).min(axis=1), 1e-6)
+        self._nearest_wrong = np.maximum(np.where(same, np.inf, distances).min(axis=1), 1e-6)
         self._pitch_tracks = [self._pitch_and_shimmer(self._mels[i])[0] for i in own]
 
     def _pitch_and_shimmer(self, mel: np.ndarray) -> tuple[np.ndarray, float | None]:
@@ -104,23 +96,19 @@ class Recordings:
         for row, mel, length in zip(rows, mels, frames, strict=True):
             position = self._own[row]
             recording, query = self._mels[position], cepstra(mel)
-            distances = warped_distances(query, self._cepstra)
+            (distance,) = warped_distances(query, [self._cepstra[position]])
             hertz, roughness = self._pitch_and_shimmer(mel)
             path = warping_path(query, self._cepstra[position])
             log_f0_error, voicing_error = pitch_errors(hertz, self._pitch_tracks[row], path)
-            nearest = int(np.argmin(distances))
-            pauses = [pause_seconds(either, self._profile) for either in (mel, recording)]
             sentences.append(
                 SentenceFigures(
                     clip_id=self._clips[position].clip_id,
-                    mcd_db=float(distances[position]),
-                    relative_mcd=float(distances[position] / self._nearest_wrong[row]),
+                    mcd_db=float(distance),
+                    relative_mcd=float(distance / self._nearest_wrong[row]),
                     duration_error=abs(length - len(self._clips[position].mel)) / len(recording),
                     log_f0_error=log_f0_error,
                     voicing_error=voicing_error,
                     shimmer=roughness,
-                    pause_error=abs(pauses[0] - pauses[1]),
-                    nearest=self._clips[position if self._same[row][nearest] else nearest].clip_id,
                 )
             )
         recorded = [self._mels[self._own[row]] for row in rows]
@@ -154,10 +142,9 @@ def mean_figures(sentences: Sequence[SentenceFigures], frechet_distance: float) 
 
     The log-F0 error is of the sentences that have voiced pairs; without any it is the whole range of voices, not 0.
     """
-    names = ("relative_mcd", "log_f0_error", "voicing_error", "shimmer", "pause_error", "duration_error", "mcd_db")
+    names = ("relative_mcd", "log_f0_error", "voicing_error", "shimmer", "duration_error", "mcd_db")
     columns = {name: [getattr(sentence, name) for sentence in sentences] for name in names}
     columns = {name: [value for value in column if value is not None] for name, column in columns.items()}
     columns["log_f0_error"] = columns["log_f0_error"] or [RANGE_LOG_F0]
     means = {name: float(np.mean(column)) if column else None for name, column in columns.items()}
-    retrieved = float(np.mean([sentence.nearest == sentence.clip_id for sentence in sentences]))
-    return Figures(frechet_distance=frechet_distance, retrieval_at_1=retrieved, **means)  # type: ignore[arg-type]
+    return Figures(frechet_distance=frechet_distance, **means)  # type: ignore[arg-type]

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy.fft import dct
 
-from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.audio.pitch import HIGHEST_HZ, LOWEST_HZ
 
 CEPSTRA = 13
@@ -23,10 +22,6 @@ PATCH_FRAMES = 5
 AUDIBLE_NATS = 80.0 * np.log(10.0) / 20.0
 """80 dB: everything further below the loudest channel of a clip, such as digital silence, counts as equally silent."""
 RANGE_LOG_F0 = math.log(HIGHEST_HZ / LOWEST_HZ)
-PAUSE_SECONDS = 0.1
-"""Shortest silence inside a sentence that is a pause."""
-SILENCE_DB = 30.0
-"""Level of silence below the loud frames of a clip, as at the edges of a recording (shared/audio/signal_quality.py)."""
 
 
 def cepstra(mel: np.ndarray) -> np.ndarray:
@@ -141,13 +136,3 @@ def pitch_errors(track: np.ndarray, recorded: np.ndarray, path: np.ndarray) -> t
     error = np.log(spoken[both] / reference[both])
     log_f0_error = float(np.sqrt(np.mean(error**2))) if both.any() else None
     return log_f0_error, float(np.mean((spoken > 0) != (reference > 0)))
-
-
-def pause_seconds(mel: np.ndarray, profile: MelProfile) -> float:
-    """Sum the seconds of the pauses inside a clip: mel [T, M], natural-log magnitude."""
-    level = 10.0 / np.log(10.0) * np.log(np.exp(2.0 * mel.astype(np.float64)).sum(axis=1))
-    quiet = level < np.percentile(level, 95) - SILENCE_DB
-    spoken = np.flatnonzero(~quiet)
-    gaps = np.diff(spoken) - 1  # quiet frames between neighbouring spoken ones
-    frame = profile.hop_samples / profile.sample_rate
-    return float(gaps[gaps * frame >= PAUSE_SECONDS].sum() * frame)

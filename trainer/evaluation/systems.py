@@ -41,10 +41,8 @@ ROWS = {
     "log_f0_error": ("log-F0 error", "{:.3f}"),
     "voicing_error": ("voicing error", "{:.1%}"),
     "shimmer": ("shimmer", "{:.1%}"),
-    "pause_error": ("pause error", "{:.2f} s"),
     "duration_error": ("duration error", "{:.1%}"),
     "mcd_db": ("MCD-DTW", "{:.2f} dB"),
-    "retrieval_at_1": ("retrieval@1", "{:.1%}"),
 }
 """Figures of a `System` in the order of the table: name and format of each."""
 

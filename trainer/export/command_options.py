@@ -20,9 +20,7 @@ def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Pa
 
         if path is None:
             run = newest_run()
-            path, why = (
-                (run, "the run that was trained last") if run else (OUR_VOICE, f"our voice, as {RUNS}/ has no run")
-            )
+            path, why = (run, "the most recent run") if run else (OUR_VOICE, f"our voice, as {RUNS}/ has no run")
             click.echo(f"--ckpt {path}: {why}", err=True)
         return best_checkpoint(path) if context.params.pop("best") else path
 

@@ -108,7 +108,5 @@ class UnreadClips:
         new = [name for name in dict.fromkeys(names) if name not in self._named]
         self._named.update(new)
         for name in new:
-            run.reporter.say(
-                f"{title}: the audio of {name} is missing, broken or not what was indexed: a padding row replaces it"
-            )
+            run.reporter.say(f"{title}: the audio of {name} is missing, broken or changed since indexing; skipped")
         return new

@@ -153,13 +153,13 @@ def longer_run(checkpoint: Path, training: TrainingConfig, say: Callable[[str], 
         return checkpoint
     if start is None:
         say(
-            f"{checkpoint}: made with another learning-rate schedule, and no checkpoint from before its decay is left: "
-            "the learning rate may rise"
+            f"{checkpoint}: made with another learning-rate schedule, and no pre-decay checkpoint is left: "
+            "the learning rate will jump"
         )
         return checkpoint
     say(
-        f"{checkpoint.parents[1]}: continuing from step {step_of(start)}, before the learning rate was decayed towards "
-        f"the end of a shorter run; steps {step_of(start) + 1} to {done} are trained again"
+        f"{checkpoint.parents[1]}: continuing from step {step_of(start)}, before the learning rate decayed; "
+        f"steps {step_of(start) + 1} to {done} are trained again"
     )
     return start
 

@@ -22,7 +22,7 @@ from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.stored_model import open_model
 
 _LARGE_CORPUS_HOURS = 3
-"""With this many hours of recordings or more, a voice starts from nothing by default."""
+"""With this many hours of recordings or more, a voice is trained from scratch by default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,13 +66,13 @@ class Setup:
         if ours is None:
             return None
         if hours >= _LARGE_CORPUS_HOURS:
-            say(f"starting from nothing: {hours:.1f} hours of recordings (from our voice: --init-from {ours})")
+            say(f"training from scratch: {hours:.1f} hours of recordings (from our voice: --init-from {ours})")
             return None
         try:
             check_weights(ours, (stored := open_model(ours)).settings(), identity_of(self.config, self.spec))
             self.kind.check_start(stored, self.spec)
         except LockstepError as reason:
-            say(f"starting from nothing: {reason}")
+            say(f"training from scratch: {reason}")
             return None
         say(f"starting from our voice: {hours:.1f} hours of recordings, fewer than {_LARGE_CORPUS_HOURS}")
         return ours

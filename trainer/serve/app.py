@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 import click
 import numpy as np
 import uvicorn
-from prometheus_client import generate_latest
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
@@ -31,7 +30,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from xtts.shared.errors import warn
 from xtts.shared.languages import find_language
-from xtts.trainer.serve import metrics
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings, listening_socket
@@ -87,7 +85,7 @@ class Server:
         """Return the log-mel so far of the request in the path, float32[T, M] little-endian."""
         result = self._results.get(request.path_params["request_id"])
         if result is None:
-            raise RequestError(404, "no such request, or too long ago")
+            raise RequestError(404, "unknown or expired request")
         mel = np.concatenate([np.empty((0, self.voice.mel_profile.mel_channels), np.float32), *result.mels])
         shape = {"x-mel-shape": f"{len(mel)},{mel.shape[1]}"}
         return Response(mel.astype("<f4").tobytes(), media_type="application/octet-stream", headers=shape)
@@ -130,20 +128,13 @@ class Server:
         content = {"status": "stopping" if closed else "ok", "queue_length": len(self.queue)}
         return JSONResponse(content, 503 if closed else 200)
 
-    async def prometheus(self, _: Request) -> Response:
-        """Return the metrics."""
-        live = metrics.LiveMetrics(self.queue, self.voice.synthesizer)
-        return Response(generate_latest(metrics.REGISTRY) + generate_latest(live), media_type=metrics.MEDIA_TYPE)
-
 
 class Guard:
-    """Middleware that refuses foreign pages, host names and requests without the token, and counts the responses."""
+    """Middleware that refuses foreign pages, host names and requests without the token."""
 
-    def __init__(
-        self, app: ASGIApp, *, settings: ServerSettings, paths: Container[str], public: Container[str]
-    ) -> None:
-        """paths: all that exist, public: those that need no token."""
-        self._app, self._paths, self._public = app, paths, public
+    def __init__(self, app: ASGIApp, *, settings: ServerSettings, public: Container[str]) -> None:
+        """public: the paths that need no token."""
+        self._app, self._public = app, public
         self._token, self._origins = settings.token, settings.origins
         self._hosts = {"localhost", "127.0.0.1", "[::1]", settings.host}
 
@@ -155,8 +146,6 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                path = scope["path"] if scope["path"] in self._paths else "other"
-                metrics.ANSWERS.labels(path, message["status"]).inc()
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
@@ -176,8 +165,8 @@ class Guard:
         origin = headers.get("origin")
         same_origin = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
         if not same_origin and not {origin, "*"} & {*self._origins}:
-            allowed = "only --allow-origin lets it in, or a proxy that passes the header Host on"
-            raise RequestError(403, f"from another web page, {origin:.60}: {allowed}")
+            way_out = "allow it with --allow-origin, or let the proxy pass the header Host on"
+            raise RequestError(403, f"origin {origin:.60} not allowed; {way_out}")
         if self._token is not None and path not in self._public:
             scheme, _, token = headers.get("authorization", "").partition(" ")
             if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token.encode()):
@@ -187,16 +176,16 @@ class Guard:
 def make_app(server: Server) -> Starlette:
     """Make the application with its paths."""
     api = {
-        "/v1/audio/speech": (server.speech, "POST"), "/metrics": (server.prometheus, "GET"),
-        "/v1/audio/voices": (server.voices, "GET"), "/health": (server.health, "GET"),
+        "/v1/audio/speech": (server.speech, "POST"), "/v1/audio/voices": (server.voices, "GET"),
+        "/health": (server.health, "GET"),
         "/v1/models": (server.models, "GET"), "/v1/audio/models": (server.models, "GET"),
     }  # fmt: skip
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in api.items()]
     routes += [Route("/v1/audio/mel/{request_id}", server.mel), Route("/v1/models/{model}", server.models)]
     routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
     routes += [Route(path, server.page) for path in _PAGE_FILES]
-    settings, pages = server.settings, _PAGE_FILES.keys()
-    middleware = [Middleware(Guard, settings=settings, paths={*api, *pages}, public={"/health", *pages})]
+    settings = server.settings
+    middleware = [Middleware(Guard, settings=settings, public={"/health", *_PAGE_FILES})]
     if settings.origins:  # before the guard: browsers read its refusals too, and send preflights without a token
         cors = Middleware(
             CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"],
@@ -211,7 +200,7 @@ async def _refusal(_: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):  # a path or a method that does not exist
         return JSONResponse(RequestError(error.status_code, error.detail).content, error.status_code, error.headers)
     if not isinstance(error, RequestError):
-        error = RequestError(500, "the server failed; its log has the reason")
+        error = RequestError(500, "internal error; see the server's log")
     retry, challenge = {"retry-after": "1"}, {"www-authenticate": "Bearer"}
     headers = {429: retry, 503: retry, 401: challenge}.get(error.status)
     return JSONResponse(error.content, error.status, headers=headers)

@@ -89,4 +89,4 @@ class RequestQueue:
             raise RequestError(400, str(error), param="input") from None
         except Exception:
             traceback.print_exc(file=sys.stderr)  # the server's own fault: the reason is for its log, not for clients
-            raise RequestError(500, "the speech could not be made; the server's log has the reason") from None
+            raise RequestError(500, "synthesis failed; see the server's log") from None

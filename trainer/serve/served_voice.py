@@ -1,7 +1,6 @@
 """The voice of a server, loaded once."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -14,14 +13,13 @@ import numpy as np
 
 from xtts.shared.audio.speaker_encoder import recorded_voice
 from xtts.shared.errors import LockstepError
-from xtts.trainer.serve import metrics
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
 from xtts.trainer.speech.long_form import LoadedVoice, MelPiece, encode_text
 from xtts.trainer.speech.reference_recordings import read_recording, read_recordings
 from xtts.trainer.speech.synthesizer import Synthesizer, load_synthesizer
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
-from xtts.trainer.speech.voice_source import Source, chosen_name
+from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.speech.word_times import times_json
 
 _ONLY_VOICE = "default"
@@ -70,8 +68,7 @@ class ServedVoice:
         self._recordings = _recordings(settings.speaker_wav, self.source, warn)
         self.capabilities = Capabilities(
             model=source.name,
-            voices=(voices := list(self._recordings) or self.source.speakers or [_ONLY_VOICE]),
-            aliases=_aliases(settings.voice_aliases, voices),
+            voices=list(self._recordings) or self.source.speakers or [_ONLY_VOICE],
             languages=self.source.languages,
             voice_languages=self.source.speaker_languages,
             nfe=list(settings.nfe),
@@ -104,27 +101,17 @@ class ServedVoice:
         speaker = LoadedVoice(synthesizer, self._vocoder, speaker=row, language=request.language)
         mels, pieces, last = speaker.mels(texts), list[MelPiece](), False
         while not last:
-            began = time.perf_counter()
             pieces.append(piece := next(mels))
             last = piece.last
             result.mels.append(piece.mel)
             if last and request.timestamps:
                 result.times = times_json(speaker.time(texts, pieces), speaker.seconds(pieces))
-            metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
-            yield Piece(partial(self._vocode, speaker, piece.mel), last)
-
-    def _vocode(self, speaker: LoadedVoice, mel: np.ndarray) -> np.ndarray:
-        began = time.perf_counter()
-        samples = speaker.vocode(mel)
-        metrics.PIECES.inc()
-        metrics.AUDIO_SECONDS.inc(len(samples) / self.mel_profile.sample_rate)
-        metrics.SYNTHESIS_SECONDS.inc(time.perf_counter() - began)
-        return samples
+            yield Piece(partial(speaker.vocode, piece.mel), last)
 
     def imitate(self, voice: str, recording: bytes) -> list[str]:
         """Add the voice of a sound file: doubts about it; `LockstepError` if it cannot be imitated."""
         if not self.source.takes_recording:
-            raise LockstepError("recording", found=f"{self.capabilities.model} imitates no recordings")
+            raise LockstepError("recording", found=f"{self.capabilities.model} cannot imitate recordings")
         voices = self.capabilities.voices
         with self._adding:
             if voice in voices or len(voice) > _LONGEST_NAME or len(voices) >= _MOST_VOICES:
@@ -135,19 +122,6 @@ class ServedVoice:
             self._synthesizers[voice] = synthesizer
             voices.append(voice)
         return doubts
-
-
-def _aliases(assignments: tuple[str, ...], voices: list[str]) -> dict[str, str]:
-    """Parse aliases of voices, `NAME=SPEAKER` each: the speaker by alias."""
-    aliases: dict[str, str] = {}
-    for text in assignments:
-        name, _, speaker = text.partition("=")
-        speaker = chosen_name(speaker, voices)
-        if speaker not in voices:
-            expected = f"NAME=SPEAKER with a speaker of {', '.join(voices[:20])}"
-            raise LockstepError("--voice-alias", found=repr(text), expected=expected)
-        aliases[name] = speaker
-    return aliases
 
 
 def _recordings(paths: tuple[Path, ...], source: Source, warn: Callable[[str], None]) -> dict[str, np.ndarray]:

@@ -30,7 +30,6 @@ class ServerSettings:
     max_letters: int
     max_requests: int
     timeout: float
-    voice_aliases: tuple[str, ...]
     origins: tuple[str, ...]
     open_page: bool
 

@@ -42,8 +42,6 @@ class Capabilities:
 
     model: str
     voices: list[str]
-    aliases: dict[str, str]
-    """Voices by alias."""
     languages: list[str]
     voice_languages: dict[str, str]
     """The language of a voice, its default; empty for a model of one language."""
@@ -100,16 +98,15 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
     language = chosen_language(request.language, capabilities.languages)
     own, asked = capabilities.voice_languages, request.voice
     if asked is not None:
-        asked = chosen_name(asked, [*capabilities.aliases, *capabilities.voices])
-        asked = capabilities.aliases.get(asked, asked)
+        asked = chosen_name(asked, capabilities.voices)
     spoken = language or own.get(capabilities.voices[0], capabilities.languages[0])
     fitting = [name for name in capabilities.voices if own.get(name) == spoken] or capabilities.voices
     voice = asked if asked in capabilities.voices else fitting[0]
     warnings = [] if asked in (None, voice) else [f"unknown voice {_shortened(repr(asked))}; using {voice}"]
     unknown = [name for name in fields if name not in SpeechRequest.model_fields]
-    warnings += [f"{_shortened(name)}: ignored, unknown field" for name in unknown]
+    warnings += [f"{_shortened(name)}: unknown field; ignored" for name in unknown]
     if request.instructions:
-        warnings.append("instructions: ignored, no voice follows any")
+        warnings.append("instructions: not supported; ignored")
     for warning in warnings:
         _log(warning)
     request = request.replaced(

@@ -12,7 +12,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from xtts.trainer.serve import metrics
 from xtts.trainer.serve.request_queue import AudioChunk, RequestQueue
 from xtts.trainer.serve.served_voice import Job, ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings
@@ -34,15 +33,9 @@ class ResponseStream:
     def __init__(self, queue: RequestQueue, job: Job, encoder: Encoder, timeout: float) -> None:
         """Begin the job; timeout: most seconds until the first chunk, and from one chunk to the next."""
         self._queue, self._encoder, self._timeout = queue, encoder, timeout
-        self._began = asyncio.get_running_loop().time()
         self._chunks: asyncio.Queue[AudioChunk | RequestError] = asyncio.Queue()
         self._task = queue.begin(job, self._chunks.put_nowait)
         self._ended = False
-
-    @property
-    def age(self) -> float:
-        """Seconds since the job began."""
-        return asyncio.get_running_loop().time() - self._began
 
     async def next_bytes(self) -> bytes | None:
         """Return the next bytes, never empty, or None after the last; `RequestError` after a failure or a timeout."""
@@ -61,11 +54,9 @@ class ResponseStream:
             raise chunk
         return chunk
 
-    def close(self, *, complete: bool) -> None:
-        """Leave the queue and count the request; complete: whether the client has all of the audio."""
+    def close(self) -> None:
+        """Leave the queue."""
         self._queue.drop(self._task)
-        metrics.ABANDONED.inc(not complete)
-        metrics.REQUEST_SECONDS.observe(self.age)
 
 
 async def respond(
@@ -82,14 +73,13 @@ async def respond(
     try:
         first = await _while_connected(request, stream.next_bytes())
     except BaseException:
-        stream.close(complete=False)
+        stream.close()
         raise
-    metrics.FIRST_SOUND_SECONDS.observe(stream.age)
     headers = {"x-request-id": secrets.token_hex(8), **warning_headers(result.warnings)}
     media_type = _media_type(speech, encoder.sample_rate)
     if speech.streams:
         return _Stream(stream, first, media_type, headers), result
-    stream.close(complete=True)
+    stream.close()
     if speech.timestamps:
         audio = base64.b64encode(first or b"").decode()
         return JSONResponse({"audio": audio, **result.times}, headers=headers), result
@@ -113,7 +103,7 @@ class _Stream(StreamingResponse):
     """An HTTP response that sends the bytes of a stream as they become ready."""
 
     def __init__(self, stream: ResponseStream, first: bytes | None, media_type: str, headers: dict[str, str]) -> None:
-        self._stream, self._first, self._complete = stream, first, False
+        self._stream, self._first = stream, first
         body = self._events() if media_type == "text/event-stream" else self._bytes()
         super().__init__(body, headers=headers, media_type=media_type)
 
@@ -123,14 +113,13 @@ class _Stream(StreamingResponse):
         except RequestError:
             pass  # the status has been sent: a response without its end tells the client
         finally:
-            self._stream.close(complete=self._complete)
+            self._stream.close()
 
     async def _bytes(self) -> AsyncIterator[bytes]:
         data = self._first
         while data is not None:
             yield data
             data = await self._stream.next_bytes()
-        self._complete = True
 
     async def _events(self) -> AsyncIterator[bytes]:
         async for data in self._bytes():

@@ -51,7 +51,7 @@ async def _speak(
     name, language = _offers(voice.capabilities).get(asked or "", (asked, chosen.language))
     fields = {"input": synthesize.text, "voice": name, "language": language}
     request, _ = read_request(json.dumps(fields).encode(), voice.capabilities)
-    encoder, complete = Encoder("raw", rate, streams=True), False
+    encoder = Encoder("raw", rate, streams=True)
     stream = ResponseStream(queue, voice.speak(request, SpeechResult()), encoder, timeout)
     try:
         data = await stream.next_bytes()
@@ -60,9 +60,8 @@ async def _speak(
             await _write(writer, AudioChunk(rate, 2, 1, data))
             data = await stream.next_bytes()
         await _write(writer, AudioStop())
-        complete = True
     finally:
-        stream.close(complete=complete)
+        stream.close()
 
 
 def _offers(capabilities: Capabilities) -> dict[str, tuple[str, str]]:

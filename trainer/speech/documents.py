@@ -74,7 +74,7 @@ def join_lines(text: str) -> str:
 
 
 def _unwrapped(block: list[str]) -> list[str]:
-    """Join lines of which none has room for the next word; others only before a small letter."""
+    """Join wrapped lines; in other blocks, only those before a small letter."""
     width, joined = max(map(len, block)), [block[0].lstrip()]
     full = all(len(a) + len(b.split(maxsplit=1)[0]) >= width for a, b in pairwise(block))
     wrapped = full and (_SMALL if len(block) > 2 else _WIDE) <= width <= _WIDEST and _ENDS.search(block[-1])

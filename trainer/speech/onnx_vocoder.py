@@ -168,7 +168,7 @@ class OnnxVocoder:
                     fix="choose another vocoder",
                 )  # fmt: skip
         if declared is None:
-            warn(f"{self.path} declares no {PROFILE_KEY}; it is given log-mels of profile {profile.name}")
+            warn(f"{self.path} has no {PROFILE_KEY} metadata; assuming {profile.name}")
 
     def _integer(self, key: str, default: int) -> int:
         text = self._metadata.get(key, str(default))

@@ -30,7 +30,7 @@ def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
             raise LockstepError(_OPTION, found=f"the graph of {source.folder} has its voice inside")
         if paths:
             raise LockstepError(
-                _OPTION, found=f"{source.folder} has the voices of its corpus and imitates no recording",
+                _OPTION, found=f"{source.folder} has the voices of its corpus and cannot imitate a recording",
                 fix="train with --set model.voice_from=recording, or leave the option out",
             )  # fmt: skip
         return []

@@ -126,7 +126,7 @@ def prune_checkpoints(folder: Path, keep: int, *, beside: Collection[int] = ()) 
 def before_decay(checkpoint: Path, training: TrainingConfig) -> Path | None:
     """The newest checkpoint, up to this one, that continues as if `training` had been its schedule from the start.
 
-    Skips checkpoints whose learning rate already decayed towards the end of a shorter run. None if no other is left.
+    Skips checkpoints whose learning rate has decayed. None if no other is left.
     """
     for path in reversed(list_checkpoints(checkpoint.parent)):
         if step_of(path) > step_of(checkpoint):
@@ -161,7 +161,7 @@ def find_checkpoint(path: Path) -> Path:
         try:
             read_meta(checkpoint)
         except LockstepError as error:
-            warn(f"{error}; an older checkpoint replaces it")
+            warn(f"{error}; using an older checkpoint")
         else:
             return checkpoint
     return checkpoints[0]

@@ -79,7 +79,7 @@ def suited_to(card: Card | None, config: Config, say: Callable[[str], None]) -> 
         say(warning)
     if config.training.mixed_precision == "float32" or card.capability >= _BFLOAT16_SINCE:
         return config
-    say(f"{card}: bfloat16 needs 8.0, so training.mixed_precision is float32")
+    say(f"{card}: bfloat16 needs compute capability 8.0, so training.mixed_precision is float32")
     training = config.training.model_copy(update={"mixed_precision": "float32"})
     return config.model_copy(update={"training": training})
 

@@ -34,7 +34,7 @@ def test_copies_of_a_text_are_counted_and_stay_on_one_side(corpus, tmp_path):
     rows = rows_of(tmp_path / "cache")
     assert rejected(tmp_path / "cache") == {}
     assert rows["c3"].split == rows["c7"].split
-    assert any(line.startswith("1 clip with the same recording") for line in listener.lines)
+    assert any(line.startswith("1 clip with duplicate audio") for line in listener.lines)
 
 
 @pytest.mark.parametrize(("copies", "kept"), [(4, 5), (5, 10)])
@@ -43,7 +43,7 @@ def test_copies_are_rejected_unless_one_recording_stands_for_most_clips(corpus, 
     root = corpus(TEXTS, {f"c{n}": "c0" for n in range(1, copies + 1)})
     build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.5", progress=listener)
     assert len(TEXTS) - len(rejected(tmp_path / "cache")) == kept
-    assert f"{copies} clips with the same recording as another, such as wavs/c1.wav and wavs/c0.wav" in listener.lines
+    assert f"{copies} clips with duplicate audio, such as wavs/c1.wav and wavs/c0.wav" in listener.lines
 
 
 class Compared(str):

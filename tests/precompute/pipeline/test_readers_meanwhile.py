@@ -31,7 +31,7 @@ def test_a_reader_keeps_its_files_until_it_has_done(workspace, tiny_config, no_b
     full_check(cache, report.spec)
     assert check_cache(cache, threads=1) == []
     replaced = len(there) - 3  # all but cache.json and the lock files
-    line = f"{replaced} replaced files stay while a process reads the cache; a later build removes them"
+    line = f"{replaced} old files kept: the cache is in use; a later build removes them"
     assert line in said.lines
     assert line in update(workspace, no_blanks)[1].lines
     lock.release()

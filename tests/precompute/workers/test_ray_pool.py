@@ -174,7 +174,7 @@ def test_a_stopped_build_on_ray_is_continued_locally(cluster, corpus, whole, tmp
     again = start(corpus, cache, SETTINGS, "--workers=1")
     _, said = again.communicate()
     assert again.returncode == 0, said
-    assert "an interrupted build left" in said
+    assert "of an interrupted build" in said
     assert tree(cache) == tree(whole)
     time.sleep(0.5)
     assert not (cache / ".building").exists(), "a task of the stopped build wrote into the new one"

@@ -56,7 +56,7 @@ def test_clips_of_another_corpus_get_the_voices_tokens(voice, tiny_cache, capsys
     without = [clip.clip_id for clip in clips if "w" not in rows[clip.clip_id].clip.text]
     assert 0 < len(without) < len(clips)
     assert [clip.clip_id for clip in read_clips(tiny_cache, lacking, every_clip)] == without
-    assert "skipped: the checkpoint lacks w\n" in capsys.readouterr().err
+    assert "skipped: w not in the vocabulary\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

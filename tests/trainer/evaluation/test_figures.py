@@ -9,7 +9,7 @@ from xtts.shared.audio.mel import clip_mel
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, mel_profile
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.figures import Recordings, without_edges
-from xtts.trainer.evaluation.speech_distances import frechet_distance, pause_seconds, pitch_errors
+from xtts.trainer.evaluation.speech_distances import frechet_distance, pitch_errors
 
 PROFILE = mel_profile("hifigan")
 NAMES = ("arctic_a0304_1592710071", "arctic_a0534_1592703145", "arctic_a0232_1592711859", "arctic_b0179_1592537232")
@@ -37,14 +37,11 @@ def recordings(mels):
 
 def test_a_recording_is_perfect_speech_and_a_wrong_one_is_none(recordings, mels):
     own, sentences = recordings.compare([mels[0], mels[2]], [len(mels[0]), len(mels[2])])
-    assert own.retrieval_at_1 == 1.0
     assert own.relative_mcd < 1e-3
-    assert (own.duration_error, own.log_f0_error, own.voicing_error, own.pause_error) == (0, 0, 0, 0)
+    assert (own.duration_error, own.log_f0_error, own.voicing_error) == (0, 0, 0)
     assert own.frechet_distance == pytest.approx(0.0, abs=1e-3)
     assert [sentence.clip_id for sentence in sentences] == [NAMES[0], NAMES[2]]
-    wrong, sentences = recordings.compare([mels[1], mels[1]], [len(mels[1])] * 2)
-    assert wrong.retrieval_at_1 == 0.0
-    assert {sentence.nearest for sentence in sentences} == {NAMES[1]}
+    wrong, _ = recordings.compare([mels[1], mels[1]], [len(mels[1])] * 2)
     assert wrong.relative_mcd >= 1.0
     lengths = [len(without_edges(mel)) for mel in mels]
     assert wrong.duration_error == pytest.approx(np.mean([abs(lengths[1] / lengths[i] - 1) for i in (0, 2)]))
@@ -61,8 +58,6 @@ def test_another_reading_of_a_sentence_is_no_wrong_recording(mels):
         Recordings(clips, [0], PROFILE).compare(*spoken) for clips in ([first, other], [first, other, again])
     )
     assert alone.relative_mcd == twice.relative_mcd == pytest.approx(1.0)
-    figures, (sentence,) = Recordings([first, other, again], [0], PROFILE).compare([again.mel], [len(again.mel)])
-    assert (sentence.nearest, figures.retrieval_at_1) == (first.clip_id, 1.0)
 
 
 def test_silent_edges_count_in_no_figure(recordings, mels):
@@ -119,15 +114,3 @@ def test_shifted_pitch_and_swapped_voicing_are_seen():
     assert higher == (pytest.approx(2 / 12 * np.log(2), rel=1e-5), 0.0)
     assert pitch_errors(np.where(np.arange(8) < 4, 0, track), track, path)[1] == 3 / 8, "whispered"
     assert pitch_errors(np.zeros(8), track, path) == (None, 5 / 8), "no pair is voiced in both"
-
-
-def test_removed_pauses_are_missed(mels):
-    speech = mels[0][20:80]
-    silence = np.full((40, 80), np.log(1e-5), np.float32)
-    frame = PROFILE.hop_samples / PROFILE.sample_rate
-    spoken = pause_seconds(speech, PROFILE)
-    paused = np.concatenate([silence, speech, silence, speech, silence])
-    assert pause_seconds(paused, PROFILE) == pytest.approx(2 * spoken + 40 * frame, abs=0.1)
-    recordings = Recordings(clips_of([paused, mels[1]]), [0], PROFILE)
-    figures, _ = recordings.compare([np.concatenate([speech, speech])], [120])
-    assert figures.pause_error == pytest.approx(40 * frame, abs=0.1)

@@ -176,7 +176,7 @@ def refused(run, folder, **options):
 
 def test_options_that_do_not_fit_are_refused(finished_run, tmp_path):
     assert "does not speak 'fa'" in refused(finished_run[0], tmp_path, language="fa")
-    assert "imitates no recording" in refused(finished_run[0], tmp_path, speaker_wav=(tmp_path / "voice.wav",))
+    assert "cannot imitate a recording" in refused(finished_run[0], tmp_path, speaker_wav=(tmp_path / "voice.wav",))
 
 
 def test_nothing_is_overwritten(onnx_folder, finished_run):

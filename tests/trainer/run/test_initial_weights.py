@@ -55,7 +55,7 @@ def test_a_model_that_reads_phonemes_is_no_start_for_characters(tiny_cache, tmp_
     with pytest.raises(LockstepError, match="base: a model that reads phonemes, expected characters, ") as caught:
         make_plan(["tiny"], settings, {}, cache=tiny_cache, out=tmp_path, resume=None, init_from=base)
     assert (
-        caught.value.fix == "build the cache with --set text.tokenizer=phonemes (extra phonemes), or train from nothing"
+        caught.value.fix == "build the cache with --set text.tokenizer=phonemes (extra phonemes), or train from scratch"
     )
 
 
@@ -80,7 +80,7 @@ def start(tiny_cache):
 def test_a_small_corpus_starts_from_our_voice(start):
     assert start() == (OUR_VOICE, ["starting from our voice: 1.0 hours of recordings, fewer than 3"])
     assert start(hours=3.0) == (
-        None, [f"starting from nothing: 3.0 hours of recordings (from our voice: --init-from {OUR_VOICE})"]
+        None, [f"training from scratch: 3.0 hours of recordings (from our voice: --init-from {OUR_VOICE})"]
     )  # fmt: skip
     assert start(config="normal") == (None, []), "a larger size never did"
     assert start("model.voice_from=recording")[0] == OUR_VOICE, "what reads a recording begins anew"
@@ -93,7 +93,7 @@ def test_a_small_corpus_starts_from_our_voice(start):
 def test_a_model_that_our_voice_does_not_fit_starts_from_nothing(start, assignments, tokenizer, reason):
     chosen, (said,) = start(*assignments, tokenizer=tokenizer)
     assert chosen is None
-    assert said.startswith("starting from nothing: ")
+    assert said.startswith("training from scratch: ")
     assert reason in said
 
 

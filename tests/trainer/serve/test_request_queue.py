@@ -97,7 +97,7 @@ async def test_failures_are_told_to_their_own_client_only(queue):
     bad = [ResponseStream(queue, broken(error), Plain(), LONG_SECONDS) for error in errors]
     good = ResponseStream(queue, pieces("a", 2, []), Plain(), LONG_SECONDS)
     with redirect_stderr(io.StringIO()) as log:
-        for stream, status, words in zip(bad, (400, 500), ("input: no text", "could not be made"), strict=True):
+        for stream, status, words in zip(bad, (400, 500), ("input: no text", "synthesis failed"), strict=True):
             with pytest.raises(RequestError, match=words) as refused:
                 await stream.next_bytes()
             assert refused.value.status == status
@@ -111,7 +111,7 @@ async def test_a_dropped_job_leaves_at_once_and_ends_after_its_step(queue):
     dropped = ResponseStream(queue, pieces("a", 2, done, go.acquire), Plain(), 0.1)
     with pytest.raises(RequestError, match=r"no sound for 0\.1 s"):
         await dropped.next_bytes()
-    dropped.close(complete=False)
+    dropped.close()
     go.release(2)
     after = ResponseStream(queue, pieces("b", 1, done), Plain(), LONG_SECONDS)
     assert await everything(after) == [b"b0"]

@@ -249,7 +249,7 @@ def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkey
     (tmp_path / "runs" / "begun").mkdir()
     for command in ((), ("evaluate",), ("serve",), ("export", "out")):
         _, _, err = call(main, *command, "--seconds" if command == () else "--nfe", "0")
-        assert f"--ckpt {Path('runs', 'young')}: the run that was trained last" in err, command
+        assert f"--ckpt {Path('runs', 'young')}: the most recent run" in err, command
         assert "error: " in err
     err = call(main, "hello", "--ckpt", "runs/yuong")[2]
     assert "runs/yuong: no such folder" in err

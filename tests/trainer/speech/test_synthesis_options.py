@@ -15,7 +15,7 @@ from xtts.trainer.synth_cli import main
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
 CAPABILITIES = Capabilities(
-    model="a", voices=["default"], aliases={}, languages=["en"], voice_languages={}, nfe=[4],
+    model="a", voices=["default"], languages=["en"], voice_languages={}, nfe=[4],
     synthesis=SynthesisOptions(),
 )  # fmt: skip
 

@@ -46,7 +46,7 @@ def test_a_damaged_newest_checkpoint_is_passed_over_aloud(tmp_path, capsys):
     (damaged := tmp_path / "checkpoints" / "step-90" / "checkpoint.json").write_text("{")
     assert find_checkpoint(tmp_path).name == "step-5"
     assert f"warning: {damaged}: cannot be read" in (said := capsys.readouterr().err)
-    assert said.endswith("; an older checkpoint replaces it\n")
+    assert said.endswith("; using an older checkpoint\n")
     assert find_checkpoint(damaged.parent) == damaged.parent, "it was asked for"
 
 

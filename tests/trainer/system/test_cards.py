@@ -48,7 +48,7 @@ def test_the_weakest_of_several_cards_counts(cards):
 
 
 @pytest.mark.parametrize(("card", "precision", "said"), [
-    (V100, "float32", ["V100 (compute capability 7.0): bfloat16 needs 8.0, so training.mixed_precision is float32"]),
+    (V100, "float32", [f"{V100}: bfloat16 needs compute capability 8.0, so training.mixed_precision is float32"]),
     (A100, "bfloat16", []),
     (None, "bfloat16", []),
 ])  # fmt: skip

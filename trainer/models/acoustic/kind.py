@@ -39,7 +39,7 @@ def _check_start(stored: StoredModel, spec: CacheSpec) -> None:
         found, expected = f"a model that reads {reads}", f"{given}, as in the cache"
         raise LockstepError(
             f"--init-from {stored.checkpoint}", found=found, expected=expected,
-            fix=f"build the cache with --set text.tokenizer={reads}{extra}, or train from nothing",
+            fix=f"build the cache with --set text.tokenizer={reads}{extra}, or train from scratch",
         )  # fmt: skip
 
 

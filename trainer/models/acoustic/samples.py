@@ -70,11 +70,9 @@ class SpokenSamples(Samples):
         "log_f0_error": "The root mean square difference of ln F0 from the recordings; lower is better.",
         "voicing_error": "The share of frames voiced in only one of sample and recording; lower is better.",
         "shimmer": "The difference between the levels of neighbouring periods in the samples: roughness.",
-        "pause_error": "The difference in pauses from the recordings, in seconds; lower is better.",
         "duration_error": "The difference in length from the recordings, as a share of theirs; lower is better.",
         "mcd_db": "The mel-cepstral distance of the samples to their recordings after time warping, in dB; lower is "
         "better.",
-        "retrieval_at_1": "The share of samples whose nearest recording is their own; 1 is best.",
         "text": "The sentence that is spoken, decoded from its tokens.",
         "recording": "The mel of the recording through the vocoder: the best that the samples can sound like.",
         "speech": "The sentence as the averaged weights speak it at this step.",
@@ -135,8 +133,7 @@ class SpokenSamples(Samples):
         return asdict(figures), (
             f"{len(samples)} sentences: relative MCD {figures.relative_mcd:.3f}  "
             f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
-            f"voicing error {figures.voicing_error:.1%}  pause error {figures.pause_error:.2f} s  "
-            f"duration error {figures.duration_error:.1%}  retrieved {figures.retrieval_at_1:.0%}"
+            f"voicing error {figures.voicing_error:.1%}  duration error {figures.duration_error:.1%}"
         )
 
     @cached_property
