@@ -6,7 +6,7 @@ table, and NumPy reads (`trainer/run/train_steps.py`).
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -51,7 +51,7 @@ class Reader(Protocol):
     """Reads batches: those of a bucket and a split in their order."""
 
     def read(
-        self, bucket: int, split: Split, clips: Sequence[tuple[int, int]], fields: Sequence[Input]
+        self, bucket: int, split: Split, clips: Iterable[tuple[int, int]], fields: Sequence[Input]
     ) -> list[np.ndarray]:
         """See `StoredBatches.read`."""
 
@@ -112,8 +112,8 @@ class ProgramLoop:
     def _launch(self, queue: StepQueue) -> tuple[int, int, np.ndarray]:
         """Draw and read a batch and queue its step: (index of its bucket, clips consumed before, rows without one)."""
         index, place = self._order.draw(self.place)
-        drawn, offset = time.perf_counter(), int(self.place.consumed[index])
-        bucket, clips = self.batch(index, offset)
+        drawn, bucket, offset = time.perf_counter(), self._order.buckets[index], int(self.place.consumed[index])
+        clips = self._clips(index, offset)
         batch, lengths = read(self._reader, self.runtime, training_step(bucket), bucket, "train", clips)
         frames, arrived = lengths.sum(dtype=np.int32), time.perf_counter()
         losses, gradient = self.runtime.call(training_step(bucket), *batch)
@@ -123,6 +123,10 @@ class ProgramLoop:
         self.place = place
         self._updates += int(frames > 0)
         return index, offset, np.pad(lengths == 0, (0, max((self._most_clips or 0) - len(lengths), 0)))
+
+    def _clips(self, index: int, offset: int) -> Iterator[tuple[int, int]]:
+        """The clips of a batch, looked up when a reader asks for the first: that of TensorFlow knows them."""
+        yield from self.batch(index, offset)[1]
 
     def last_whole_step(self) -> int | None:
         """The last step whose update is complete; None if the device does not tell."""
@@ -160,7 +164,7 @@ class ProgramValidation:
 
 
 def read(
-    reader: Reader, runtime: JaxRuntime, step: str, bucket: int, split: Split, clips: Sequence[tuple[int, int]]
+    reader: Reader, runtime: JaxRuntime, step: str, bucket: int, split: Split, clips: Iterable[tuple[int, int]]
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """Read a batch for a step: (its arrays, its `mel_length`); `RunEnded` for a shard that cannot be read."""
     fields = [field for field in runtime.programs[step].inputs if field.shape]

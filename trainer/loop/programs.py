@@ -1,7 +1,7 @@
 """Locked steps as portable programs that any PJRT runtime compiles, with order and reader where they were traced."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -102,7 +102,7 @@ class TracedReader:
             self._batches[bucket.number, "validation"] = iter(validation_batches(bucket).repeat())
 
     def read(
-        self, bucket: int, split: Split, clips: Sequence[tuple[int, int]], fields: Sequence[Input]
+        self, bucket: int, split: Split, clips: Iterable[tuple[int, int]], fields: Sequence[Input]
     ) -> list[np.ndarray]:
         """See `Reader`."""
         return [tensor.numpy() for tensor in next(self._batches[bucket, split])]
