@@ -21,7 +21,7 @@ class StopWhenWorse:
 
     def __call__(self, run: "TrainingRun", _: "Chunk") -> None:
         """Validate after every `every` steps; `Chunk` holds the steps of the last host call."""
-        if run.validation.empty or not run.is_due(self.every):
+        if not run.validation.batches or not run.is_due(self.every):
             return
         with run.averaged_weights():
             result = run.graph.run(run.validation.run)

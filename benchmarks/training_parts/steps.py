@@ -43,7 +43,7 @@ class Runner:
         self.step_functions.trace({bucket.number: bucket.signature for bucket in buckets if bucket.trains})
         self.loop = TrainingLoop(buckets, [self.step_functions], state.position)
         self.step_functions.compile()
-        if self.loop.closed_set:
+        if self.loop.locked:
             self.loop.prepare()
         self.compile_seconds = time.perf_counter() - began
         self.results: list[CallResult] = []
@@ -118,7 +118,7 @@ def _step_row(name: str, runner: Runner) -> dict[str, object]:
     return {
         "step": name, "mean_seconds": float(seconds.mean()), "least": float(seconds.min()),
         "most": float(seconds.max()), "batches": len(seconds), "traces": runner.step_functions.guard.count("training"),
-        "compiled_before_step_1_seconds": runner.compile_seconds if runner.loop.closed_set else 0.0,
+        "compiled_before_step_1_seconds": runner.compile_seconds if runner.loop.locked else 0.0,
     }  # fmt: skip
 
 
@@ -127,11 +127,11 @@ def spread(bench: StepBench) -> dict[str, object]:
     most = max(bench.locked)
     runner = bench.locked[most]
     places = np.concatenate([result.buckets for result in runner.results])  # int32[n] in the closed set
-    turns = [runner.seconds[places == place] for place in range(len(runner.loop.closed_set))]
+    turns = [runner.seconds[places == place] for place in range(len(runner.loop.buckets))]
     rows = [
         {"bucket": f"{bucket.stored.tokens} x {bucket.stored.frames}", "clips": bucket.batch_size,
          "steps": len(seconds), "mean_seconds": float(seconds.mean()), "std_over_mean": _variation(seconds)}
-        for bucket, seconds in zip(runner.loop.closed_set, turns, strict=True) if len(seconds) > 1
+        for bucket, seconds in zip(runner.loop.buckets, turns, strict=True) if len(seconds) > 1
     ]  # fmt: skip
     within, weights = ([row[key] for row in rows] for key in ("std_over_mean", "steps"))
     return {

@@ -125,7 +125,7 @@ def compile_steps():
 
     def compile_and_keep(plan):
         buckets = training_buckets(plan.cache, plan.spec, plan.config)
-        traced = trace_replicas(buckets, plan.kind, plan.config)
+        traced = trace_replicas(buckets, plan.kind.objective, plan.config)
         traced[0].step_functions.compile()
         KEPT_STEPS.keep(traced, buckets, plan.config)
 

@@ -80,7 +80,7 @@ def _train(plan, left, logical_cpus, steps_on):
         "best": vars(made[0].best), "placed": _placed(loop, state) if steps_on else None,
     }  # fmt: skip
     if logical_cpus:  # a stop that no call has passed on is not lost
-        loop.stop.assign(True)
+        loop.stop()
         figures["steps_after_stop"] = len(loop.run(3).metrics)
     (left / FIGURES).write_text(json.dumps(figures))
 

@@ -5,13 +5,10 @@ from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop import replicas as replicas_module
 from xtts.trainer.loop.train_state import TrainState
+from xtts.trainer.run.train_steps import OF_THE_HOST
 from xtts.trainer.run.training_run import TrainingRun
 
-SCHEDULE = {
-    "seed", "steps", "epochs", "patience", "learning_rate", "warmup_fraction", "decay_fraction",
-    "final_learning_rate_share", "max_bad_steps", "steps_per_call", "log_every", "validate_every", "samples_every",
-    "sample_sentences", "samples_heard", "checkpoint_every", "keep_checkpoints",
-}  # fmt: skip
+SCHEDULE = OF_THE_HOST - {"runtime"} | {"seed"}
 """Settings of training that no compiled step contains."""
 trace_replicas = replicas_module.trace_replicas
 
@@ -36,14 +33,14 @@ class KeptSteps:
         if len(replicas) == 1 and all(is_locked(bucket.signature) for bucket in buckets):
             self._replicas[self._key(buckets, config)] = replicas
 
-    def take_or_trace(self, buckets, kind, config, group=replicas_module.ALONE, submit=lambda name, call: None):
+    def take_or_trace(self, buckets, objective_of, config, group=replicas_module.ALONE, submit=lambda name, call: None):
         """As `trace_replicas`: kept steps with every variable as at the beginning of a new run."""
         kept = self.take(buckets, config) if group.size == 1 else None
         if kept is None:
-            return trace_replicas(buckets, kind, config, group, submit)
+            return trace_replicas(buckets, objective_of, config, group, submit)
         state, steps = kept[0].state, kept[0].step_functions
         spec = buckets[0].spec
-        state.restore(TrainState(kind.objective(config, spec, buckets[0].cache), config.training, spec).arrays())
+        state.restore(TrainState(objective_of(config, spec, buckets[0].cache), config.training, spec).arrays())
         sizes = {bucket.number: bucket.batch_size for bucket in buckets}
         steps.typical.assign(steps.objective.counts_of(*typical_update(buckets[0].spec, sizes)))
         steps.seed.assign(config.training.seed)

@@ -2,7 +2,7 @@
 
 import mmap
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -49,7 +49,7 @@ class StoredBatches:
             raise LockstepError(f"{self._cache / file}, record {record}", found=str(error), fix=fix) from None
 
     def read(
-        self, bucket: int, split: Split, clips: Sequence[tuple[int, int]], fields: Sequence[Input]
+        self, bucket: int, split: Split, clips: Iterable[tuple[int, int]], fields: Sequence[Input]
     ) -> list[np.ndarray]:
         """Read the (shard, record) of a bucket's clips: an array for each of `fields`; rows without a clip are zeros.
 

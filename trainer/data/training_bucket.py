@@ -3,6 +3,7 @@
 import hashlib
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +16,7 @@ from xtts.shared.errors import counted_noun
 from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import AnyBatch, crop_signature, make_signature
 from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
-from xtts.trainer.data.clip_order import BucketCorpus, BucketOrder, CorpusMixture
+from xtts.trainer.data.clip_order import BucketCorpus, BucketOrder, CorpusMixture, Schedule
 
 SHUFFLE_MB = 512
 """Memory for the shuffle blocks of all buckets together, MiB: the order of the clips depends on it."""
@@ -107,6 +108,10 @@ class TrainingBucket:
         stored = sum(shard.bytes for shard in self.stored.train)
         return stored / _READ_BYTES / sum(corpus.order.group_size for corpus in self.order.corpora)
 
+    def batch_after(self, consumed: int) -> tuple[int, list[tuple[int, int]]]:
+        """(its number, (shard, record) of each clip) of the batch after so many of its clips."""
+        return self.number, self.order.records_from(consumed, self.batch_size)
+
     def files(self, split: Split) -> list[str]:
         """Paths of the shards of one split, in order."""
         return [str(self.cache / shard.file) for shard in self.stored.shards(split)]
@@ -132,6 +137,12 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
         )
         for number, size in sizes.items()
     ]  # fmt: skip
+
+
+def bucket_schedule(buckets: Sequence[TrainingBucket], seed: int) -> Schedule:
+    """The order of buckets that hold training clips."""
+    clips, batches = ([bucket.order.clips for bucket in buckets], [bucket.batch_size for bucket in buckets])
+    return Schedule(seed=seed, clips=tuple(clips), batches=tuple(batches))
 
 
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int = SHUFFLE_MB) -> CorpusMixture:

@@ -41,7 +41,7 @@ def run_checks(
     history = [*overfitting(run)] if run else []
     steps_wanted = count > 0
     progress("tracing the steps")
-    loops = build_loops(training_buckets(setup.cache, setup.spec, setup.config), setup.kind, setup.config)
+    loops = build_loops(training_buckets(setup.cache, setup.spec, setup.config), setup.kind.objective, setup.config)
     progress("checking the machine")
     machine = [*environment()]
     if any(finding.name == "xla-fails" for finding in machine):
@@ -59,7 +59,7 @@ def run_checks(
     step_seconds = times.mean if times else None
     data = [
         loading(first, loads, step_seconds=step_seconds, from_audio=setup.spec.names_audio),
-        storage(loops.loop.buckets, step_seconds=step_seconds),
+        storage(loops.buckets, step_seconds=step_seconds),
     ]
     report.add("data", *data, *([input_wait(times)] if times else []))
     if times:
@@ -82,7 +82,7 @@ def _measure_steps(
     fit = [*memory(loops, available_bytes())]
     if any(isinstance(finding, Problem) for finding in fit):
         return fit, None
-    progress(f"compiling {len(loops.loop.buckets)} steps and running {count}")
+    progress(f"compiling {len(loops.buckets)} steps and running {count}")
     return fit, run_steps(loops, count)
 
 

@@ -80,7 +80,7 @@ def memory(loops: TrainingLoops, free: int | None) -> Findings:
 
     It need not be that of the longest bucket, which may hold only a few outliers, fewer than a batch.
     """
-    bucket = max(loops.loop.buckets, key=lambda bucket: bucket.extent)
+    bucket = max(loops.buckets, key=lambda bucket: bucket.extent)
     needed = step_bytes(loops.step_functions, bucket.number, bucket.signature)
     shape = f"{bucket.batch_size} clips x {bucket.stored.frames} frames"
     available = f"{free / 2**20:,.0f} MiB available" if free is not None else "the driver does not report the memory"

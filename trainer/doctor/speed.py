@@ -39,7 +39,7 @@ def warm_up(loops: TrainingLoops) -> float:
     loops.step_functions.compile()
     loops.loop.prepare()
     compiled = time.perf_counter() - began
-    opened, buckets = set[int](), len(loops.loop.buckets)
+    opened, buckets = set[int](), len(loops.buckets)
     for _ in range(_OPENING_STEPS * buckets):
         if len(opened) == buckets:
             break
@@ -54,7 +54,7 @@ def load_times(loops: TrainingLoops, count: int) -> tuple[float, np.ndarray]:
     (opening, reading and shuffling a block; earlier checks read the same block, so it does not measure the disk) and
     the load time of every batch, float64[n], in seconds.
     """
-    buckets = loops.loop.buckets
+    buckets = loops.buckets
     iterators = [iter(training_batches(bucket, 0)) for bucket in buckets]
     first = max(_wait(iterator) for iterator in iterators)
     batches = np.array([bucket.spec.epoch_clips(bucket.stored) / bucket.batch_size for bucket in buckets])
@@ -171,7 +171,7 @@ def step_times(loops: TrainingLoops, times: StepTimes) -> Findings:
     load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     frames = times.steps.metrics[:, loops.step_functions.metrics.step.index("useful_frames")]
     rate = float(frames.sum() / seconds.sum())
-    buckets, traces = len(loops.loop.buckets), loops.step_functions.guard.count("training")
+    buckets, traces = len(loops.buckets), loops.step_functions.guard.count("training")
     yield Fact(
         name="compile time", value=times.compile_seconds,
         text=f"{times.compile_seconds:.1f} s for {counted_noun(buckets, 'shape')} (less where XLA's cache holds them)",

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from xtts.shared.errors import LockstepError
 from xtts.trainer.export.export_formats import ONNX, PIPER, SAFETENSORS, ExportRequest
-from xtts.trainer.export.model_card import write_card_folder, write_origin
+from xtts.trainer.export.model_card import save_weights, write_card_folder, write_origin
 from xtts.trainer.export.onnx_model import save_onnx
 from xtts.trainer.export.piper_voice import save_piper
 from xtts.trainer.speech.vocoder import VOCODER_FILE, find_vocoder, make_vocoder
@@ -69,8 +70,20 @@ def _write_formats(stored: StoredModel, source: Source, folder: Path, request: E
     return described
 
 
-def export_vocoder(stored: StoredModel, folder: Path, _: ExportRequest) -> list[str]:
-    """Write the averaged weights of a vocoder's run as `vocoder.onnx`; returns a description of it."""
+def export_vocoder(stored: StoredModel, folder: Path, request: ExportRequest) -> list[str]:
+    """Write the averaged weights of a vocoder's run as safetensors, to train on with, or as `vocoder.onnx`.
+
+    Returns a description of it.
+
+    Raises:
+        LockstepError: The request names another vocoder to export with it.
+    """
+    if request.vocoder is not None:
+        raise LockstepError("--vocoder", found=f"for {stored.checkpoint}, a vocoder itself", expected="a voice")
+    if SAFETENSORS in request.formats:
+        save_weights(stored, folder, options=request.options)
+        write_description(stored, folder)
+        return [f"safetensors: xtts-train --config vocoder --init-from {request.out}"]
     from xtts.trainer.export.onnx_graph import vocoder_graph
     from xtts.trainer.models.vocoder.vocoder import Vocoder
 

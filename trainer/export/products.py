@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, read_json
 from xtts.trainer.export.export_formats import ONNX, SAFETENSORS, ExportOptions, ExportRequest
+from xtts.trainer.export.exported_files import export_vocoder, export_voice, write_description
+from xtts.trainer.export.model_card import save_weights, write_card
 from xtts.trainer.stored.checkpoint import ACOUSTIC
 from xtts.trainer.stored.stored_model import StoredModel
 
@@ -19,9 +21,6 @@ _SENTENCES = 24
 
 
 def _export_weights(stored: StoredModel, folder: Path, request: ExportRequest) -> list[str]:
-    from xtts.trainer.export.exported_files import write_description
-    from xtts.trainer.export.model_card import save_weights
-
     save_weights(stored, folder, options=request.options)
     write_description(stored, folder)
     return [f"safetensors: xtts-train --init-from {request.out}"]
@@ -42,25 +41,10 @@ class Product:
     """The line that says how to use it, from the run's folder and the product's."""
 
 
-def _export_voice(stored: StoredModel, folder: Path, request: ExportRequest) -> list[str]:
-    from xtts.trainer.export.exported_files import export_voice
-
-    return export_voice(stored, folder, request)
-
-
-def _export_vocoder(stored: StoredModel, folder: Path, request: ExportRequest) -> list[str]:
-    from xtts.trainer.export.exported_files import export_vocoder
-
-    if request.vocoder is not None:
-        raise LockstepError("--vocoder", found=f"for {stored.checkpoint}, a vocoder itself", expected="a voice")
-    return (_export_weights if SAFETENSORS in request.formats else export_vocoder)(stored, folder, request)
-
-
 def _measure_voice(stored: StoredModel, folder: Path, data: Path | None, console: "Console") -> None:
     """Measure the voice on held-out sentences, for its card and RUN/evaluation.json, and write its listening page."""
     from xtts.trainer.evaluation.evaluate import evaluate
     from xtts.trainer.evaluation.listening_page import write_listening_page
-    from xtts.trainer.export.model_card import write_card
     from xtts.trainer.speech.synthesis_options import SynthesisOptions
     from xtts.trainer.speech.voice_source import open_source
 
@@ -90,10 +74,10 @@ def _voice_usage(run: Path, voice: Path) -> str:
 
 PRODUCTS = {
     ACOUSTIC: Product(
-        final_formats=(SAFETENSORS, ONNX), export=_export_voice, measure=_measure_voice, usage=_voice_usage,
+        final_formats=(SAFETENSORS, ONNX), export=export_voice, measure=_measure_voice, usage=_voice_usage,
     ),
     "vocoder": Product(
-        final_formats=(ONNX,), export=_export_vocoder,
+        final_formats=(ONNX,), export=export_vocoder,
         usage=lambda _, product: f"use it:      xtts-synth --vocoder onnx:{product}/vocoder.onnx",
     ),
 }  # fmt: skip

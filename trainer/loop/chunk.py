@@ -1,5 +1,6 @@
 """The steps of one host call, without TensorFlow."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ StoredBatch = tuple[int, list[tuple[int, int]]]
 
 
 class CallResult(NamedTuple):
-    """Result of one host call: n steps, fewer than requested if `stop` was set."""
+    """Result of one host call: n steps, fewer than requested after a stop."""
 
     metrics: np.ndarray
     """float32[n, N]: the values of each step, as `Metrics.step` names them."""
@@ -26,7 +27,7 @@ class CallResult(NamedTuple):
     wall: float
     """Seconds of the whole call, measured on the host."""
     stopped: bool = False
-    """True if `stop`, in any process, ended the call."""
+    """True if a stop, in any process, ended the call."""
     unread: np.ndarray | None = None
     """bool[n, most clips of a batch]: clips whose audio could not be read; None where the cache holds mels."""
 
@@ -87,3 +88,10 @@ class Chunk:
     def column(self, name: str) -> np.ndarray:
         """float32[n]: one metric of every step."""
         return self.result.metrics[:, self.metrics.step.index(name)]
+
+
+def flagged(batches: Sequence[StoredBatch], flags: Sequence[np.ndarray]) -> Iterator[StoredBatch]:
+    """The flagged clips of each batch that has any; flags: bool[clips or more] for each."""
+    for (bucket, clips), row in zip(batches, flags, strict=True):
+        if flagged := [clip for clip, flag in zip(clips, row, strict=False) if flag]:
+            yield bucket, flagged

@@ -50,7 +50,7 @@ class JaxRuntime:
         self._client: Any = importlib.import_module("jaxlib.xla_client")
         self._backend: Any = importlib.import_module("jax.extend.backend").get_backend()
         self._device = self._backend.local_devices()[0]
-        self._programs, self._executables = programs, dict[str, Any]()
+        self.programs, self._executables = programs, dict[str, Any]()
         self._state = {name: self._jax.device_put(array, self._device) for name, array in state.items()}
 
     @property
@@ -60,7 +60,7 @@ class JaxRuntime:
 
     def compile(self, name: str) -> None:
         """Compile a program, or load what an earlier start compiled from the user's cache folder."""
-        artifact, devices = self._programs[name].artifact, self._client.DeviceList((self._device,))
+        artifact, devices = self.programs[name].artifact, self._client.DeviceList((self._device,))
         options, kept = self._client.CompileOptions(), self._compiled_path(artifact)
         with suppress(OSError, RuntimeError):
             self._executables[name] = self._backend.deserialize_executable(kept.read_bytes(), devices, options)
@@ -82,7 +82,7 @@ class JaxRuntime:
         Raises:
             LockstepError: An input has another shape or type than the program, which PJRT would read as it is.
         """
-        program = self._programs[name]
+        program = self.programs[name]
         self._check(name, program.inputs, inputs)
         arrays = [self._jax.device_put(array, self._device) for array in inputs]
         state = [self._state[array] for array in program.state]

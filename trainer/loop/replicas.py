@@ -1,12 +1,12 @@
 """Model, optimizer, steps and loops, built in the one order that the trainer and the doctor share."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, cast
 
 import tensorflow as tf
 
@@ -16,27 +16,20 @@ from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.loop.compiler import Compiler
+from xtts.trainer.loop.jax_runtime import JaxRuntime
 from xtts.trainer.loop.objective import Objective
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
+from xtts.trainer.loop.program_loop import Place, ProgramLoop, ProgramValidation
 from xtts.trainer.loop.step_names import EXCHANGE, UPDATE, training_step, validation_step
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.loop.train_step import StepFunctions
 from xtts.trainer.loop.training_loop import TrainingLoop
-from xtts.trainer.loop.validation_loop import ValidationLoop
-
-if TYPE_CHECKING:
-    from xtts.trainer.loop.jax_loops import TracedRuntime
+from xtts.trainer.loop.validation_loop import ValidationLoop, split_batches
 
 Submit = Callable[[str, Callable[[], object]], None]
 """Takes the name of a step and a call that compiles it."""
-
-
-class Trained(Protocol):
-    """Part of a kind of model that the loops need."""
-
-    @property
-    def objective(self) -> Callable[[Config, CacheSpec, Path], Objective]:
-        """Makes a network with its initial weights, and its losses."""
+MakeObjective = Callable[[Config, CacheSpec, Path], Objective]
+"""Makes a network with its initial weights, and its losses: `Kind.objective`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +57,12 @@ class TrainingLoops:
 
     replicas: Sequence[Replica]
     """Replicas of this process; all have the same weights."""
-    loop: TrainingLoop
-    validation: ValidationLoop
-    runtime: "TracedRuntime | None" = None
-    """Runtime of the steps, if TensorFlow does not run them."""
+    buckets: Sequence[TrainingBucket]
+    """The buckets that hold training clips."""
+    loop: TrainingLoop | ProgramLoop
+    validation: ValidationLoop | ProgramValidation
+    variables: Mapping[str, tf.Variable] = field(default_factory=dict)
+    """Variables that the programs read, by name, if TensorFlow does not run the steps."""
 
     @property
     def state(self) -> TrainState:
@@ -80,14 +75,17 @@ class TrainingLoops:
         return self.replicas[0].step_functions
 
     def pull(self) -> None:
-        """Give the variables the values of the runtime's state."""
-        if self.runtime:
-            self.runtime.pull()
+        """Give the variables the values of the state that programs change, after all queued calls."""
+        if isinstance(self.loop, ProgramLoop):
+            for name, array in self.loop.runtime.state().items():
+                self.variables[name].assign(array)
+            self.state.position.epoch.assign(self.loop.place.epoch)
+            self.state.position.consumed.assign(self.loop.place.consumed)
 
     def exchange_averages(self) -> None:
         """Swap the weights and their averages."""
-        if self.runtime:
-            self.runtime.call(EXCHANGE)
+        if isinstance(self.loop, ProgramLoop):
+            self.loop.runtime.call(EXCHANGE)
             return
         for replica in self.replicas:
             with tf.device(replica.device):
@@ -99,7 +97,7 @@ def _ignore(name: str, call: Callable[[], object]) -> None:
 
 
 def trace_replicas(
-    buckets: Sequence[TrainingBucket], kind: Trained, config: Config, group: ProcessGroup = ALONE,
+    buckets: Sequence[TrainingBucket], objective_of: MakeObjective, config: Config, group: ProcessGroup = ALONE,
     submit: Submit = _ignore,
 ) -> list[Replica]:  # fmt: skip
     """Trace the steps of all replicas of this process; each is submitted once the last replica has it."""
@@ -117,17 +115,17 @@ def trace_replicas(
     replicas = []
     for replica, device in enumerate(group.devices, group.first):
         with tf.device(device):
-            replicas.append(_replica(buckets, kind, config, group, replica, device, partial(traced, device)))
+            replicas.append(_replica(buckets, objective_of, config, group, replica, device, partial(traced, device)))
     return replicas
 
 
 def _replica(
-    buckets: Sequence[TrainingBucket], kind: Trained, config: Config, group: ProcessGroup, replica: int, device: str,
-    traced: Submit,
+    buckets: Sequence[TrainingBucket], objective_of: MakeObjective, config: Config, group: ProcessGroup, replica: int,
+    device: str, traced: Submit,
 ) -> Replica:  # fmt: skip
     """The model and the traced steps of one device; replica: its index among all."""
     spec = buckets[0].spec
-    objective = kind.objective(config, spec, buckets[0].cache)
+    objective = objective_of(config, spec, buckets[0].cache)
     state = TrainState(objective, config.training, spec)
     step_functions = StepFunctions(
         objective, state.optimizer, config.training, state.step,
@@ -150,7 +148,7 @@ def _replica(
 
 
 def build_loops(
-    buckets: Sequence[TrainingBucket], kind: Trained, config: Config, *,
+    buckets: Sequence[TrainingBucket], objective_of: MakeObjective, config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
     group: ProcessGroup = ALONE,
 ) -> TrainingLoops:  # fmt: skip
@@ -162,8 +160,8 @@ def build_loops(
     a new and a resumed run, comes after the traces, and after the update's call on blank inputs, which writes weights.
     """
     if config.training.runtime == "jax":
-        return _jax_loops(buckets, kind, config, restore, compiler)
-    replicas = trace_replicas(buckets, kind, config, group, compiler.submit if compiler else _ignore)
+        return _jax_loops(buckets, objective_of, config, restore, compiler)
+    replicas = trace_replicas(buckets, objective_of, config, group, compiler.submit if compiler else _ignore)
     state, step_functions = replicas[0].state, [replica.step_functions for replica in replicas]
     if compiler and UPDATE in step_functions[0].compile_calls:
         wait([compiler.step(UPDATE)])
@@ -171,27 +169,31 @@ def build_loops(
     for replica in replicas[1:]:
         replica.state.restore(state.arrays())
     loop = TrainingLoop(buckets, step_functions, state.position, group)
-    validation = ValidationLoop(buckets, step_functions, loop.stop, group)
-    return TrainingLoops(replicas=replicas, loop=loop, validation=validation)
+    validation = ValidationLoop(buckets, step_functions, loop.stopping, group)
+    return TrainingLoops(replicas=replicas, buckets=loop.buckets, loop=loop, validation=validation)
 
 
 def _jax_loops(
-    buckets: Sequence[TrainingBucket], kind: Trained, config: Config, restore: Callable[[TrainState], None],
-    compiler: Compiler | None,
+    buckets: Sequence[TrainingBucket], objective_of: MakeObjective, config: Config,
+    restore: Callable[[TrainState], None], compiler: Compiler | None,
 ) -> TrainingLoops:  # fmt: skip
     """Trace every step on the CPU, restore the checkpoint, and hand programs and state to JAX."""
-    from xtts.trainer.loop.jax_loops import JaxTrainingLoop, JaxValidationLoop, TracedRuntime
-    from xtts.trainer.loop.programs import export_programs
+    from xtts.trainer.loop.programs import TracedOrder, TracedReader, export_programs
 
-    (replica,) = trace_replicas(buckets, kind, config)
+    (replica,) = trace_replicas(buckets, objective_of, config)
     steps, state = replica.step_functions, replica.state
     restore(state)
-    runtime = TracedRuntime(*export_programs(replica.functions, state.variables))
+    programs, variables = export_programs(replica.functions, state.variables)
+    runtime = JaxRuntime(programs, {name: variable.numpy() for name, variable in variables.items()})
     runtime.compile(EXCHANGE)
     for name in steps.compile_calls:
         steps.compile_calls[name] = partial(runtime.compile, name)
         if compiler:
             compiler.submit(name, steps.compile_calls[name])
-    loop = JaxTrainingLoop(buckets, steps, state.position, runtime)
-    validation = JaxValidationLoop(buckets, steps, loop.stop, runtime)
-    return TrainingLoops(replicas=[replica], loop=loop, validation=validation, runtime=runtime)
+    consumed, trained = state.position.consumed.numpy(), [bucket for bucket in buckets if bucket.trains]
+    order, reader = TracedOrder(trained, config.training.seed), TracedReader(buckets, consumed)
+    place = Place(int(state.step.numpy()), int(state.position.epoch.numpy()), consumed)
+    most_clips = max(bucket.batch_size for bucket in trained) if buckets[0].spec.names_audio else None
+    loop = ProgramLoop(runtime, order, reader, place, config.training, steps.metrics, most_clips=most_clips)
+    validation = ProgramValidation(loop, split_batches(buckets), reader, steps.metrics)
+    return TrainingLoops(replicas=[replica], buckets=trained, loop=loop, validation=validation, variables=variables)

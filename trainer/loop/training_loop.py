@@ -14,10 +14,9 @@ import tensorflow as tf
 
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
-from xtts.trainer.data.clip_order import Schedule
 from xtts.trainer.data.dataset import training_batches
-from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.loop.chunk import CallResult
+from xtts.trainer.data.training_bucket import TrainingBucket, bucket_schedule
+from xtts.trainer.loop.chunk import CallResult, StoredBatch
 from xtts.trainer.loop.objective import present_clips
 from xtts.trainer.loop.optimizer import learning_rate
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
@@ -83,8 +82,8 @@ class TrainingLoop:
         self.locked = all(is_locked(bucket.signature) for bucket in buckets)
         self.position, self.host_calls, self._step_functions, self._group = position, 0, step_functions, group
         with tf.device(HOST):
-            self.stop = tf.Variable(False, trainable=False)
-            """Set it from another thread to end the current call after a step, in all processes."""
+            self.stopping = tf.Variable(False, trainable=False)
+            """Whether a stop was requested in this process; it ends the call of all processes."""
             done = step_functions[0].step.read_value()
             self._progress = tf.Variable(
                 tf.stack([done, done, position.epoch, *tf.unstack(position.consumed)]), trainable=False
@@ -95,11 +94,7 @@ class TrainingLoop:
         self._max_batch = max(self._batch_sizes)
         """Clips of the largest batch."""
         self._names_audio = self.buckets[0].spec.names_audio
-        self._schedule = Schedule(
-            seed=step_functions[0].training.seed,
-            clips=tuple(bucket.order.clips for bucket in self.buckets),
-            batches=tuple(self._batch_sizes),
-        )
+        self._schedule = bucket_schedule(self.buckets, step_functions[0].training.seed)
         consumed = position.consumed.numpy().tolist()
         self._iterators = [self._open(bucket, done) for bucket, done in zip(self.buckets, consumed, strict=True)]
         self._build()
@@ -120,9 +115,22 @@ class TrainingLoop:
         return iter(training_batches(bucket, consumed, share))
 
     @property
-    def closed_set(self) -> list[TrainingBucket]:
-        """The buckets whose steps are compiled before the first batch; none where clips are unpadded."""
-        return self.buckets if self.locked else []
+    def epoch(self) -> int:
+        """Epoch of the last step, from 0."""
+        return int(self.position.epoch.numpy())
+
+    @property
+    def traces(self) -> int:
+        """Traces of training steps so far."""
+        return self._step_functions[0].guard.count("training")
+
+    def batch(self, index: int, offset: int) -> StoredBatch:
+        """The batch of a bucket after so many of its clips."""
+        return self.buckets[index].batch_after(offset)
+
+    def stop(self) -> None:
+        """End the current call after a step, from any thread; between two calls, the next one."""
+        self.stopping.assign(True)
 
     def follow(self, training: TrainingConfig) -> None:
         """Switch to the learning rates of another schedule: the loop is traced again, no step is."""
@@ -136,10 +144,7 @@ class TrainingLoop:
         self._run(tf.constant(0))
 
     def run(self, count: int) -> CallResult:
-        """Run `count` batches in one graph call; setting `stop` ends it early. Unpadded clips: one batch.
-
-        A stop that comes between two calls is not lost: it ends the next one.
-        """
+        """Run `count` batches in one graph call; a stop ends it early. Unpadded clips: one batch."""
         self.host_calls += 1
         began = time.perf_counter()
         tensors = self._run(tf.constant(count if self.locked else min(count, 1)))
@@ -226,11 +231,11 @@ class TrainingLoop:
         present = tf.ensure_shape(present, [self._max_batch])
         if self._group.size == 1:
             with tf.control_dependencies([index]):
-                return frames, present, self.stop.read_value()
+                return frames, present, self.stopping.read_value()
         drawn = tf.one_hot(index, len(self.buckets))
         counts = self._step_functions[replica].counts(batch)
         with tf.control_dependencies([index]):
-            stop = tf.cast(self.stop.read_value(), tf.float32)
+            stop = tf.cast(self.stopping.read_value(), tf.float32)
         own = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis], present]
         (sums,) = self._group.sum([tf.concat(own, axis=0)])
         sizes = [1, len(self.buckets), counts.shape[0], 1, self._max_batch]

@@ -8,7 +8,8 @@ Jordan et al., "Muon: an optimizer for hidden layers in neural networks" (2024);
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import tensorflow as tf
 
@@ -28,12 +29,15 @@ UPDATE_RMS = 0.2
 class UpdateRule(ABC):
     """Moves some weights, side by side in one vector of n numbers. The optimizer adds weight decay."""
 
-    state: Mapping[str, tf.Variable]
-    """What it keeps from one update to the next, float32[n] each, by the name that a checkpoint stores it under."""
+    kept: ClassVar[tuple[str, ...]]
+    """Names of the vectors that it keeps from one update to the next, as a checkpoint stores them."""
 
     def __init__(self, shapes: Sequence[tf.TensorShape], training: TrainingConfig) -> None:
         """shapes: of the weights, in their order in the vector."""
         self.shapes, self.training = shapes, training
+        size = sum(shape.num_elements() for shape in shapes)
+        self.state = {name: tf.Variable(tf.zeros([size]), trainable=False) for name in self.kept}
+        """float32[n] each, zeros at first, in the order of `kept`."""
 
     @staticmethod
     def key(shape: tf.TensorShape) -> tuple[int, ...]:
@@ -47,17 +51,11 @@ class UpdateRule(ABC):
         gradient: float32[n]; count: float32[], the updates made with this one.
         """
 
-    def zeros(self) -> tf.Variable:
-        """A variable for `state`: zeros float32[n]."""
-        return tf.Variable(tf.zeros([sum(shape.num_elements() for shape in self.shapes)]), trainable=False)
-
 
 class AdamW(UpdateRule):
     """See `UpdateRule`."""
 
-    def __init__(self, shapes: Sequence[tf.TensorShape], training: TrainingConfig) -> None:
-        super().__init__(shapes, training)
-        self.state = {"first": self.zeros(), "second": self.zeros()}
+    kept = ("first", "second")
 
     def direction(self, gradient: tf.Tensor, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """See `UpdateRule`."""
@@ -72,9 +70,7 @@ class AdamW(UpdateRule):
 class Muon(UpdateRule):
     """Moves matrices by their orthogonalised momentum."""
 
-    def __init__(self, shapes: Sequence[tf.TensorShape], training: TrainingConfig) -> None:
-        super().__init__(shapes, training)
-        self.state = {"momentum": self.zeros()}
+    kept = ("momentum",)
 
     @staticmethod
     def key(shape: tf.TensorShape) -> tuple[int, ...]:

@@ -1,15 +1,14 @@
 """The validation loop: the whole split in one host call."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import tensorflow as tf
 
 from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.loop.chunk import StoredBatch
+from xtts.trainer.loop.chunk import StoredBatch, flagged
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.train_step import StepFunctions
 
@@ -69,11 +68,6 @@ class ValidationLoop:
         if all(is_locked(bucket.signature) for bucket in buckets):
             self._run = tf.function(self._sums, input_signature=[])
 
-    @property
-    def empty(self) -> bool:
-        """Whether the cache holds no validation clips."""
-        return not self.batches
-
     def run(self) -> tuple[dict[str, float], list[StoredBatch]] | None:
         """(mean losses over the split by name, batches excluded because their losses are not finite).
 
@@ -82,7 +76,7 @@ class ValidationLoop:
         sums, finite, padded, done = (tensor.numpy() for tensor in self._run())
         if done < len(self.batches):
             return None
-        self.unread = list(_flagged(self.batches, padded)) if self._names_audio else []
+        self.unread = list(flagged(self.batches, padded)) if self._names_audio else []
         means = (float(total / count) if count else math.nan for total, count in sums)
         losses = dict(zip(self._step_functions[0].metrics.held_out, means, strict=True))
         return losses, [batch for batch, is_finite in zip(self.batches, finite, strict=True) if not is_finite]
@@ -120,10 +114,3 @@ class ValidationLoop:
         rows = tf.reshape(tf.constant(indices, tf.int32), [-1, 1])
         scattered = tf.scatter_nd(rows, own, [len(self.batches), 1 + self._max_batch])
         return self._group.sum([total, scattered, tf.cast(done, tf.float64)])
-
-
-def _flagged(batches: list[StoredBatch], flags: np.ndarray) -> Iterator[StoredBatch]:
-    """The flagged clips of each batch that has any; flags: bool[n, largest batch]."""
-    for (bucket, clips), row in zip(batches, flags, strict=True):
-        if flagged := [clip for clip, flag in zip(clips, row, strict=False) if flag]:
-            yield bucket, flagged

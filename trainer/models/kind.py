@@ -27,16 +27,6 @@ TensorFlow is missing; others may import it at their top, inside `tensorflow_imp
 
 
 @dataclass(frozen=True, kw_only=True)
-class InitialWeights:
-    """The weights with which a run begins that `--init-from` started."""
-
-    averages: Mapping[str, np.ndarray]
-    """Averaged weights by weight path."""
-    reused: str = ""
-    """Rows reused of tables whose rows have different names, in words; empty if all names are the same."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Kind:
     """A kind of model: network and losses, and what else differs from a model without samples or tables of its own."""
 
@@ -57,11 +47,12 @@ class Kind:
     default_start: Callable[[Config], Path | None] = lambda _: None
     """Our model of this kind, from which a small corpus starts unless `--init-from` says otherwise."""
     samples: Callable[[Any, Path, CacheSpec, TrainingConfig], Samples] = lambda *_: Samples()
-    """The samples that a run speaks; empty if `training.samples_every` is null."""
-    initial_weights: Callable[[StoredModel, Any, Path, CacheSpec], InitialWeights] = lambda stored, *_: InitialWeights(
-        averages=stored.averages()
+    """The samples that a run speaks every `training.samples_every` steps."""
+    initial_weights: Callable[[StoredModel, Any, Path, CacheSpec], tuple[Mapping[str, np.ndarray], str]] = (
+        lambda stored, *_: (stored.averages(), "")
     )
-    """Weights that a network takes from a stored model of this kind for a run on a cache."""
+    """(averaged weights by path that a network takes from a stored model of this kind for a run on a cache; the rows
+    reused of tables whose rows have different names, in words)."""
 
 
 def kind_of(config: Config) -> Kind:

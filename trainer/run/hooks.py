@@ -1,6 +1,6 @@
 """Hooks: what a run does between two calls of its loop, `hook(run, chunk)`.
 
-`train` calls them after each chunk of steps, in this order; a user's own come last, in rank 0 alone:
+`drive` calls them after each chunk of steps, in this order; a user's own come last, in rank 0 alone:
 
 1. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
 2. `UnreadClips` names the clips whose audio could not be read, and ends the run after too many
@@ -14,8 +14,8 @@ no long work. What the steps gave is reported while the next call runs, or befor
 """
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.schedule import decay_start
 from xtts.trainer.models.samples import SAMPLES
-from xtts.trainer.run.bad_clips import UnreadClips, clip_names
+from xtts.trainer.run.bad_clips import SkippedUpdates, UnreadClips, clip_names
 from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
 from xtts.trainer.run.hosted_run import HostedRun
 
@@ -32,6 +32,23 @@ if TYPE_CHECKING:
 
 Hook = Callable[["TrainingRun", Chunk], None]
 """Function that is called with the run and the steps of each host call."""
+
+
+def drive(run: HostedRun, hooks: Sequence[Callable[[Any, Chunk], None]] = ()) -> None:
+    """Compile, then train to the last step or until asked to stop; always leave a checkpoint.
+
+    hooks: called after the run's own.
+    """
+    unread = UnreadClips()
+    validate = Validate(run, unread)
+    every: list[Callable[[Any, Chunk], None]] = [SkippedUpdates(), unread, validate, save, speak, *hooks]
+    run.compile()
+    validate.make_up(run)
+    while run.goes_on:
+        chunk = run.advance()
+        for hook in every:
+            hook(run, chunk)
+    run.finish()
 
 
 def save(run: HostedRun, _: Chunk) -> None:
@@ -87,7 +104,7 @@ class Validate:
     def _validate(self, run: HostedRun) -> dict[str, float]:
         """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
         loop, title = run.validation, f"validation at step {run.step}"
-        if loop.empty or run.stop_reason:
+        if not loop.batches or run.stop_reason:
             return {}
         with run.averaged_weights(), run.reading_cache(title):
             result = run.graph.run(loop.run)

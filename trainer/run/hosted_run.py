@@ -1,11 +1,12 @@
 """A run on the host, whatever runs its steps: progress, checkpoints and stops, for the hooks between its calls."""
 
 import math
+import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -13,27 +14,18 @@ from xtts.shared.config import TrainingConfig
 from xtts.trainer.loop.chunk import Chunk, StoredBatch
 from xtts.trainer.loop.failures import RunEnded, explained
 from xtts.trainer.loop.metrics import Metrics
-from xtts.trainer.loop.schedule import decay_start, decaying_from
+from xtts.trainer.loop.schedule import decay_start, decaying_from, next_mark
+from xtts.trainer.models.samples import Samples
 from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.reporter import Reporter
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import GraphThread, stop_requests
 from xtts.trainer.stored.checkpoint import identity_of, prune_checkpoints, read_meta, save_checkpoint, schedule_of
 
-
-class Validation(Protocol):
-    """The validation of a run."""
-
-    batches: list[StoredBatch]
-    unread: list[StoredBatch]
-    """Clips whose audio could not be read in the last call."""
-
-    @property
-    def empty(self) -> bool:
-        """Whether the cache holds no validation clips."""
-
-    def run(self) -> tuple[dict[str, float], list[StoredBatch]] | None:
-        """(mean losses by name, batches excluded because their losses are not finite); None if a stop ended it."""
+if TYPE_CHECKING:
+    from xtts.trainer.loop.program_loop import ProgramLoop, ProgramValidation
+    from xtts.trainer.loop.training_loop import TrainingLoop
+    from xtts.trainer.loop.validation_loop import ValidationLoop
 
 
 class HostedRun(ABC):
@@ -44,7 +36,9 @@ class HostedRun(ABC):
 
     metrics: Metrics
     reporter: Reporter
-    validation: Validation
+    loop: "TrainingLoop | ProgramLoop"
+    validation: "ValidationLoop | ProgramValidation"
+    samples: Samples
 
     def __init__(self, plan: RunPlan) -> None:
         self.plan, self.training = plan, plan.config.training
@@ -69,28 +63,47 @@ class HostedRun(ABC):
         return best
 
     @abstractmethod
+    def compile(self) -> None:
+        """Compile every step, unless a signal comes."""
+
     def advance(self) -> Chunk:
         """Train up to the next task on the host, in one host call; the reporter keeps its steps."""
+        count = min(self.training.steps_per_call, next_mark(self.training, self.step) - self.step)
+        outside = time.perf_counter() - self._left_loop
+        with self.reading_cache(f"steps after {self.step}"):
+            call = self.graph.submit(self.loop.run, count)
+            self.reporter.flush()  # the previous call, while this one runs
+            result = self.graph.result(call)
+        self._left_loop = time.perf_counter()
+        first, self.step = self.step + 1, self.step + len(result.metrics)  # fewer than `count` after a signal
+        if result.stopped:
+            self.note_stop()
+        chunk = Chunk(
+            first_step=first, result=result, metrics=self.metrics, traces=self.loop.traces, epoch=self.loop.epoch,
+            outside_seconds=outside + result.wall - float(result.seconds.sum()),
+        )  # fmt: skip
+        self.reporter.keep(chunk)
+        return chunk
 
     @abstractmethod
     def averaged_weights(self) -> AbstractContextManager[None]:
         """The context in which the model has its averaged weights; it restores the weights, also after an error."""
 
-    @abstractmethod
     def batch_of(self, chunk: Chunk, i: int) -> StoredBatch:
         """The clips of one step of a call."""
+        return self.loop.batch(int(chunk.result.buckets[i]), int(chunk.result.offsets[i]))
 
     @abstractmethod
     def _arrays(self) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint of this step."""
 
     @abstractmethod
+    def finish(self) -> None:
+        """Save the last step, and report how to go on."""
+
     def _follow(self, training: TrainingConfig) -> None:
         """Train on with another schedule."""
-
-    @abstractmethod
-    def _last_whole_step(self) -> int | None:
-        """The last step whose update is complete; None if that cannot be known."""
+        self.graph.run(self.loop.follow, training)
 
     def agree(self, flag: bool) -> bool:
         """What rank 0 says, in every process."""
@@ -106,13 +119,14 @@ class HostedRun(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._stack:
-            if isinstance(error, RunEnded) and (step := self._last_whole_step()) and self.plan.is_rank_0:
+            if isinstance(error, RunEnded) and (step := self.loop.last_whole_step()) and self.plan.is_rank_0:
                 self.step = step
                 self.save()
                 self.reporter.say(f"saved step {step}")
 
     def _pass_on_requests(self) -> None:
         if self.requests:
+            self.loop.stop()
             self.note_stop()
 
     def note_stop(self) -> None:

@@ -61,5 +61,6 @@ class GraphThread(ThreadPoolExecutor):
         return call.result()
 
     def run(self, call: Callable[..., T], *arguments: object) -> T:
-        """Submit a call and wait for its result."""
+        """Submit a call and wait for its result, after what came before."""
+        self._meanwhile()
         return self.result(self.submit(call, *arguments))

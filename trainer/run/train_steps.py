@@ -4,9 +4,8 @@ The order of the clips is a table of the export. State, checkpoints and `metrics
 TensorFlow can continue.
 """
 
-import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,18 +13,17 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from xtts.shared.cache.cache_spec import Split
-from xtts.shared.config import Config, TrainingConfig
+from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, read_json
 from xtts.trainer.data.stored_batches import Input, StoredBatches
-from xtts.trainer.loop.chunk import CallResult, Chunk, StoredBatch
-from xtts.trainer.loop.failures import RunEnded, explained
-from xtts.trainer.loop.jax_runtime import JaxRuntime, Program, StepQueue
+from xtts.trainer.loop.chunk import StoredBatch
+from xtts.trainer.loop.failures import explained
+from xtts.trainer.loop.jax_runtime import JaxRuntime, Program
 from xtts.trainer.loop.metrics import Metrics
-from xtts.trainer.loop.schedule import learning_rate, next_mark
-from xtts.trainer.loop.step_names import EXCHANGE, UPDATE, training_step, validation_step
-from xtts.trainer.run.bad_clips import SkippedUpdates, UnreadClips
-from xtts.trainer.run.hooks import Validate, save
+from xtts.trainer.loop.program_loop import Place, ProgramLoop, ProgramValidation
+from xtts.trainer.loop.step_names import EXCHANGE
+from xtts.trainer.models.samples import Samples
+from xtts.trainer.run.hooks import drive
 from xtts.trainer.run.hosted_run import HostedRun
 from xtts.trainer.run.reporter import Reporter
 from xtts.trainer.run.run_plan import RunPlan
@@ -33,7 +31,7 @@ from xtts.trainer.stored.checkpoint import load_arrays, set_aside_newer
 
 FORMAT_VERSION = 2
 STEPS_FILE, ORDER_FILE, CONSTANTS_FILE = "steps.json", "order.npz", "constants.npz"
-_OF_THE_HOST = {
+OF_THE_HOST = {
     "runtime", "steps", "epochs", "patience", "max_bad_steps", "steps_per_call", "log_every", "validate_every",
     "samples_every", "sample_sentences", "samples_heard", "checkpoint_every", "keep_checkpoints", "learning_rate",
     "warmup_fraction", "decay_fraction", "final_learning_rate_share", "learning_rate_batch_size",
@@ -43,7 +41,7 @@ _OF_THE_HOST = {
 
 def settings_of_steps(config: Config) -> dict[str, Any]:
     """The settings that exported steps contain, by key of `training`."""
-    return config.training.model_dump(mode="json", exclude=_OF_THE_HOST)
+    return config.training.model_dump(mode="json", exclude=OF_THE_HOST)
 
 
 class ExportedSteps:
@@ -65,15 +63,13 @@ class ExportedSteps:
             self._constants = dict(constants)
         with np.load(folder / ORDER_FILE) as order:
             self.order = dict(order)
+        self.buckets: list[int] = self.described["buckets"]
+        self.first_step = int(self.described["first_step"])
+        """The step after which the order begins."""
         sizes = np.array(self.described["batch_sizes"], np.int64)
         taken = np.eye(len(sizes), dtype=np.int64)[self.order["buckets"]] * sizes
-        self.consumed = self.order["first"] + np.concatenate([np.zeros([1, len(sizes)], np.int64), taken.cumsum(0)])
+        self._consumed = self.order["first"] + np.concatenate([np.zeros([1, len(sizes)], np.int64), taken.cumsum(0)])
         """int64[n + 1, K]: clips of each bucket consumed before each step, and after the last."""
-
-    @property
-    def first_step(self) -> int:
-        """The step after which the order begins."""
-        return int(self.described["first_step"])
 
     def state(self, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The state that the programs read, from the arrays of a checkpoint."""
@@ -84,24 +80,28 @@ class ExportedSteps:
         named = arrays | joined | self._constants
         return {name: named[name] for program in self.programs.values() for name in program.state}
 
-    def arrays(self, state: dict[str, np.ndarray], step: int) -> dict[str, np.ndarray]:
-        """The arrays of a checkpoint at a step, from the state."""
+    def arrays(self, state: dict[str, np.ndarray], place: Place) -> dict[str, np.ndarray]:
+        """The arrays of a checkpoint at a place, from the state."""
         kept = {name: array for name, array in state.items() if name not in self._constants}
         for vector, parts in self.described["vectors"].items():
             numbers = kept.pop(vector)
             for name, shape, start in parts:
                 kept[name] = numbers[start : start + np.prod(shape, dtype=int)].reshape(shape)
-        return kept | self.position(step)
+        return kept | {"epoch": np.asarray(place.epoch), "consumed": place.consumed}
 
-    def position(self, step: int) -> dict[str, np.ndarray]:
-        """The epoch of a step, and the clips of each bucket consumed after it, as a checkpoint stores them."""
+    def place(self, step: int) -> Place:
+        """The place after a step."""
         done = step - self.first_step
         epoch = self.order["epochs"][done - 1] if done else self.order["first_epoch"]
-        return {"epoch": np.asarray(epoch), "consumed": self.consumed[done]}
+        return Place(step, int(epoch), self._consumed[done])
+
+    def draw(self, place: Place) -> tuple[int, Place]:
+        """See `Order`."""
+        return int(self.order["buckets"][place.batches - self.first_step]), self.place(place.batches + 1)
 
     def batch(self, index: int, offset: int) -> StoredBatch:
-        """The batch of the bucket at an index of the order, after so many of its clips."""
-        bucket, size = self.described["buckets"][index], self.described["batch_sizes"][index]
+        """See `Order`."""
+        bucket, size = self.buckets[index], self.described["batch_sizes"][index]
         start = offset - int(self.order["first"][index])
         return bucket, [(int(s), int(r)) for s, r in self.order[f"clips/{bucket}"][start : start + size]]
 
@@ -114,66 +114,34 @@ def _program(folder: Path, fields: dict[str, Any]) -> Program:
     )  # fmt: skip
 
 
-class _StepsValidation:
-    """The validation of a run from exported steps."""
-
-    def __init__(self, run: "StepsRun") -> None:
-        self._run, self.unread = run, list[StoredBatch]()
-        described = run.steps.described["validation"]
-        self._firsts = [first for _, first, _ in described]
-        self.batches: list[StoredBatch] = [(bucket, clips) for bucket, _, clips in described]
-
-    @property
-    def empty(self) -> bool:
-        """See `Validation`."""
-        return not self.batches
-
-    def run(self) -> tuple[dict[str, float], list[StoredBatch]] | None:
-        """See `Validation`."""
-        run, names = self._run, self._run.metrics.held_out
-        total, bad = np.zeros([len(names), 2]), list[StoredBatch]()
-        for (bucket, clips), first in zip(self.batches, self._firsts, strict=True):
-            if run.requests:
-                return None
-            *inputs, _ = run.steps.programs[validation_step(bucket)].inputs
-            batch = run.read(bucket, "validation", clips, inputs)
-            (sums,) = run.runtime.call(validation_step(bucket), *batch, np.int32(first))
-            if np.isfinite(sums).all():
-                total += np.asarray(sums, np.float64)
-            else:
-                bad.append((bucket, clips))
-        means = (float(values / count) if count else math.nan for values, count in total)
-        return dict(zip(names, means, strict=True)), bad
-
-
 class StepsRun(HostedRun):
     """A run from exported steps."""
+
+    loop: ProgramLoop
 
     def __init__(self, plan: RunPlan, checkpoint: Path, console: Console) -> None:
         """Raise `LockstepError` if steps, checkpoint and settings do not belong together, or JAX is missing."""
         super().__init__(plan)
-        self.steps = ExportedSteps(plan.folder.steps, plan.config)
-        self._first = self.steps.first_step
-        last, arrays, fix = (
-            self._first + len(self.steps.order["buckets"]),
-            load_arrays(checkpoint),
-            "export the steps again",
-        )
-        if not self._first <= self.step <= self.training.steps <= last:
-            found, expected = f"steps {self._first} to {last}", f"{self.step} to {self.training.steps}"
+        self.steps = steps = ExportedSteps(plan.folder.steps, plan.config)
+        first, arrays, fix = steps.first_step, load_arrays(checkpoint), "export the steps again"
+        last = first + len(steps.order["buckets"])
+        if not first <= self.step <= self.training.steps <= last:
+            found, expected = f"steps {first} to {last}", f"{self.step} to {self.training.steps}"
             raise LockstepError(str(plan.folder.steps), found=found, expected=expected, fix=fix)
-        position = self.steps.position(self.step)
-        if any(not np.array_equal(arrays[name], position[name]) for name in position):
+        place = steps.place(self.step)
+        if arrays["epoch"] != place.epoch or not np.array_equal(arrays["consumed"], place.consumed):
             found = f"an order that reads other clips after step {self.step} than {checkpoint}"
             raise LockstepError(str(plan.folder.steps), found=found, expected="the order of the run", fix=fix)
-        self.metrics, self._clips = self.steps.metrics, StoredBatches(plan.cache, plan.spec)
-        self.runtime = JaxRuntime(self.steps.programs, self.steps.state(arrays))
-        self.validation = _StepsValidation(self)
+        self.metrics, self.samples, reader = steps.metrics, Samples(), StoredBatches(plan.cache, plan.spec)
+        self.runtime = JaxRuntime(steps.programs, steps.state(arrays))
+        self.loop = ProgramLoop(self.runtime, steps, reader, place, self.training, self.metrics)
+        validated = [(bucket, clips) for bucket, clips in steps.described["validation"]]
+        self.validation = ProgramValidation(self.loop, validated, reader, self.metrics)
         plan.folder.forget_after(self.step)
         set_aside_newer(plan.folder.checkpoints, self.step)
         self.reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=self.training.steps,
-            log_every=self.training.log_every, buckets=len(self.steps.described["buckets"]),
+            log_every=self.training.log_every, buckets=len(steps.buckets),
         )  # fmt: skip
 
     def compile(self) -> None:
@@ -186,64 +154,6 @@ class StepsRun(HostedRun):
         self.reporter.say(f"training on {self.runtime.device_name}, from step {self.step} of {self.training.steps}")
         self._left_loop = time.perf_counter()
 
-    def advance(self) -> Chunk:
-        """See `HostedRun`."""
-        until = min(next_mark(self.training, self.step), self.step + self.training.steps_per_call)
-        first, outside = self.step, time.perf_counter() - self._left_loop
-        with self.reading_cache(f"steps after {first}"):
-            call = self.graph.submit(self._call, until)
-            self.reporter.flush()
-            result = self.graph.result(call)
-        self._left_loop = time.perf_counter()
-        epoch = self.steps.position(self.step)["epoch"]
-        chunk = Chunk(
-            first_step=first + 1, result=result, metrics=self.metrics, traces=len(self.steps.described["buckets"]),
-            outside_seconds=outside + result.wall - float(result.seconds.sum()), epoch=int(epoch),
-        )  # fmt: skip
-        self.reporter.keep(chunk)
-        return chunk
-
-    def _call(self, until: int) -> CallResult:
-        """Train up to a step, or until a stop is requested."""
-        first, began, queue = self.step - self._first, time.perf_counter(), StepQueue()
-        while self.step < until and not self.requests:
-            self._launch(queue)
-        queue.wait()
-        done = np.arange(first, first + len(queue.metrics))
-        buckets = self.steps.order["buckets"][done]
-        return CallResult(
-            np.array(queue.metrics, np.float32).reshape(-1, len(self.metrics.step)),
-            np.array(queue.seconds).reshape(-1, 3), buckets, self.steps.consumed[done, buckets],
-            time.perf_counter() - began, stopped=bool(self.requests),
-        )  # fmt: skip
-
-    def _launch(self, queue: StepQueue) -> None:
-        """Read the next batch and queue its step."""
-        steps, done, drawn = self.steps, self.step - self._first, time.perf_counter()
-        index = steps.order["buckets"][done]
-        bucket, clips = steps.batch(index, steps.consumed[done, index])
-        inputs = steps.programs[training_step(bucket)].inputs
-        batch = self.read(bucket, "train", clips, inputs)
-        frames = batch[[each.name for each in inputs].index("mel_length")].sum(dtype=np.int32)
-        read, rate = time.perf_counter(), np.float32(learning_rate(self.training, self.step))
-        losses, gradient = self.runtime.call(training_step(bucket), *batch)
-        (metrics,) = self.runtime.call(UPDATE, losses, frames, rate, gradient)
-        queue.add(metrics, drawn, read)
-        self.step += 1
-
-    def read(
-        self, bucket: int, split: Split, clips: Sequence[tuple[int, int]], inputs: Sequence[Input]
-    ) -> list[np.ndarray]:
-        """Read a batch, as `StoredBatches.read` does; `RunEnded` for a shard that cannot be read."""
-        try:
-            return self._clips.read(bucket, split, clips, inputs)
-        except LockstepError as error:
-            raise RunEnded(error.location, found=error.found, fix=error.fix, exit_code=1) from None
-
-    def batch_of(self, chunk: Chunk, i: int) -> StoredBatch:
-        """See `HostedRun`."""
-        return self.steps.batch(int(chunk.result.buckets[i]), int(chunk.result.offsets[i]))
-
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
         """See `HostedRun`."""
@@ -253,18 +163,17 @@ class StepsRun(HostedRun):
         finally:
             self.runtime.call(EXCHANGE)
 
-    def _follow(self, training: TrainingConfig) -> None:
-        """Do nothing: each launch asks for its learning rate."""
-
     def _arrays(self) -> dict[str, np.ndarray]:
-        return self.steps.arrays(self.runtime.state(), self.step)
+        return self.steps.arrays(self.runtime.state(), self.loop.place)
 
-    def _last_whole_step(self) -> int | None:
-        try:
-            self.runtime.state()
-        except RuntimeError:  # of JAX: the device is lost, or the state was in the step that failed
-            return None
-        return self.step
+    def finish(self) -> None:
+        """See `HostedRun`."""
+        self.save()
+        folder, why = self.plan.folder.path, f"{self.stop_reason}: " if self.stop_reason else ""
+        self.reporter.say(
+            f"{why}saved step {self.step}; export its voice where TensorFlow is installed: xtts-train --finish "
+            f"{folder}, or train on: xtts-train --resume {folder}"
+        )
 
 
 def train_steps(plan: RunPlan, checkpoint: Path, console: Console) -> None:
@@ -274,17 +183,4 @@ def train_steps(plan: RunPlan, checkpoint: Path, console: Console) -> None:
         LockstepError: See `StepsRun`, or a shard cannot be read.
     """
     with plan.held(), StepsRun(plan, checkpoint, console) as run:
-        validate = Validate(run, UnreadClips())
-        run.compile()
-        validate.make_up(run)
-        hooks: list[Callable[[HostedRun, Chunk], None]] = [SkippedUpdates(), validate, save]
-        while run.goes_on:
-            chunk = run.advance()
-            for hook in hooks:
-                hook(run, chunk)
-        run.save()
-        folder, why = plan.folder.path, f"{run.stop_reason}: " if run.stop_reason else ""
-        run.reporter.say(
-            f"{why}saved step {run.step}; export its voice where TensorFlow is installed: xtts-train --finish "
-            f"{folder}, or train on: xtts-train --resume {folder}"
-        )
+        drive(run)

@@ -1,4 +1,4 @@
-"""The life of a training run: join the other workers, compile, then call the hooks after every call of the loop."""
+"""The life of a training run: join the other workers, train, and leave the voice."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,8 +9,7 @@ from rich.console import Console
 
 from xtts.trainer.loop.compiler import Compiler
 from xtts.trainer.loop.process_group import join_group
-from xtts.trainer.run.bad_clips import SkippedUpdates, UnreadClips
-from xtts.trainer.run.hooks import Hook, Validate, save, speak
+from xtts.trainer.run.hooks import Hook, drive
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.training_run import TrainingRun
 from xtts.trainer.system.device import suited_to, weakest_card
@@ -25,16 +24,7 @@ def train(plan: RunPlan, console: Console, hooks: Sequence[Hook] = ()) -> bool:
     config = suited_to(weakest_card(), plan.config, partial(console.print, highlight=False, soft_wrap=True))
     plan = replace(plan, config=config)  # which the run folder records: a run continues as it began
     with Compiler() as compiler, TrainingRun(plan, console, compiler, group) as run:
-        unread = UnreadClips()
-        validate = Validate(run, unread)
-        own: list[Hook] = [SkippedUpdates(), unread, validate, save, speak]
-        run.compile()
-        validate.make_up(run)
-        while run.goes_on:
-            chunk = run.advance()
-            for hook in [*own, *(hooks if plan.is_rank_0 else [])]:
-                hook(run, chunk)
-        run.finish()
+        drive(run, hooks if plan.is_rank_0 else ())
     return not run.stop_reason
 
 

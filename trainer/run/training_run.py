@@ -1,7 +1,7 @@
 """A run whose steps TensorFlow has traced: its loops, samples and files."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import metadata
 
@@ -10,13 +10,12 @@ from rich.console import Console
 
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError, build_command, counted_noun
-from xtts.trainer.data.training_bucket import training_buckets
-from xtts.trainer.loop.chunk import Chunk, StoredBatch
+from xtts.trainer.data.training_bucket import TrainingBucket, training_buckets
 from xtts.trainer.loop.compiler import Compiler
 from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
+from xtts.trainer.loop.program_loop import ProgramLoop
 from xtts.trainer.loop.replicas import build_loops
-from xtts.trainer.loop.schedule import next_mark
 from xtts.trainer.loop.step_names import training_step
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.models.samples import SAMPLES, Samples
@@ -57,7 +56,8 @@ class TrainingRun(HostedRun):
         self._reused = ""
         """Embedding rows taken from the starting model, in words."""
         self.loops = build_loops(
-            self.buckets, self.plan.kind, self.plan.config, restore=self._restore, compiler=compiler, group=group
+            self.buckets, self.plan.kind.objective, self.plan.config, restore=self._restore, compiler=compiler,
+            group=group,
         )  # fmt: skip
         self.state, self.step_functions = self.loops.state, self.loops.step_functions
         self.metrics = self.step_functions.metrics
@@ -85,16 +85,15 @@ class TrainingRun(HostedRun):
         if self.plan.resume:
             state.restore(load_arrays(self.plan.resume))
         elif self.plan.init_from:
-            stored = open_model(self.plan.init_from)
-            initial = self.plan.kind.initial_weights(stored, state.model, self.plan.cache, self.plan.spec)
-            state.restore_weights(initial.averages)
-            self._reused = initial.reused
+            plan, stored = self.plan, open_model(self.plan.init_from)
+            averages, self._reused = plan.kind.initial_weights(stored, state.model, plan.cache, plan.spec)
+            state.restore_weights(averages)
 
     def _make_samples(self) -> Samples:
         """The samples of rank 0, submitted to the compiler; empty in other processes."""
-        plan, every = self.plan, self.training.samples_every if self.plan.is_rank_0 else None
-        training = self.training.model_copy(update={"samples_every": every})
-        samples = plan.kind.samples(self.state.model, plan.cache, plan.spec, training)
+        plan, samples = self.plan, Samples()
+        if plan.is_rank_0 and self.training.samples_every:
+            samples = plan.kind.samples(self.state.model, plan.cache, plan.spec, self.training)
         if not samples.empty:
             self.compiler.submit(SAMPLES, samples.speak)
         return samples
@@ -113,7 +112,7 @@ class TrainingRun(HostedRun):
         plan.folder.forget_after(self.step if plan.resume else -1)
         reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
-            buckets=len(self.loop.closed_set), device_state=device_state(),
+            buckets=len(self._closed_set), device_state=device_state(),
             tensorboard=TensorBoard(plan.folder.tensorboard, self.metrics.descriptions, self.samples.descriptions),
         )  # fmt: skip
         if self._reused:
@@ -129,15 +128,20 @@ class TrainingRun(HostedRun):
         )
 
     def _pass_on_requests(self) -> None:
-        if self.requests:
-            self.loop.stop.assign(True)
-            if not self.group.cluster:
-                self.note_stop()
+        if not self.group.cluster:
+            super()._pass_on_requests()
+        elif self.requests:  # the loop tells the other workers
+            self.loop.stop()
 
     def request_stop(self, reason: str) -> None:
         """Ask all processes to end the run after its next step."""
         self.requests.append(reason)
-        self.loop.stop.assign(True)
+        self.loop.stop()
+
+    @property
+    def _closed_set(self) -> Sequence[TrainingBucket]:
+        """The buckets whose steps are compiled before the first batch; none where clips are unpadded."""
+        return self.loops.buckets if self.plan.spec.fixed_length else []
 
     def compile(self) -> None:
         """Wait until every step is compiled, or for a signal.
@@ -146,14 +150,14 @@ class TrainingRun(HostedRun):
         clips fails here, not hours later.
         """
         plan, name = self.plan, self.plan.kind.model_name(self.plan.config)
-        device = self.loops.runtime.device_name if self.loops.runtime else device_name()
+        device = self.loop.runtime.device_name if isinstance(self.loop, ProgramLoop) else device_name()
         self.reporter.say(
             f"{plan.folder.path}: model {name}, {self.state.optimizer.flat.size:,} parameters, "
             f"{counted_noun(plan.spec.statistics.clips, 'clip')} in {counted_noun(len(self.buckets), 'shape')}; "
             f"step {self.step} of "
             f"{self.training.steps}\ndevice: {device}{self.group.described}"
         )
-        shapes = {training_step(bucket.number): bucket for bucket in self.loop.closed_set}
+        shapes = {training_step(bucket.number): bucket for bucket in self._closed_set}
         if not shapes:
             self.reporter.say(_UNPADDED_WARNING)
         prepared = self.graph.submit(self.loop.prepare)
@@ -170,29 +174,6 @@ class TrainingRun(HostedRun):
             self.reporter.say("training begins")
         self._left_loop = time.perf_counter()
 
-    def advance(self) -> Chunk:
-        """Train up to the next task on the host, in one host call; the reporter keeps its steps."""
-        count = min(self.training.steps_per_call, next_mark(self.training, self.step) - self.step)
-        outside = time.perf_counter() - self._left_loop
-        with self.reading_cache(f"steps after {self.step}"):
-            call = self.graph.submit(self.loop.run, count)
-            self.reporter.flush()  # the previous call, while this one runs
-            result = self.graph.result(call)
-        self._left_loop = time.perf_counter()
-        first, self.step = self.step + 1, self.step + len(result.metrics)  # fewer than `count` after a signal
-        if result.stopped:
-            self.note_stop()
-        chunk = Chunk(
-            first_step=first,
-            result=result,
-            metrics=self.metrics,
-            outside_seconds=outside + result.wall - float(result.seconds.sum()),
-            traces=self.step_functions.guard.count("training"),
-            epoch=int(self.state.position.epoch.numpy()),
-        )
-        self.reporter.keep(chunk)
-        return chunk
-
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
         """The context in which the model has its averaged weights; it restores the weights, also after an error."""
@@ -206,16 +187,11 @@ class TrainingRun(HostedRun):
     def _follow(self, training: TrainingConfig) -> None:
         if self.plan.is_rank_0:
             self._write_run_files(self.plan.config.model_copy(update={"training": training}))
-        self.graph.run(self.loop.follow, training)
+        super()._follow(training)
 
     def _arrays(self) -> dict[str, np.ndarray]:
         self.loops.pull()
         return self.state.arrays()
-
-    def batch_of(self, chunk: Chunk, i: int) -> StoredBatch:
-        """See `HostedRun`."""
-        bucket = self.loop.buckets[int(chunk.result.buckets[i])]
-        return bucket.number, bucket.order.records_from(int(chunk.result.offsets[i]), bucket.batch_size)
 
     def agree(self, flag: bool) -> bool:
         """See `HostedRun`."""
@@ -231,6 +207,3 @@ class TrainingRun(HostedRun):
                 f"{self.stop_reason}: saved step {self.step}; continue with: xtts-train --resume {folder}, or export "
                 f"its voice with: xtts-train --finish {folder}"
             )
-
-    def _last_whole_step(self) -> int | None:
-        return self.loop.last_whole_step()

@@ -8,15 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
 from rich.console import Console
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.data.clip_order import Schedule
-from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.loop.compiler import Compiler
-from xtts.trainer.loop.programs import export_programs
-from xtts.trainer.loop.train_state import TrainState
+from xtts.trainer.loop.program_loop import Place
+from xtts.trainer.loop.programs import TracedOrder, export_programs
 from xtts.trainer.loop.validation_loop import split_batches
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.train_steps import CONSTANTS_FILE, FORMAT_VERSION, ORDER_FILE, STEPS_FILE, settings_of_steps
@@ -65,56 +62,35 @@ def _write(run: TrainingRun, folder: Path) -> None:
         file = f"program-{number:02d}.stablehlo"
         (folder / file).write_bytes(program.artifact)
         steps[name] = {"file": file, **{k: v for k, v in asdict(program).items() if k != "artifact"}}
-    buckets = run.loop.buckets
+    buckets = run.loops.buckets
+    vectors = {
+        name: [(f"{name}/{weight.path}", [*weight.shape], span.start) for weight, span in parts]
+        for name, _, parts in run.state.optimizer.vectors()
+    }
     described = {
         "format_version": FORMAT_VERSION, "first_step": run.step, "settings": settings_of_steps(run.plan.config),
-        "metrics": asdict(run.metrics), "programs": steps, "vectors": _vectors(run.state),
+        "metrics": asdict(run.metrics), "programs": steps, "vectors": vectors,
         "buckets": [bucket.number for bucket in buckets], "batch_sizes": [bucket.batch_size for bucket in buckets],
-        "validation": _validation(run),
+        "validation": split_batches(run.buckets),
     }  # fmt: skip
     (folder / STEPS_FILE).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
     constants = {name: variable.numpy() for name, variable in variables.items() if name.startswith("constant/")}
     np.savez(folder / CONSTANTS_FILE, **constants)
-    np.savez_compressed(folder / ORDER_FILE, **_order(run, buckets))  # type: ignore[arg-type]
+    np.savez_compressed(folder / ORDER_FILE, **_order(run))  # type: ignore[arg-type]
 
 
-def _vectors(state: TrainState) -> dict[str, list[tuple[str, list[int], int]]]:
-    """Map each vector of the state to the (array of a checkpoint, shape, start) that it joins."""
-    return {
-        name: [(f"{name}/{weight.path}", [*weight.shape], span.start) for weight, span in parts]
-        for name, _, parts in state.optimizer.vectors()
-    }
-
-
-def _validation(run: TrainingRun) -> list[tuple[int, int, list[tuple[int, int]]]]:
-    """(bucket, position of the first clip in its split, (shard, record) of each clip) of every batch."""
-    batches, passed = [], dict[int, int]()
-    for bucket, clips in split_batches(run.buckets):
-        first = passed.get(bucket, 0)
-        batches.append((bucket, first, clips))
-        passed[bucket] = first + len(clips)
-    return batches
-
-
-def _order(run: TrainingRun, buckets: list[TrainingBucket]) -> dict[str, np.ndarray]:
+def _order(run: TrainingRun) -> dict[str, np.ndarray]:
     """The remaining batches: bucket int32[n], epoch int64[n], (shard, record) of each bucket's clips int32[N, 2]."""
-    training, position = run.training, run.state.position
-    schedule = Schedule(
-        seed=training.seed, clips=tuple(bucket.order.clips for bucket in buckets),
-        batches=tuple(bucket.batch_size for bucket in buckets),
-    )  # fmt: skip
-    kinds = [tf.TensorSpec([], tf.int64), tf.TensorSpec([len(buckets)], tf.int64)]
-    draw = tf.function(schedule.draw, input_signature=kinds, autograph=False)
-    epoch, first = int(position.epoch.numpy()), position.consumed.numpy()
-    consumed, drawn, epochs = first.copy(), list[int](), list[int]()
-    for _ in range(training.steps - run.step):
-        epoch, index = (int(tensor.numpy()) for tensor in draw(epoch, consumed))
-        consumed[index] += schedule.batches[index]
+    buckets, position = run.loops.buckets, run.state.position
+    order, first = TracedOrder(buckets, run.training.seed), position.consumed.numpy()
+    place, drawn, epochs = Place(run.step, int(position.epoch.numpy()), first), list[int](), list[int]()
+    for _ in range(run.training.steps - run.step):
+        index, place = order.draw(place)
         drawn.append(index)
-        epochs.append(epoch)
+        epochs.append(place.epoch)
     clips = {
         f"clips/{bucket.number}": np.array(bucket.order.records_from(int(start), int(end - start)), np.int32)
-        for bucket, start, end in zip(buckets, first, consumed, strict=True)
+        for bucket, start, end in zip(buckets, first, place.consumed, strict=True)
     }
-    order = {"buckets": np.array(drawn, np.int32), "epochs": np.array(epochs, np.int64), "first": first, **clips}
-    return order | {"first_epoch": position.epoch.numpy()}
+    table = {"buckets": np.array(drawn, np.int32), "epochs": np.array(epochs, np.int64), "first": first, **clips}
+    return table | {"first_epoch": position.epoch.numpy()}

@@ -22,7 +22,7 @@ def memory_of(monkeypatch, workload, configured):
 
     def findings(free, *assignments):
         step_functions = SimpleNamespace(training=configured(*assignments).training)
-        return [*memory(SimpleNamespace(loop=workload.loops.loop, step_functions=step_functions), free)]
+        return [*memory(SimpleNamespace(buckets=workload.loops.buckets, step_functions=step_functions), free)]
 
     return findings
 

@@ -85,7 +85,7 @@ def test_a_host_too_slow_for_audio_is_told_to_build_a_cache(only, problems):
 
 
 def test_storage_that_answers_too_slowly_for_the_steps(only, problems, workload, monkeypatch):
-    buckets = workload.loops.loop.buckets
+    buckets = workload.loops.buckets
     assert next(storage(buckets, step_seconds=1.0)).value == np.median([bucket.read_seconds for bucket in buckets])
     buckets = [replace(bucket) for bucket in buckets]  # a bucket is measured once
     monkeypatch.setattr(TrainingBucket, "read_seconds", 0.15)

@@ -102,14 +102,14 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     clip = poison(tmp_path / "features", "validation")
     plan = training_run.plan
     buckets = training_buckets(tmp_path / "features", plan.spec, plan.config)
-    poisoned = ValidationLoop(buckets, [training_run.step_functions], training_run.loop.stop)
+    poisoned = ValidationLoop(buckets, [training_run.step_functions], training_run.loop.stopping)
     losses, bad = poisoned.run()
     assert len(bad) == 1 < len(poisoned.batches)
     assert clip in clip_names(training_run.plan.cache, training_run.plan.spec, "validation", bad[:1])[0]
     assert all(np.isfinite(losses[name]) and losses[name] != whole[name] for name in ACOUSTIC.losses)
     never = {bucket.number: lambda *_: tf.fill([len(ACOUSTIC.held_out), 2], np.nan) for bucket in buckets}
     step_functions = SimpleNamespace(metrics=ACOUSTIC, validation_steps=never)
-    losses, bad = ValidationLoop(buckets, [step_functions], training_run.loop.stop).run()
+    losses, bad = ValidationLoop(buckets, [step_functions], training_run.loop.stopping).run()
     assert bad == poisoned.batches
     assert not Best(step=3, loss=1.5).note(6, losses["prior"]), "nothing finite is no better loss"
 

@@ -25,11 +25,11 @@ def test_the_loss_is_the_same_for_every_batch_size(training_run, monkeypatch, se
     size = 1 if several else max(clips.values()) + 3  # filled up with padding rows
     assert size != training_run.training.batch_size
     buckets = [one_bucket(plan.cache, n, batch_size=size) for n in clips if clips[n]]
-    objective = AcousticObjective(state.model)
+    objective = training_run.step_functions.objective
     step_functions = StepFunctions(objective, state.optimizer, training_run.training, state.step, typical=(1.0, 1.0))
     step_functions.trace({}, {bucket.number: bucket.signature for bucket in buckets})
     step_functions.guard.locked = False
-    loop = ValidationLoop(buckets, [step_functions], training_run.loop.stop)
+    loop = ValidationLoop(buckets, [step_functions], training_run.loop.stopping)
     tf.config.run_functions_eagerly(True)
     try:
         losses, bad = loop.run()
@@ -41,9 +41,9 @@ def test_the_loss_is_the_same_for_every_batch_size(training_run, monkeypatch, se
 
 def test_a_stopped_validation_reads_and_gives_nothing(training_run):
     before = training_run.validation.run()
-    training_run.loop.stop.assign(True)
+    training_run.loop.stop()
     stopped = training_run.validation.run()
-    training_run.loop.stop.assign(False)
+    training_run.loop.stopping.assign(False)
     assert stopped is None
     assert training_run.validation.run() == before
 

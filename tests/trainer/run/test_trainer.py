@@ -122,7 +122,7 @@ def test_a_hook_gets_every_step_after_it_was_validated_and_saved_and_so_do_sampl
         raise OSError("no place to write\nat all")
 
     parts = {"speak": list, "finite": all} | {failing: fail}
-    nothing = SimpleNamespace(empty=False, recordings=list, profile=None, **parts)  # to compile
+    nothing = SimpleNamespace(empty=False, recordings=list, profile=None, descriptions={}, **parts)  # to compile
     monkeypatch.setattr("xtts.trainer.models.acoustic.samples.SpokenSamples", lambda *_: nothing)
     screen = io.StringIO()
     assert train(plan, Console(file=screen, width=200), [hook])
@@ -192,7 +192,7 @@ def test_weights_are_restored_once_the_update_has_written_its_own(training_run):
     buckets = training_buckets(plan.cache, plan.spec, plan.config)
     KEPT_STEPS.keep(training_run.loops.replicas, buckets, plan.config)
     build_loops(
-        buckets, plan.kind, plan.config, compiler=compiler, restore=lambda _: written.append(update.done())
+        buckets, plan.kind.objective, plan.config, compiler=compiler, restore=lambda _: written.append(update.done())
     )  # fmt: skip
     assert written == [True]
 

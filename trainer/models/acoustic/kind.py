@@ -3,11 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from xtts.shared.cache.cache_spec import CacheSpec, check_voices, load_voices
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch_sizes import AutomaticSteps
-from xtts.trainer.models.kind import InitialWeights, Kind
+from xtts.trainer.models.kind import Kind
 from xtts.trainer.speech.vocoder import OUR_VOICE
 from xtts.trainer.stored.checkpoint import ACOUSTIC
 from xtts.trainer.stored.run_folder import voice_of
@@ -64,12 +66,13 @@ def _samples(network: "AcousticModel", cache: Path, spec: CacheSpec, training: T
     return SpokenSamples(network, cache, spec, training)
 
 
-def _initial_weights(stored: StoredModel, network: "AcousticModel", cache: Path, spec: CacheSpec) -> InitialWeights:
+def _initial_weights(
+    stored: StoredModel, network: "AcousticModel", cache: Path, spec: CacheSpec
+) -> tuple[dict[str, np.ndarray], str]:
     """The averages, with the rows of the tables for this corpus' symbols, speakers and languages."""
     before, now = stored.voice, voice_of(cache, spec)
     initial = {weight.path: weight.numpy() for weight in network.trainable_variables}
-    averages = take_rows(stored.averages(), initial, before, now)
-    return InitialWeights(averages=averages, reused=shared_names(before, now))
+    return take_rows(stored.averages(), initial, before, now), shared_names(before, now)
 
 
 KIND = Kind(

@@ -82,8 +82,7 @@ class SpokenSamples(Samples):
 
     def __init__(self, model: AcousticModel, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
         self.profile, self.model = spec.mel_profile, model
-        wanted = training.sample_sentences if training.samples_every else 0
-        fullest, self.sentences = fixed_sentences(cache, spec, wanted, training.validation_clips)
+        fullest, self.sentences = fixed_sentences(cache, spec, training.sample_sentences, training.validation_clips)
         self.shown = min(training.samples_heard, len(self.sentences))
         """Count of the first sentences that go to TensorBoard as audio and pictures."""
         self._tokenizer = load_tokenizer(cache / spec.tokenizer_file)

@@ -29,9 +29,13 @@ class VocoderObjective(Objective):
 
     metrics = VOCODER
 
-    def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
-        """See `Objective`."""
-        return self._sums(batch, *random)
+    def loss_sums(
+        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], *, with_noise: bool = True
+    ) -> dict[str, tf.Tensor]:
+        """See `Objective`; with_noise: add noise to half of the mels."""
+        losses = self.model.losses(cast(CropBatch, batch), *random, with_noise=with_noise)
+        frames = tf.cast(batch.mel_length, tf.float32)
+        return {name: loss * frames for name, loss in losses.items()}
 
     def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> list[tf.Tensor | float]:
         """See `Objective`."""
@@ -39,11 +43,4 @@ class VocoderObjective(Objective):
 
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """See `Objective`."""
-        return self._sums(batch, clips, validation_key(seed, bucket), with_noise=False)
-
-    def _sums(
-        self, batch: AnyBatch, numbers: tf.Tensor, seed: tf.Tensor, *, with_noise: bool = True
-    ) -> dict[str, tf.Tensor]:
-        losses = self.model.losses(cast(CropBatch, batch), numbers, seed, with_noise=with_noise)
-        frames = tf.cast(batch.mel_length, tf.float32)
-        return {name: loss * frames for name, loss in losses.items()}
+        return self.loss_sums(batch, (clips, validation_key(seed, bucket)), with_noise=False)

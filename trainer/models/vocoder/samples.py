@@ -67,7 +67,7 @@ class VocoderSamples(Samples):
 
     def __init__(self, model: Vocoder, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
         self.profile = spec.mel_profile
-        self.sentences = held_out_sentences(cache, spec, training.sample_sentences if training.samples_every else 0)
+        self.sentences = held_out_sentences(cache, spec, training.sample_sentences)
         self._heard = training.samples_heard
         if self.empty:
             return

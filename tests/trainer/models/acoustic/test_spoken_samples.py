@@ -84,11 +84,10 @@ def test_one_sentence_is_spoken_without_figures(make_samples):
     assert samples.measure([]) == ({}, "audio and pictures are in TensorBoard")
 
 
-def test_no_samples_without_validation_clips_or_if_switched_off(make_samples, tiny_cache):
+def test_no_samples_without_validation_clips(make_samples, tiny_cache):
     spec = load_spec(tiny_cache)
     buckets = [bucket.model_copy(update={"validation": []}) for bucket in spec.buckets]
     assert make_samples(spec=spec.model_copy(update={"buckets": buckets})).empty
-    assert make_samples("training.samples_every=null").empty
     assert not make_samples().empty
 
 

@@ -1,0 +1,175 @@
+"""The loop of a run whose steps are programs: an order of batches, a reader and a runtime, without TensorFlow.
+
+In the process that traced the steps TensorFlow draws and reads (`trainer/loop/programs.py`); elsewhere the order is a
+table, and NumPy reads (`trainer/run/train_steps.py`).
+"""
+
+import math
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from xtts.shared.cache.cache_spec import Split
+from xtts.shared.config import TrainingConfig
+from xtts.shared.errors import LockstepError
+from xtts.trainer.data.stored_batches import Input
+from xtts.trainer.loop.chunk import CallResult, StoredBatch, flagged
+from xtts.trainer.loop.failures import RunEnded
+from xtts.trainer.loop.jax_runtime import JaxRuntime, StepQueue
+from xtts.trainer.loop.metrics import Metrics
+from xtts.trainer.loop.schedule import learning_rate
+from xtts.trainer.loop.step_names import UPDATE, training_step, validation_step
+
+
+class Place(NamedTuple):
+    """The place of a run in the order of its batches."""
+
+    batches: int
+    """Batches done."""
+    epoch: int
+    consumed: np.ndarray
+    """int64[K]: clips of each bucket consumed since the start of the run."""
+
+
+class Order(Protocol):
+    """The order of a run's batches."""
+
+    @property
+    def buckets(self) -> Sequence[int]:
+        """Numbers of the K buckets that hold training clips."""
+
+    def draw(self, place: Place) -> tuple[int, Place]:
+        """(index in `buckets` of the next batch's, the place after it)."""
+
+    def batch(self, index: int, offset: int) -> StoredBatch:
+        """The batch of a bucket after so many of its clips."""
+
+
+class Reader(Protocol):
+    """Reads batches: those of a bucket and a split in their order."""
+
+    def read(
+        self, bucket: int, split: Split, clips: Iterable[tuple[int, int]], fields: Sequence[Input]
+    ) -> list[np.ndarray]:
+        """See `StoredBatches.read`."""
+
+
+class ProgramLoop:
+    """`run(n)` queues n steps, one call each; the device does not wait for the host or the reader."""
+
+    def __init__(
+        self, runtime: JaxRuntime, order: Order, reader: Reader, place: Place, training: TrainingConfig,
+        metrics: Metrics, *, most_clips: int | None = None,
+    ) -> None:  # fmt: skip
+        """most_clips: clips of the largest batch, if the audio of some may be missing."""
+        self.runtime, self.place, self.training = runtime, place, training
+        self.stopping = False
+        """Whether a stop was requested, from any thread."""
+        self.batch = order.batch
+        self._order, self._reader, self._metrics, self._most_clips = order, reader, metrics, most_clips
+        self._updates = place.batches
+        """Updates made; a batch without a frame is none."""
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of the last step, from 0."""
+        return self.place.epoch
+
+    @property
+    def traces(self) -> int:
+        """Training steps, each traced once."""
+        return len(self._order.buckets)
+
+    def stop(self) -> None:
+        """End the current call after a step, from any thread; between two calls, the next one."""
+        self.stopping = True
+
+    def follow(self, training: TrainingConfig) -> None:
+        """Switch to the learning rates of another schedule."""
+        self.training = training
+
+    def prepare(self) -> None:
+        """Draw a batch, which may trace, and leave it."""
+        self._order.draw(self.place)
+
+    def run(self, count: int) -> CallResult:
+        """Queue `count` steps and wait for the last; a stop ends it early."""
+        began, queue = time.perf_counter(), StepQueue()
+        turns = list[tuple[int, int, np.ndarray]]()
+        while len(turns) < count and not self.stopping:
+            turns.append(self._launch(queue))
+        queue.wait()
+        indices, offsets, unread = ([turn[i] for turn in turns] for i in range(3))
+        return CallResult(
+            np.array(queue.metrics, np.float32).reshape(-1, len(self._metrics.step)),
+            np.array(queue.seconds).reshape(-1, 3), np.array(indices, np.int32), np.array(offsets, np.int64),
+            time.perf_counter() - began, self.stopping,
+            np.array(unread).reshape(-1, self._most_clips) if self._most_clips else None,
+        )  # fmt: skip
+
+    def _launch(self, queue: StepQueue) -> tuple[int, int, np.ndarray]:
+        """Draw and read a batch and queue its step: (index of its bucket, clips consumed before, rows without one)."""
+        index, place = self._order.draw(self.place)
+        drawn, bucket, offset = time.perf_counter(), self._order.buckets[index], int(self.place.consumed[index])
+        clips = self._clips(index, offset)
+        batch, lengths = read(self._reader, self.runtime, training_step(bucket), bucket, "train", clips)
+        frames, arrived = lengths.sum(dtype=np.int32), time.perf_counter()
+        losses, gradient = self.runtime.call(training_step(bucket), *batch)
+        rate = np.float32(learning_rate(self.training, self._updates))
+        (metrics,) = self.runtime.call(UPDATE, losses, frames, rate, gradient)
+        queue.add(metrics, drawn, arrived)
+        self.place = place
+        self._updates += int(frames > 0)
+        return index, offset, np.pad(lengths == 0, (0, max((self._most_clips or 0) - len(lengths), 0)))
+
+    def _clips(self, index: int, offset: int) -> Iterator[tuple[int, int]]:
+        """The clips of a batch, looked up when a reader asks for the first: that of TensorFlow knows them."""
+        yield from self.batch(index, offset)[1]
+
+    def last_whole_step(self) -> int | None:
+        """The last step whose update is complete; None if the device does not tell."""
+        try:
+            self.runtime.state()
+        except RuntimeError:  # of JAX: the device is lost, or the state was in the step that failed
+            return None
+        return self.place.batches
+
+
+class ProgramValidation:
+    """`run()` validates the whole split, a batch a call."""
+
+    def __init__(self, loop: ProgramLoop, batches: list[StoredBatch], reader: Reader, metrics: Metrics) -> None:
+        self.batches, self.unread = batches, list[StoredBatch]()
+        self._loop, self._reader, self._losses = loop, reader, metrics.held_out
+
+    def run(self) -> tuple[dict[str, float], list[StoredBatch]] | None:
+        """(mean losses by name, batches excluded because their losses are not finite); None if a stop ended it."""
+        runtime, total, firsts = self._loop.runtime, np.zeros([len(self._losses), 2]), dict[int, int]()
+        bad, self.unread = list[StoredBatch](), []
+        for bucket, clips in self.batches:
+            if self._loop.stopping:
+                return None
+            batch, lengths = read(self._reader, runtime, validation_step(bucket), bucket, "validation", clips)
+            (sums,) = runtime.call(validation_step(bucket), *batch, np.int32(firsts.get(bucket, 0)))
+            firsts[bucket] = firsts.get(bucket, 0) + len(clips)
+            if np.isfinite(sums).all():
+                total += np.asarray(sums, np.float64)
+            else:
+                bad.append((bucket, clips))
+            self.unread += flagged([(bucket, clips)], [lengths == 0])
+        means = (float(values / count) if count else math.nan for values, count in total)
+        return dict(zip(self._losses, means, strict=True)), bad
+
+
+def read(
+    reader: Reader, runtime: JaxRuntime, step: str, bucket: int, split: Split, clips: Iterable[tuple[int, int]]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """Read a batch for a step: (its arrays, its `mel_length`); `RunEnded` for a shard that cannot be read."""
+    fields = [field for field in runtime.programs[step].inputs if field.shape]
+    try:
+        batch = reader.read(bucket, split, clips, fields)
+    except LockstepError as error:
+        raise RunEnded(error.location, found=error.found, fix=error.fix, exit_code=1) from None
+    return batch, batch[[field.name for field in fields].index("mel_length")]
