@@ -40,7 +40,7 @@ ROOMS = {
     "shared": "system audio text < cache",
     "precompute": "workers < archives < corpus < features < pipeline < check view sample transcribe < library"
     " < cli __init__",
-    "trainer": "data system < model < loop < stored < speech < evaluation < export reporting < kinds < run"
+    "trainer": "data system web < model < loop < stored < speech < evaluation < export reporting < kinds < run"
     " < doctor serve < cli synth_cli library < voice_cli __init__",
 }
 """The folders of each stage: one imports itself and those before the < before its own. Modules at the top of `shared/`

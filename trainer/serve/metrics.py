@@ -1,11 +1,12 @@
 """Counts and times of this process, for Prometheus at `/metrics`."""
 
 import time
-from collections.abc import Iterator, Sized
+from collections.abc import Container, Iterator, Sized
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from xtts.trainer.speech.synthesizer import Synthesizer
 
@@ -39,3 +40,22 @@ class LiveMetrics(Collector):
         yield GaugeMetricFamily("xtts_queue_length", "Requests waiting or being spoken.", len(self._queue))
         yield CounterMetricFamily("xtts_compile_seconds", "Seconds of compilation.", self._synthesizer.compile_seconds)
         yield CounterMetricFamily("process_cpu_seconds", "User and system time.", time.process_time())
+
+
+class CountAnswers:
+    """Middleware that counts responses by path and status."""
+
+    def __init__(self, app: ASGIApp, *, paths: Container[str]) -> None:
+        """paths: all that exist."""
+        self._app, self._paths = app, paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+
+        async def send_counted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                path = scope["path"] if scope["path"] in self._paths else "other"
+                ANSWERS.labels(path, message["status"]).inc()
+            await send(message)
+
+        await self._app(scope, receive, send_counted)
