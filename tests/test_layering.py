@@ -41,7 +41,7 @@ ROOMS = {
     "precompute": "workers < archives < corpus < features < pipeline < check view sample transcribe < library"
     " < cli __init__",
     "trainer": "data system web < model < loop < stored < speech < evaluation < export reporting < kinds < run"
-    " < doctor serve < cli synth_cli library < voice_cli __init__",
+    " < doctor record serve < cli synth_cli library < voice_cli __init__",
 }
 """The folders of each stage: one imports itself and those before the < before its own. Modules at the top of `shared/`
 (configuration, errors) are below all."""
@@ -76,7 +76,10 @@ def test_a_module_has_two_importers_or_40_lines():
     assert crumbs == []
 
 
-@pytest.mark.parametrize("command", ["xtts-precompute", "xtts-train", "xtts-voice", "xtts-doctor", "xtts-synth"])
+COMMANDS = ("xtts-precompute", "xtts-train", "xtts-voice", "xtts-record", "xtts-doctor", "xtts-synth")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_loads_nothing_heavy_and_the_version_is_that_of_the_package(command):
     run = [sys.executable, "-X", "importtime", Path(sys.executable).with_name(command), "--help"]
     result = subprocess.run(run, capture_output=True, text=True, check=False)
