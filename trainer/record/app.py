@@ -50,13 +50,12 @@ _T = TypeVar("_T")
 class Recorder:
     """Handlers of the paths. What they change is in the folder; what they keep is read from it again."""
 
-    def __init__(self, takes: Takes, language: str, maker: VoiceMaker) -> None:
+    def __init__(self, takes: Takes, language: str, maker: VoiceMaker, ear: Ear) -> None:
         self.takes, self.language, self.maker = takes, language, maker
         self._expected = expected_seconds(language)
         threading.Thread(target=self._expected, args=(takes.prompts[0],), daemon=True).start()  # loads a voice
         self._checked: dict[int, tuple[int, str, CheckedTake]] = {}
         self._spoken: tuple[int, LoadedVoice] | None = None
-        ear = Ear(language)
         self.listener, self.phone = Listener(ear), PhoneRecording(takes, ear)
 
     async def page(self, request: Request) -> Response:

@@ -43,15 +43,17 @@ def _serve(folder: Path, language: str, texts: list[str], port: int, opens: bool
             "record", found=f"{error.name} is not installed", fix="pip install 'lockstep-tts[serve]'"
         ) from None
     from xtts.trainer.record.making import VoiceMaker
+    from xtts.trainer.record.phone import Ear
     from xtts.trainer.record.takes import Takes
 
     bound = listening_socket("127.0.0.1", port)
-    recorder = Recorder(Takes(folder, texts), language, VoiceMaker(folder, language, training))
+    recorder = Recorder(Takes(folder, texts), language, VoiceMaker(folder, language, training), Ear(language))
+    bound.listen()  # so that a browser that is faster waits
     address = page_address("127.0.0.1", bound.getsockname()[1])
     click.echo(f"{folder}: {len(recorder.takes.texts())} of {len(texts)} sentences recorded")
     click.echo(f"record here: {address} (Ctrl-C stops; nothing is lost)")
     if opens:
-        open_page(address)  # it waits: the socket takes connections already
+        open_page(address)
     config = uvicorn.Config(
         make_app(recorder), log_level="warning", access_log=False, server_header=False, lifespan="off",
         limit_concurrency=100, timeout_graceful_shutdown=5,

@@ -66,7 +66,7 @@ class VoiceMaker:
     def stop(self) -> None:
         """Ask it to save and stop."""
         if self._is_running():
-            with suppress(ProcessLookupError, ValueError):
+            with suppress(ProcessLookupError, IndexError, ValueError):
                 os.kill(int(self._lines()[0]), signal.SIGTERM)
 
     def state(self) -> Making:

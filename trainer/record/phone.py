@@ -1,5 +1,6 @@
 """Whisper's ear (extra `transcribe`): its words beside a prompt, and one long recording cut at the prompts."""
 
+import importlib
 import queue
 import tempfile
 import threading
@@ -7,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from starlette.requests import Request
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.other_formats import decode_by_ffmpeg
 from xtts.shared.audio.recogniser import RATE, Interval, Recogniser
-from xtts.shared.errors import LockstepError, warn
+from xtts.shared.errors import LockstepError
 from xtts.trainer.record.prompts import phonemes
 from xtts.trainer.record.takes import Takes
 from xtts.trainer.web.requests import RequestError
@@ -46,6 +46,17 @@ class Ear:
         """The models; `LockstepError` where the extra or the weights are missing."""
         return Recogniser(self._asr, self.language)
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the weights are on this machine already."""
+        if Path(self._asr).is_dir():
+            return True
+        try:
+            importlib.import_module("faster_whisper").download_model(self._asr, local_files_only=True)
+        except (ImportError, OSError, ValueError, RuntimeError):
+            return False
+        return True
+
     def words(self, samples: np.ndarray, rate: int) -> str:
         """Transcribe samples int16[S]."""
         with self._alone:
@@ -58,13 +69,12 @@ def at_16_khz(samples: np.ndarray, rate: int) -> np.ndarray:
 
 
 class Listener:
-    """Transcribes new takes in a thread; what it has heard is a hint, kept nowhere."""
+    """Transcribes new takes in a thread, if Whisper is on this machine; what it has heard is a hint, kept nowhere."""
 
     def __init__(self, ear: Ear) -> None:
         self._ear, self._heard = ear, dict[int, tuple[int, str]]()
         self._waiting = queue.Queue[tuple[int, int, np.ndarray, int]]()
-        if find_spec("faster_whisper"):
-            threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._listen, daemon=True).start()
 
     def add(self, number: int, version: int, samples: np.ndarray, rate: int) -> None:
         """Let a take be heard; version: the time of its file."""
@@ -76,13 +86,9 @@ class Listener:
         return known[1] if known and known[0] == version else ""
 
     def _listen(self) -> None:
-        while True:
+        while self._ear.is_here:
             number, version, samples, rate = self._waiting.get()
-            try:
-                self._heard[number] = version, self._ear.words(samples, rate)
-            except LockstepError as error:  # no weights, and no way to download them
-                warn(f"takes are not transcribed: {error}")
-                return
+            self._heard[number] = version, self._ear.words(samples, rate)
 
 
 def likeness(words: str, prompt: str, language: str) -> float:

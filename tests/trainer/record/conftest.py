@@ -6,12 +6,14 @@ from starlette.testclient import TestClient
 
 from xtts.trainer.record.app import Recorder, make_app
 from xtts.trainer.record.making import VoiceMaker
+from xtts.trainer.record.phone import Ear
 from xtts.trainer.record.takes import Takes
 
 
 @pytest.fixture
 def recorder(tmp_path):
-    return Recorder(Takes(tmp_path / "my-voice", PROMPTS), "en", VoiceMaker(tmp_path / "my-voice", "en", ()))
+    folder = tmp_path / "my-voice"
+    return Recorder(Takes(folder, PROMPTS), "en", VoiceMaker(folder, "en", ()), Ear("en", "none"))
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_the_room_is_judged_in_words_and_its_recording_is_not_kept(client, recor
 def test_a_restart_finds_all_and_another_server_is_refused(send, recorder, call):
     send(PROMPTS[0], spoken("arctic_a0232"))
     send(PROMPTS[1], 0.1 * spoken("arctic_b0179"))
-    again = Recorder(recorder.takes, "en", recorder.maker)
+    again = Recorder(recorder.takes, "en", recorder.maker, recorder.phone.ear)
     with TestClient(make_app(again), base_url="http://localhost") as other:
         takes = other.get("/api/state").json()["takes"]
     assert [take["number"] for take in takes] == [2, 1]

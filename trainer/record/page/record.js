@@ -34,7 +34,8 @@ async function ask(path, method = "GET", body, type) {
 }
 
 async function update(path, method, body, type) {
-  Object.assign(state ??= {}, await (await ask(path, method, body, type)).json());
+  const changed = await (await ask(path, method, body, type)).json();
+  state = { ...state, ...changed };
   show();
 }
 
@@ -142,12 +143,14 @@ function next() {
   return waiting.find((i) => !takeOf(state.prompts[i])) ?? position;
 }
 
-function watch(act) {
+function watch(act, longest = Infinity) {
   let spoken = 0, quiet = 0;
   ending = (decibels, seconds) => {
     if (decibels > noise + ABOVE_NOISE) [spoken, quiet] = [spoken + seconds, 0];
     else quiet += seconds;
-    if (spoken >= LEAST_SPEECH && quiet >= PAUSE_SECONDS) act();
+    if ((spoken < LEAST_SPEECH || quiet < PAUSE_SECONDS) && microphone.seconds < longest) return;
+    ending = null;
+    act();
   };
 }
 
@@ -195,72 +198,61 @@ function play(take = takeOf(current()) ?? takeOf(last)) {
   player.play();
 }
 
-const KEYS = {
-  Space: toggle, KeyP: () => play(), KeyR: redo, KeyS: () => go(next()), ArrowLeft: () => go(position - 1),
-  ArrowRight: () => go(position + 1),
+const ACTS = {
+  record: ["Space", toggle], play: ["KeyP", () => play()], redo: ["KeyR", redo], skip: ["KeyS", () => go(next())],
+  back: ["ArrowLeft", () => go(position - 1)], on: ["ArrowRight", () => go(position + 1)],
 };
-
-document.addEventListener("keydown", (event) => {
-  const act = KEYS[event.code], { target } = event;
-  if (!act || reading.hidden || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
-  const types = target.matches("input:not([type=checkbox]), textarea, select, audio");
-  if (types || (event.code === "Space" && target.matches("button, input, a, summary"))) return;
-  event.preventDefault();
-  act();
-});
-
-for (const [name, act] of Object.entries({
-  record: toggle, play: () => play(), redo, skip: KEYS.KeyS, back: KEYS.ArrowLeft, on: KEYS.ArrowRight,
-})) {
+const KEYS = Object.fromEntries(Object.values(ACTS));
+for (const [name, [, act]] of Object.entries(ACTS)) {
   byId(name).onclick = () => {
     prompt.focus(); // so that the next Space records
     act();
   };
 }
 
+document.addEventListener("keydown", (event) => {
+  const act = KEYS[event.code], { target } = event;
+  if (!act || reading.hidden || event.ctrlKey || event.altKey || event.metaKey || event.repeat) return;
+  const types = target.matches("input:not([type=checkbox]), audio");
+  if (types || (event.code === "Space" && target.matches("button, input, a, summary"))) return;
+  event.preventDefault();
+  act();
+});
+
 // The first step: microphone, silence, a sentence
+
+const median = (numbers) => numbers.sort((a, b) => a - b)[numbers.length >> 1];
+
+function levelOfSilence() {
+  const levels = [];
+  return new Promise((resolve) => {
+    ending = (decibels) => {
+      levels.push(decibels);
+      if (microphone.seconds >= SILENCE_SECONDS) resolve(median(levels));
+    };
+  });
+}
 
 async function test() {
   begin.disabled = byId("anyway").hidden = true;
   try {
     microphone ??= await openMicrophone();
-  } catch (error) {
-    begin.disabled = false;
-    return say(`No microphone: ${error.message}. Allow it in the browser, or record on a phone, below.`, true);
-  }
-  say("Be silent for five seconds.");
-  const levels = [];
-  const wav = await new Promise((resolve) => {
+    say("Be silent for five seconds.");
     microphone.start();
-    let asked = false;
-    ending = (decibels) => {
-      levels.push(decibels);
-      if (microphone.seconds < SILENCE_SECONDS) return;
-      if (!asked) {
-        noise = levels.sort((a, b) => a - b)[levels.length >> 1];
-        asked = true;
-        say(`Now read aloud: ${current()}`);
-        const done = () => {
-          ending = null;
-          resolve(microphone.stop());
-        };
-        watch(done);
-        const paused = ending;
-        ending = (...heard) => (microphone.seconds > LONGEST_TEST ? done() : paused(...heard));
-      }
-    };
-  });
-  begin.disabled = false;
-  begin.textContent = "Check again";
-  try {
+    noise = await levelOfSilence();
+    say(`Now read aloud: ${current()}`);
+    const wav = await new Promise((resolve) => watch(() => resolve(microphone.stop()), LONGEST_TEST));
     const { good, words } = await (await ask("api/room", "POST", wav, "audio/wav")).json();
     const on = microphone.processing.join(" and ");
-    say(`${words}${on ? ` This browser keeps ${on} on: another may not.` : ""}${good ? " Press Space to record, Space to stop." : ""}`, !good);
+    const kept = on ? ` This browser keeps ${on} on; another may not.` : "";
+    say(`${words}${kept}${good ? " Press Space to record, Space to stop." : ""}`, !good);
+    byId("anyway").hidden = good;
     if (good) read();
-    else byId("anyway").hidden = false;
   } catch (error) {
-    say(error.message, true);
+    say(`No microphone: ${error.message}. Allow it in the browser, or record on a phone, below.`, true);
   }
+  begin.disabled = false;
+  begin.textContent = "Check again";
 }
 
 async function openMicrophone() {
@@ -271,6 +263,7 @@ async function openMicrophone() {
   };
   opened.onend = () => {
     microphone = null;
+    begin.disabled = false;
     say("The microphone has gone. Press Start to open it again.", true);
     byId("start").hidden = false;
   };
