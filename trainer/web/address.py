@@ -9,7 +9,7 @@ from pathlib import Path
 
 from xtts.shared.errors import LockstepError
 
-SHARED = {f"/{name}": Path(__file__).with_name(name) for name in ("page.css", "wav.js")}
+SHARED = {f"/{name}": Path(__file__).with_name(name) for name in ("page.css", "parts.js")}
 """Style and script of every page, by path."""
 
 

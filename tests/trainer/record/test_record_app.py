@@ -141,7 +141,7 @@ def test_the_recordings_are_downloaded_and_voices_only_when_there_are(client, se
 
 
 def test_the_page_and_its_files_have_the_policy_of_every_page(client):
-    for path in ("/", "/page.css", "/wav.js", "/record.js", "/microphone.js", "/worklet.js", "/record.css"):
+    for path in ("/", "/page.css", "/parts.js", "/record.js", "/microphone.js", "/worklet.js", "/record.css"):
         answer = client.get(path)
         assert answer.status_code == 200
         assert "default-src 'self'" in answer.headers["content-security-policy"]

@@ -1,9 +1,8 @@
 // The page of `xtts-record`: reads the state from the server, records takes, and keeps those that are not saved yet.
 "use strict";
 
-const byId = (name) => document.getElementById(name);
-const [status, prompt, place, level, begin, reading, recordButton, continuous, takeList, player, progress] =
-  ["status", "prompt", "place", "level", "begin", "reading", "record", "continuous", "take-list", "player", "progress"].map(byId);
+const [prompt, place, level, begin, reading, recordButton, continuous, takeList, player, progress] =
+  ["prompt", "place", "level", "begin", "reading", "record", "continuous", "take-list", "player", "progress"].map(byId);
 
 const SILENCE_SECONDS = 5, LONGEST_TEST = 20, PAUSE_SECONDS = 1, LEAST_SPEECH = 0.3, ABOVE_NOISE = 12; // the last in dB
 const PHASES = {
@@ -18,11 +17,6 @@ let microphone = null;
 let unsaved = null; // a Cache of takes that the server has not stored
 let noise = -60; // dBFS of the room
 let ending = null; // what happens when the reader has paused
-
-function say(words, wrong = false) {
-  status.textContent = words;
-  status.classList.toggle("wrong", wrong);
-}
 
 async function ask(path, method = "GET", body, type) {
   const answer = await fetch(path, { method, body, headers: type ? { "Content-Type": type } : {} });

@@ -1,7 +1,6 @@
 // The page of `xtts-synth serve`: requests speech, plays it as it arrives, draws its mel, and keeps the takes.
 "use strict";
 
-const byId = (name) => document.getElementById(name);
 const [form, text, voice, language, quality, speed, format, status] =
   ["form", "text", "voice", "language", "quality", "speed", "format", "status"].map(byId);
 const [speakButton, stopButton, playButton, place, download, canvas, token, recordButton] =
@@ -20,11 +19,6 @@ let running = null; // the AbortController of the answer that is coming
 let shown = null; // the take in the picture and in the player
 let takes = []; // the newest first
 let recorder = null; // of the voice that is being recorded
-
-function say(words, wrong = false) {
-  status.textContent = words;
-  status.classList.toggle("wrong", wrong);
-}
 
 async function ask(path, options = {}) {
   const headers = { ...options.headers };

@@ -1,8 +1,16 @@
-// A wav of 16 bits, of one channel, from Int16Arrays.
+// What every page has: its elements, a line that says what happens, wavs.
 "use strict";
+
+const byId = (name) => document.getElementById(name);
+
+function say(words, wrong = false) {
+  byId("status").textContent = words;
+  byId("status").classList.toggle("wrong", wrong);
+}
 
 const WAV_HEAD = 44; // bytes before the samples
 
+// A wav of 16 bits, of one channel, from Int16Arrays
 function wavOf(parts, rate) {
   const size = parts.reduce((sum, part) => sum + part.byteLength, 0);
   const view = new DataView(new ArrayBuffer(WAV_HEAD));
