@@ -131,8 +131,8 @@ class ShapesConfig(ConfigSection):
     pad_to_fixed_length: bool = True
     """Pad clips to the shapes; false stores them unpadded: the dynamic baseline, slow on purpose."""
     buckets: Annotated[int, Field(gt=0, le=100)] | Literal["auto"] = "auto"
-    """Number of (tokens, frames) shapes, chosen from the lengths of the corpus; 1 is a single fixed shape. `auto`: 4, of
-    fewer than 80 clips one for every 20, since each is compiled."""
+    """Number of (tokens, frames) shapes, chosen from the lengths of the corpus; 1 is a single fixed shape. `auto`: 4,
+    or one for every 20 clips where there are fewer than 80, since each is compiled."""
     max_text_length: PositiveInt | None = None
     """Longest text, tokens; clips with longer ones are rejected, never cut."""
     max_mel_frames: PositiveInt | None = None
