@@ -8,6 +8,7 @@ CACHE ?= features$(if $(LANGUAGE),-$(LANGUAGE))
 PYTHON ?= python3
 BUILD_ARGS ?=
 TRAIN_ARGS ?=
+RECORD_ARGS ?=
 VOICE_ARGS ?=
 TEST_ARGS ?=
 TESTS ?=
@@ -41,10 +42,11 @@ FINDER_FIRST := import sys; sys.meta_path.sort(key=lambda finder: getattr(finder
 SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 
 .DEFAULT_GOAL := help
-.PHONY: help voice train features cache verify test test-long check wheel-check bench synth app \
+.PHONY: help record voice train features cache verify test test-long check wheel-check bench synth app \
 	doctor clean
 
 help:
+	@echo "make record LANGUAGE=en         a page to record a voice of your own, to train and to hear it, in my-voice/"
 	@echo "make voice DATA=my-corpus LANGUAGE=en   from recordings with their texts to a voice, and a page to hear it"
 	@echo "make train [CONFIG=tiny] [GPU=rtx4090] [DATA=...] [TRAIN_ARGS='--steps N']"
 	@echo "                train a voice, continuing where it stopped; an existing cache is used unchanged, and with"
@@ -100,6 +102,10 @@ cache: $(READY)
 train: cache
 	$(BIN)/xtts-train --config $(CONFIG) $(if $(GPU),--config gpu/$(GPU)) $(SAMPLE_SETTINGS) --cache '$(CACHE)' \
 		--resume $(SAMPLE_STEPS) $(TRAIN_ARGS)
+
+# Without make: xtts-record my-voice --language en
+record: $(READY)
+	$(BIN)/xtts-record '$(or $(DATA),my-voice)' $(if $(LANGUAGE),--language $(LANGUAGE)) $(RECORD_ARGS)
 
 # Without make: xtts-voice my-corpus --language en
 voice: $(READY)

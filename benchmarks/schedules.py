@@ -8,6 +8,7 @@ The lengths are those of LJSpeech-1.1, as many clips of them as the hours take.
 import argparse
 import csv
 from functools import cache
+from typing import Literal
 
 import numpy as np
 from setup.ljspeech_corpus import LENGTHS
@@ -67,7 +68,7 @@ def corpus(hours: float) -> np.ndarray:
     return rows[np.arange(count) * 7919 % len(rows)]  # 7919 is prime: each as often as any other
 
 
-def spec_of(clips: np.ndarray, count: int) -> CacheSpec:
+def spec_of(clips: np.ndarray, count: int | Literal["auto"]) -> CacheSpec:
     """As much of a cache spec as decides batches and steps: every clip is trained on, a bucket is one shard."""
     tokens, frames = clips.T
     shapes = choose_shapes(tokens, frames, count)

@@ -253,10 +253,10 @@ def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: st
     metadata.csv. With another model or language, it transcribes again what nobody has corrected.
     """
     with report_errors():
-        from xtts.precompute.transcribe.recogniser import Recogniser
         from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
         from xtts.precompute.view.terminal import Display
         from xtts.precompute.workers.stopping import stoppable
+        from xtts.shared.audio.recogniser import Recogniser
 
         with stoppable(out), Display() as display:
             summary = transcribe_corpus(

@@ -130,8 +130,9 @@ class ShapesConfig(ConfigSection):
 
     pad_to_fixed_length: bool = True
     """Pad clips to the shapes; false stores them unpadded: the dynamic baseline, slow on purpose."""
-    buckets: Annotated[int, Field(gt=0, le=100)] = 4
-    """Number of (tokens, frames) shapes, chosen from the lengths of the corpus; 1 is a single fixed shape."""
+    buckets: Annotated[int, Field(gt=0, le=100)] | Literal["auto"] = "auto"
+    """Number of (tokens, frames) shapes, chosen from the lengths of the corpus; 1 is a single fixed shape. `auto`: 4,
+    or one for every 20 clips where there are fewer than 80, since each is compiled."""
     max_text_length: PositiveInt | None = None
     """Longest text, tokens; clips with longer ones are rejected, never cut."""
     max_mel_frames: PositiveInt | None = None
@@ -186,8 +187,8 @@ class TrainingConfig(ConfigSection):
     epochs: PositiveInt | Literal["auto"] | None = None
     """Passes over the training clips; when set, it decides `steps`. `auto`: 500 passes, but at least 20,000 steps and
     at most 500,000; of size tiny 40 passes, at least 1,500 steps and at most 20,000, and where `--init-from` began the
-    run 12 passes, at least 600 steps; of a vocoder 25,000 steps, and where `--init-from` began the run 8 passes, at
-    least 750 steps and at most 3,000."""
+    run 12 passes, at least 600 steps or 150 passes; of a vocoder 25,000 steps, and where `--init-from` began the run 8
+    passes, at least 750 steps and at most 3,000."""
     patience: PositiveInt | None = 10
     """Validations in a row without a new best flow loss (of a vocoder: a new best loss) after which the final decay
     begins, and the run ends with it; null: never."""

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from xtts.shared.audio.signal_quality import NOISY_DB, QUIET_DB
 from xtts.shared.cache.clip_index import KEPT, QUALITIES, readable_index
 from xtts.shared.errors import counted_noun
 
@@ -15,9 +16,7 @@ _FEW_MINUTES, _ENOUGH_MINUTES = 9, 18
 (docs/training.md)."""
 _CLIPPED = 0.02
 """Share of clips with clipping that shows too high a level; fewer may be shouts."""
-_QUIET_DB, _UNEVEN_DB = -40.0, 6.0
-_NOISY_DB = 20.0
-"""Speech less than this above the noise floor: white noise 20 dB below the speech gives it."""
+_UNEVEN_DB = 6.0
 _DULL_HZ = 7_000.0
 _REVERBERANT_DB = 12.5
 """Steepest falls below this: 0.3 s of reverberation 6 dB below the voice makes 11 to 12.5 dB of 14 to 22."""
@@ -52,7 +51,7 @@ def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str
         ("level", f"{loudness:.0f} dBFS (-28, -23), {clipped:.0%} of the clips are clipped (0%)",
          _level(loudness, spread, clipped, is_set=loudness_lufs is not None)),
         ("noise", f"{above_noise:.0f} dB below the speech (26, 31)",
-         "record in a quieter place, or filter the noise: the voice learns it" if above_noise < _NOISY_DB else ""),
+         "record in a quieter place, or filter the noise: the voice learns it" if above_noise < NOISY_DB else ""),
         ("band", f"up to {band / 1000:.1f} kHz (10.7, 7.4)",
          "use the originals, not telephone or lossy copies: the voice will be as dull" if band < _DULL_HZ else ""),
         ("room", f"falls by {decay:.0f} dB in 60 ms (15, 21)",
@@ -75,6 +74,6 @@ def _amount(minutes: float) -> str:
 def _level(loudness: float, spread: float, clipped: float, *, is_set: bool) -> str:
     if clipped > _CLIPPED:
         return "record with less gain, or reject those clips (data.filters.max_clipped_share=0)"
-    problem = "quiet, and so will the voice be" if loudness < _QUIET_DB else ""
+    problem = "quiet, and so will the voice be" if loudness < QUIET_DB else ""
     problem = f"uneven, {spread:.0f} dB between clips" if spread > _UNEVEN_DB else problem
     return f"{problem}; build with --set audio.loudness_lufs=-23" if problem and not is_set else ""

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-Interval = tuple[float, float]
-"""(start, end) in seconds."""
+from xtts.shared.audio.recogniser import Interval
 
 SHORTEST, LONGEST = 2.0, 12.0
 """Seconds of a clip."""

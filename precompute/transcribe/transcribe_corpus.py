@@ -27,11 +27,11 @@ from xtts.precompute.corpus.clip_fields import CONTROLS
 from xtts.precompute.corpus.corpus_files import nfc, visible_names
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE
 from xtts.precompute.features.recording_advice import TWO_PEOPLE
-from xtts.precompute.transcribe.cutting import Interval, cut
-from xtts.precompute.transcribe.recogniser import RATE, Recogniser
+from xtts.precompute.transcribe.cutting import cut
 from xtts.precompute.transcribe.recordings import decode_recording, find_recordings
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
+from xtts.shared.audio.recogniser import RATE, Interval, Recogniser
 from xtts.shared.errors import LockstepError, counted_noun, read_text
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive

@@ -4,6 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+QUIET_DB = -40.0
+"""Speech below this level, dBFS, is quiet, and so will a voice trained on it be."""
+NOISY_DB = 20.0
+"""Speech less than this above the noise floor: white noise 20 dB below the speech gives it."""
 _FRAME_SECONDS = 0.02
 _SPEECH_GATE = 0.1
 """A frame with at least this share of the mean power is speech: at most 10 dB below the mean."""

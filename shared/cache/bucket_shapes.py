@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -11,6 +11,8 @@ MAX_TOKENS, MAX_FRAMES = 2**16, 2**20
 """Limits of one record, so that a hostile cache cannot ask for all memory."""
 STEP = 8
 """Padded lengths are multiples of 8, which suits tensor cores and vector units."""
+_USUAL_BUCKETS, _CLIPS_PER_BUCKET = 4, 20
+"""Of `shapes.buckets: auto`: compiling a shape takes half a minute, more than the padding that it saves on 20 clips."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,9 +59,13 @@ def best_padded_lengths(frames: Lengths, buckets: int) -> list[int]:
     return [int(padded_lengths[end - 1]) for end in reversed(ends) if end > 0]
 
 
-def choose_shapes(tokens: Lengths, frames: Lengths, buckets: int) -> list[BucketShape]:
-    """Return the shapes for clips: the best padded lengths, and the longest text of each rounded up."""
-    padded_lengths = best_padded_lengths(frames, buckets)
+def choose_shapes(tokens: Lengths, frames: Lengths, buckets: int | Literal["auto"]) -> list[BucketShape]:
+    """Return the shapes for clips: the best padded lengths, and the longest text of each rounded up.
+
+    buckets: at most so many; `auto` for as many as compiling them is worth.
+    """
+    most = min(_USUAL_BUCKETS, max(1, len(frames) // _CLIPS_PER_BUCKET)) if buckets == "auto" else buckets
+    padded_lengths = best_padded_lengths(frames, most)
     longest = np.zeros(len(padded_lengths), np.int64)
     np.maximum.at(longest, np.searchsorted(padded_lengths, frames), tokens)
     return [

@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 
 from xtts.trainer.serve.app import Server, make_app
 from xtts.trainer.serve.cli import serve
-from xtts.trainer.serve.settings import ServerSettings, listening_socket
+from xtts.trainer.serve.settings import ServerSettings
+from xtts.trainer.web.address import listening_socket
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 NFE = (2, 4)

@@ -77,8 +77,8 @@ def _call(url, content, method):
 
 
 @contextmanager
-def browser(profile):
-    """A browser with an empty profile, whose microphone beeps; the test is skipped where Chromium is not installed."""
+def browser(profile, *flags):
+    """A browser with its profile in a folder, whose microphone beeps; skips where Chromium is not installed."""
     known = os.environ.get("CHROMIUM"), shutil.which("chromium"), shutil.which("google-chrome")
     driver, chromium = os.environ.get("CHROMEDRIVER") or shutil.which("chromedriver"), next(filter(None, known), None)
     if not (driver and chromium):
@@ -88,7 +88,7 @@ def browser(profile):
     try:
         port = next(found[1] for line in process.stdout if (found := re.search(r"successfully on port (\d+)", line)))
         address = f"http://127.0.0.1:{port}"
-        options = {"binary": chromium, "args": [*FLAGS, f"--user-data-dir={profile}", "--window-size=1120,900"]}
+        options = {"binary": chromium, "args": [*FLAGS, *flags, f"--user-data-dir={profile}", "--window-size=1120,900"]}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
         session = _call(f"{address}/session", {"capabilities": {"alwaysMatch": wanted}}, "POST")["sessionId"]
         found = Browser(address, session)

@@ -1,6 +1,7 @@
 """B of every bucket, and the clips that validation reads; computed before TensorFlow is imported."""
 
 from collections.abc import Mapping
+from math import inf
 from typing import NamedTuple
 
 from xtts.shared.cache.cache_spec import CacheSpec
@@ -14,6 +15,8 @@ class AutomaticSteps(NamedTuple):
     epochs: int
     fewest: int
     most: int
+    most_epochs: float = inf
+    """Passes over the corpus that `fewest` asks for at most: a tiny corpus is learnt by heart before."""
 
 
 def trained_buckets(spec: CacheSpec) -> list[int]:
@@ -71,10 +74,13 @@ def for_corpus(config: Config, spec: CacheSpec, automatic: AutomaticSteps) -> Co
     training = training.model_copy(update={"batch_size": _largest_batch(spec, training)})
     if training.epochs is not None:
         epochs = automatic.epochs if training.epochs == "auto" else training.epochs
-        sizes = batch_sizes(spec, training)
-        steps = sum(epochs * spec.epoch_clips(spec.buckets[number]) // size for number, size in sizes.items())
+        updates = [
+            (spec.epoch_clips(spec.buckets[number]), size) for number, size in batch_sizes(spec, training).items()
+        ]
+        steps = sum(epochs * clips // size for clips, size in updates)
         if training.epochs == "auto":
-            steps = min(max(steps, automatic.fewest), automatic.most)
+            learnt = sum(automatic.most_epochs * clips / size for clips, size in updates)
+            steps = min(max(steps, int(min(automatic.fewest, learnt))), automatic.most)
         training = training.model_copy(update={"steps": steps})
     return config.model_copy(update={"training": training})
 

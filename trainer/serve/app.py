@@ -1,43 +1,36 @@
 """The HTTP server: its paths, its middleware, and its life from listening to the last sentence."""
 
-import hmac
 import os
-import re
 import socket
-import sys
-import threading
 import time
-import webbrowser
 from collections import OrderedDict
-from collections.abc import Container
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from urllib.parse import urlsplit
 
 import click
 import numpy as np
 import uvicorn
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from xtts.shared.errors import warn
 from xtts.shared.languages import find_language
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
-from xtts.trainer.serve.settings import ServerSettings, listening_socket
-from xtts.trainer.serve.speech_requests import FORMATS, RequestError
-from xtts.trainer.serve.speech_responses import read_body, respond, warning_headers
+from xtts.trainer.serve.settings import ServerSettings
+from xtts.trainer.serve.speech_requests import FORMATS
+from xtts.trainer.serve.speech_responses import respond, warning_headers
 from xtts.trainer.serve.wyoming_server import listen
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.voice_source import Source
+from xtts.trainer.web.address import SHARED, listening_socket, open_page, page_address
+from xtts.trainer.web.guard import Guard
+from xtts.trainer.web.requests import REFUSALS, RequestError, read_body
 
 _GRACE_SECONDS = 10
 """Longest time for the sentence in progress after a request to stop."""
@@ -46,18 +39,12 @@ _RECORDING_BYTES = 2**22
 _KEPT_RESULTS = 32
 """Number of responses whose mel clients can still ask for."""
 _PAGE = Path(__file__).with_name("page")
-_PAGE_FILES = {"/": "index.html", "/page.js": "page.js", "/page.css": "page.css"}
-_POLICY = (
-    "default-src 'self'; connect-src 'self' blob:; media-src 'self' blob:; img-src 'self' data:; "
-    "object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_PAGE_FILES = {"/": _PAGE / "index.html", "/page.js": _PAGE / "page.js", "/speak.css": _PAGE / "speak.css", **SHARED}
+_REMEDIES = (
+    ": start the server with XTTS_TOKEN set, and give clients the token as their API key",
+    ": only --allow-origin lets it in, or a proxy that passes the header Host on",
 )
-_HEADERS = {
-    "content-security-policy": _POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cache-control": "no-store",
-}
-"""Headers of every response."""
+"""For foreign host names, and for other pages."""
 
 
 class Server:
@@ -79,7 +66,7 @@ class Server:
 
     async def page(self, request: Request) -> Response:
         """Return a file of the page."""
-        return FileResponse(_PAGE / _PAGE_FILES[request.scope["path"]])
+        return FileResponse(_PAGE_FILES[request.scope["path"]])
 
     async def mel(self, request: Request) -> Response:
         """Return the log-mel so far of the request in the path, float32[T, M] little-endian."""
@@ -129,50 +116,6 @@ class Server:
         return JSONResponse(content, 503 if closed else 200)
 
 
-class Guard:
-    """Middleware that refuses foreign pages, host names and requests without the token."""
-
-    def __init__(self, app: ASGIApp, *, settings: ServerSettings, public: Container[str]) -> None:
-        """public: the paths that need no token."""
-        self._app, self._public = app, public
-        self._token, self._origins = settings.token, settings.origins
-        self._hosts = {"localhost", "127.0.0.1", "[::1]", settings.host}
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse a request, or pass it on."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(_HEADERS)
-            await send(message)
-
-        try:
-            self._check(Headers(scope=scope), scope["path"])
-        except RequestError as error:
-            await (await _refusal(Request(scope), error))(scope, receive, send_guarded)
-        else:
-            await self._app(scope, receive, send_guarded)
-
-    def _check(self, headers: Headers, path: str) -> None:
-        host = re.sub(r":\d+$", "", headers.get("host", "").lower())
-        if self._token is None and host not in self._hosts:
-            # Otherwise a page whose host name resolves to this machine would have the same origin.
-            way_out = "start the server with XTTS_TOKEN set, and give clients the token as their API key"
-            raise RequestError(400, f"host name {host!r:.60} is not this machine's: {way_out}")
-        origin = headers.get("origin")
-        same_origin = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
-        if not same_origin and not {origin, "*"} & {*self._origins}:
-            way_out = "allow it with --allow-origin, or let the proxy pass the header Host on"
-            raise RequestError(403, f"origin {origin:.60} not allowed; {way_out}")
-        if self._token is not None and path not in self._public:
-            scheme, _, token = headers.get("authorization", "").partition(" ")
-            if scheme.lower() != "bearer" or not hmac.compare_digest(token.strip().encode(), self._token.encode()):
-                raise RequestError(401, "wrong or missing token, expected Authorization: Bearer TOKEN")
-
-
 def make_app(server: Server) -> Starlette:
     """Make the application with its paths."""
     api = {
@@ -185,25 +128,18 @@ def make_app(server: Server) -> Starlette:
     routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
     routes += [Route(path, server.page) for path in _PAGE_FILES]
     settings = server.settings
-    middleware = [Middleware(Guard, settings=settings, public={"/health", *_PAGE_FILES})]
+    guard = Middleware(
+        Guard, host=settings.host, token=settings.token, origins=settings.origins, public={"/health", *_PAGE_FILES},
+        remedies=_REMEDIES,
+    )  # fmt: skip
+    middleware = [guard]
     if settings.origins:  # before the guard: browsers read its refusals too, and send preflights without a token
         cors = Middleware(
             CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"],
             expose_headers=["x-warning", "x-request-id", "x-mel-shape", "retry-after"],
         )  # fmt: skip
         middleware.insert(0, cors)
-    handlers = dict.fromkeys((RequestError, HTTPException, Exception), _refusal)
-    return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
-
-
-async def _refusal(_: Request, error: Exception) -> Response:
-    if isinstance(error, HTTPException):  # a path or a method that does not exist
-        return JSONResponse(RequestError(error.status_code, error.detail).content, error.status_code, error.headers)
-    if not isinstance(error, RequestError):
-        error = RequestError(500, "internal error; see the server's log")
-    retry, challenge = {"retry-after": "1"}, {"www-authenticate": "Bearer"}
-    headers = {429: retry, 503: retry, 401: challenge}.get(error.status)
-    return JSONResponse(error.content, error.status, headers=headers)
+    return Starlette(routes=routes, middleware=middleware, exception_handlers=REFUSALS)
 
 
 def serve(source: Source, settings: ServerSettings) -> None:
@@ -226,7 +162,10 @@ def serve(source: Source, settings: ServerSettings) -> None:
             await super().startup(sockets)
             if wyoming:
                 await listen(wyoming, voice, server.queue, settings.timeout)
-            _announce(settings, bound.getsockname()[1], time.perf_counter() - began)
+            address = page_address(settings.host, bound.getsockname()[1])
+            click.echo(f"ready after {time.perf_counter() - began:.1f} s: {address} (Ctrl-C stops)")
+            if settings.open_page:
+                open_page(address)
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             self.force_exit = self.should_exit
@@ -235,12 +174,3 @@ def serve(source: Source, settings: ServerSettings) -> None:
     Listening(config).run(sockets=[bound])
     click.echo("stopped")
     os._exit(0)  # do not wait for a sentence that nobody hears
-
-
-def _announce(settings: ServerSettings, port: int, seconds: float) -> None:
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host
-    address = f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
-    click.echo(f"ready after {seconds:.1f} s: {address} (Ctrl-C stops)")
-    displays = (os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-    if settings.open_page and (sys.platform in ("darwin", "win32") or any(displays)):
-        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

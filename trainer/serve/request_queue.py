@@ -14,7 +14,7 @@ import numpy as np
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.machine import usable_cores
 from xtts.trainer.serve.served_voice import Job
-from xtts.trainer.serve.speech_requests import RequestError
+from xtts.trainer.web.requests import RequestError
 
 _T = TypeVar("_T")
 

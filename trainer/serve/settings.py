@@ -73,18 +73,3 @@ def check_server_settings(settings: ServerSettings) -> None:
         raise LockstepError("--nfe", found="a number twice", expected="each once, the default first")
     for nfe in settings.nfe:
         settings.synthesis(nfe)
-
-
-def listening_socket(host: str, port: int, option: str = "--port") -> socket.socket:
-    """Bind a socket; `LockstepError` if the port is taken or forbidden. Port 0 takes a free one."""
-    family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    bound = socket.socket(family, kind)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind(address)
-    except OSError as error:
-        bound.close()
-        raise LockstepError(
-            f"{option} {port}", found=f"cannot be used ({error.strerror})", fix="choose another, such as --port 0"
-        ) from None
-    return bound

@@ -13,27 +13,13 @@ from xtts.shared.text.alphabet import join_surrogates
 from xtts.trainer.speech.encodings import MEDIA_TYPES, format_name
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.voice_source import chosen_name
+from xtts.trainer.web.requests import RequestError
 
 FORMATS = list(MEDIA_TYPES)
 """Formats of a response, the default first."""
 _Choice = TypeVar("_Choice", str, int)
 _log = lru_cache(1000)(warn)
 """Logs a warning, once."""
-
-
-class RequestError(Exception):
-    """The refusal of a request: an HTTP status, and the error object that OpenAI clients expect."""
-
-    def __init__(self, status: int, message: str, *, param: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.message, self.param = status, message, param
-
-    @property
-    def content(self) -> dict[str, dict[str, str | None]]:
-        """Body of the response, for JSON."""
-        kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
-        kind = kinds.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
-        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": None}}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,20 +8,17 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import TypeVar
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from xtts.trainer.serve.request_queue import AudioChunk, RequestQueue
 from xtts.trainer.serve.served_voice import Job, ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings
-from xtts.trainer.serve.speech_requests import RequestError, SpeechRequest, read_request
+from xtts.trainer.serve.speech_requests import SpeechRequest, read_request
 from xtts.trainer.speech.encodings import MEDIA_TYPES, Encoder
+from xtts.trainer.web.requests import CLIENT_LEFT, RequestError, read_body
 
-_BODY_SECONDS = 10.0
-"""Longest time for a client to send its request."""
-_CLIENT_LEFT = 499
-"""Status that servers log for a client that left; nobody receives it."""
 _MOST_WARNING = 1000
 """Bytes of a header; clients accept some thousands in all."""
 _T = TypeVar("_T")
@@ -132,24 +129,6 @@ def _event(content: dict[str, object]) -> bytes:
     return f"data: {json.dumps(content)}\n\n".encode()
 
 
-async def read_body(request: Request, most_bytes: int, media_type: str = "application/json") -> bytes:
-    """Read a request's body; `RequestError` for another media type, too many bytes, or a client that is too slow."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
-        raise RequestError(415, f"expected Content-Type: {media_type}")
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            async for data in request.stream():
-                body += data
-                if len(body) > most_bytes:
-                    raise RequestError(413, f"more than {most_bytes} bytes")
-    except TimeoutError:
-        raise RequestError(408, f"the request did not arrive within {_BODY_SECONDS:g} s") from None
-    except ClientDisconnect:
-        raise RequestError(_CLIENT_LEFT, "the client left") from None
-    return bytes(body)
-
-
 async def _while_connected(request: Request, awaitable: Awaitable[_T]) -> _T:
     """Await a result, unless the client leaves first; then raise `RequestError`, which nobody reads."""
     result, left = asyncio.ensure_future(awaitable), asyncio.create_task(_until_disconnected(request))
@@ -157,7 +136,7 @@ async def _while_connected(request: Request, awaitable: Awaitable[_T]) -> _T:
         await asyncio.wait((result, left), return_when=asyncio.FIRST_COMPLETED)
         if result.done():
             return result.result()
-        raise RequestError(_CLIENT_LEFT, "the client left")
+        raise RequestError(CLIENT_LEFT, "the client left")
     finally:
         result.cancel()
         left.cancel()

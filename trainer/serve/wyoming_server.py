@@ -14,9 +14,10 @@ from wyoming.tts import Synthesize, SynthesizeVoice
 from xtts.shared.languages import MANDARIN
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
-from xtts.trainer.serve.speech_requests import Capabilities, RequestError, read_request
+from xtts.trainer.serve.speech_requests import Capabilities, read_request
 from xtts.trainer.serve.speech_responses import ResponseStream
 from xtts.trainer.speech.encodings import Encoder
+from xtts.trainer.web.requests import RequestError
 
 
 async def listen(bound: socket.socket, voice: ServedVoice, queue: RequestQueue, timeout: float) -> None:

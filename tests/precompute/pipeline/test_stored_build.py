@@ -45,11 +45,11 @@ def test_an_interrupted_upload_leaves_the_old_cache_and_is_continued(build, buck
     with monkeypatch.context() as patch:
         patch.setattr(ObjectStore, "upload", upload_one)
         with pytest.raises(KeyboardInterrupt):
-            build(**{"shapes.buckets": 1})
+            build(**{"shapes.buckets": 3})
     machine("reader")
     assert load_spec(local_cache(f"{bucket}/features")) == old
     machine("first")
-    report = build(**{"shapes.buckets": 1})
+    report = build(**{"shapes.buckets": 3})
     assert (report.changed, report.written_shards) == (False, 0)
     assert load_spec(local_cache(f"{bucket}/features")) == report.spec
 

@@ -11,11 +11,11 @@ import soundfile
 import soxr
 from builds import Listener, command, read_corpus, tree, write_files
 
-from xtts.precompute.transcribe.recogniser import RATE, Recogniser
 from xtts.precompute.transcribe.recordings import decode_recording
 from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
 from xtts.shared import errors
 from xtts.shared.audio.decode import decode
+from xtts.shared.audio.recogniser import RATE, Recogniser
 from xtts.shared.errors import LockstepError
 
 

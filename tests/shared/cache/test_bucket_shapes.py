@@ -30,6 +30,12 @@ def test_a_shape_holds_the_longest_text_and_is_never_empty():
     assert choose_shapes([1], [1], 4) == [BucketShape(tokens=8, frames=8)]
 
 
+@pytest.mark.parametrize(("clips", "shapes"), [(1, 1), (20, 1), (39, 1), (40, 2), (79, 3), (80, 4), (1000, 4)])
+def test_few_clips_have_few_shapes_to_compile(clips, shapes):
+    lengths = np.arange(clips) * 8 + 8
+    assert len(choose_shapes(lengths, lengths, "auto")) == shapes
+
+
 def test_the_smallest_shape_that_holds_both_lengths_is_taken():
     shapes = [BucketShape(tokens=8, frames=16), BucketShape(tokens=24, frames=96)]
     assert fitting_buckets(shapes, [8, 9, 9], [16, 16, 97]).tolist() == [0, 1, -1]

@@ -13,8 +13,8 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve import request_queue
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import Piece
-from xtts.trainer.serve.speech_requests import RequestError
 from xtts.trainer.serve.speech_responses import ResponseStream
+from xtts.trainer.web.requests import RequestError
 
 LONG_SECONDS = 3600.0
 """Longest wait for a sound: no test comes to it."""

@@ -16,8 +16,8 @@ from wyoming.tts import Synthesize, SynthesizeVoice
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.serve.request_queue import RequestQueue
-from xtts.trainer.serve.settings import listening_socket
 from xtts.trainer.serve.wyoming_server import listen
+from xtts.trainer.web.address import listening_socket
 
 
 def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_by_command):

@@ -9,9 +9,10 @@ import pytest
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer import evaluate_checkpoint, load_voice
-from xtts.trainer.serve.speech_requests import Capabilities, RequestError, read_request
+from xtts.trainer.serve.speech_requests import Capabilities, read_request
 from xtts.trainer.speech.synthesis_options import SynthesisOptions, accepted
 from xtts.trainer.synth_cli import main
+from xtts.trainer.web.requests import RequestError
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
 CAPABILITIES = Capabilities(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _automatic_steps(config: Config) -> tuple[AutomaticSteps, AutomaticSteps]:
     if config.model.size == "tiny":
-        return AutomaticSteps(40, 1_500, 20_000), AutomaticSteps(12, 600, 20_000)
+        return AutomaticSteps(40, 1_500, 20_000), AutomaticSteps(12, 600, 20_000, most_epochs=150)
     return AutomaticSteps(500, 20_000, 500_000), AutomaticSteps(500, 20_000, 500_000)
 
 

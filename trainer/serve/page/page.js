@@ -1,14 +1,13 @@
 // The page of `xtts-synth serve`: requests speech, plays it as it arrives, draws its mel, and keeps the takes.
 "use strict";
 
-const byId = (name) => document.getElementById(name);
 const [form, text, voice, language, quality, speed, format, status] =
   ["form", "text", "voice", "language", "quality", "speed", "format", "status"].map(byId);
 const [speakButton, stopButton, playButton, place, download, canvas, token, recordButton] =
   ["speak", "stop", "play", "place", "download", "mel", "token", "record"].map(byId);
 
 const LOUD_AND_QUIET = [0.5, -9]; // the natural logarithms of magnitude at the ends of the colours
-const MOST_TAKES = 20, WAV_HEAD = 44; // bytes before the samples
+const MOST_TAKES = 20;
 const GREETINGS = {
   cmn: "你好。", de: "Guten Tag, ich bin NAME.", en: "Hello, I am NAME.", es: "Hola, soy NAME.", fa: "سلام.",
   fr: "Bonjour, je suis NAME.", hi: "नमस्ते।", ru: "Здравствуйте.",
@@ -20,11 +19,6 @@ let running = null; // the AbortController of the answer that is coming
 let shown = null; // the take in the picture and in the player
 let takes = []; // the newest first
 let recorder = null; // of the voice that is being recorded
-
-function say(words, wrong = false) {
-  status.textContent = words;
-  status.classList.toggle("wrong", wrong);
-}
 
 async function ask(path, options = {}) {
   const headers = { ...options.headers };
@@ -126,18 +120,6 @@ class Take {
     this.growing = false;
     this.url = URL.createObjectURL(wavOf(this.parts, this.rate));
   }
-}
-
-function wavOf(parts, rate) {
-  const size = parts.reduce((sum, part) => sum + part.byteLength, 0);
-  const view = new DataView(new ArrayBuffer(WAV_HEAD));
-  const letters = (at, word) => [...word].forEach((c, i) => view.setUint8(at + i, c.charCodeAt(0)));
-  letters(0, "RIFF"); view.setUint32(4, 36 + size, true); letters(8, "WAVEfmt ");
-  view.setUint32(16, 16, true); view.setUint16(20, 1, true); view.setUint16(22, 1, true);
-  view.setUint32(24, rate, true); view.setUint32(28, 2 * rate, true);
-  view.setUint16(32, 2, true); view.setUint16(34, 16, true);
-  letters(36, "data"); view.setUint32(40, size, true);
-  return new Blob([view.buffer, ...parts], { type: "audio/wav" });
 }
 
 // The player of the take that is shown, which may still be growing

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from xtts.precompute.transcribe.cutting import Interval
 from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.languages import MANDARIN
+
+Interval = tuple[float, float]
+"""(start, end) in seconds."""
 
 RATE = 16_000
 _SHORTEST_PAUSE_MS = 100

@@ -1,0 +1,19 @@
+// Hands the microphone's samples to the page, 1,024 at a time, as they are.
+"use strict";
+
+class Samples extends AudioWorkletProcessor {
+  block = new Float32Array(1024);
+  filled = 0;
+  process([[channel]]) {
+    if (!channel) return true;
+    this.block.set(channel, this.filled);
+    this.filled += channel.length;
+    if (this.filled === this.block.length) {
+      this.port.postMessage(this.block);
+      this.filled = 0;
+    }
+    return true;
+  }
+}
+
+registerProcessor("samples", Samples);
