@@ -101,16 +101,18 @@ def convert_model(
 
 
 def vocoder_graph(vocoder: Vocoder) -> onnx.ModelProto:
-    """Convert a vocoder to a graph from `mel`, float32[1, T, M], to `samples`, float32[1, S], with float16 weights.
+    """Convert a vocoder to a graph from `mel`, float32[1, M, T], to `samples`, float32[1, S], with float16 weights.
 
     It computes Fourier transforms as products of matrices, which every runtime has, and draws no random numbers.
     """
     profile = vocoder.profile
-    mel = tf.TensorSpec([1, None, profile.mel_channels], tf.float32, "mel")
-    graph = convert(tf.function(lambda mel: {"samples": vocoder.vocode(mel)}, input_signature=[mel]))
+    mel = tf.TensorSpec([1, profile.mel_channels, None], tf.float32, "mel")  # as the graph of a voice gives it
+    speak = tf.function(lambda mel: {"samples": vocoder.vocode(tf.transpose(mel, [0, 2, 1]))}, input_signature=[mel])
+    graph = convert(speak)
     store_as_float16(graph)
     graph.producer_name, graph.producer_version = "lockstep-tts", metadata.version("lockstep-tts")
-    onnx.helper.set_model_props(graph, {PROFILE_KEY: profile.name, "sample_rate": str(profile.sample_rate)})
+    described = {PROFILE_KEY: profile.name, "sample_rate": str(profile.sample_rate)}
+    onnx.helper.set_model_props(graph, described | {"model_type": "hifigan"})  # sherpa-onnx's name of such a vocoder
     return graph
 
 

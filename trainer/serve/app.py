@@ -161,7 +161,7 @@ def serve(source: Source, settings: ServerSettings) -> None:
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             if wyoming:
-                await listen(wyoming, voice, server.queue, settings.timeout)
+                await listen(wyoming, voice, server.queue, settings.timeout, settings.body_bytes)
             address = page_address(settings.host, bound.getsockname()[1])
             click.echo(f"ready after {time.perf_counter() - began:.1f} s: {address} (Ctrl-C stops)")
             if settings.open_page:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from wyoming.audio import AudioChunk, AudioStart, AudioStop
 from wyoming.error import Error
-from wyoming.event import Eventable, async_read_event, async_write_event
+from wyoming.event import Event, Eventable, async_write_event
 from wyoming.info import Attribution, Describe, Info, TtsProgram, TtsVoice
 from wyoming.tts import Synthesize, SynthesizeVoice
 
@@ -19,24 +19,55 @@ from xtts.trainer.serve.speech_responses import ResponseStream
 from xtts.trainer.speech.encodings import Encoder
 from xtts.trainer.web.requests import RequestError
 
+_EVENT_SECONDS = 10.0
+"""Longest time for a client to send the rest of an event."""
 
-async def listen(bound: socket.socket, voice: ServedVoice, queue: RequestQueue, timeout: float) -> None:
-    """Serve a bound socket while the loop runs; timeout: seconds, as in `ResponseStream`."""
+
+async def listen(
+    bound: socket.socket, voice: ServedVoice, queue: RequestQueue, timeout: float, most_bytes: int
+) -> None:
+    """Serve a bound socket while the loop runs; timeout: seconds, as in `ResponseStream`; most_bytes: of an event."""
 
     async def converse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError):  # the client left
-            while event := await async_read_event(reader):
-                try:
+            try:
+                while event := await _read_event(reader, most_bytes):
                     if Describe.is_type(event.type):
                         await _write(writer, _info(voice.capabilities))
                     elif Synthesize.is_type(event.type):
-                        await _speak(Synthesize.from_event(event), voice, queue, timeout, writer)
-                except RequestError as error:
-                    await _write(writer, Error(error.message, str(error.status)))
-                    break  # Home Assistant waits for a sound until the connection ends
+                        await _speak(_synthesize(event), voice, queue, timeout, writer)
+            except RequestError as error:  # Home Assistant waits for a sound until the connection ends
+                await _write(writer, Error(error.message, str(error.status)))
         writer.close()
 
     await asyncio.start_server(converse, sock=bound)
+
+
+async def _read_event(reader: asyncio.StreamReader, most_bytes: int) -> Event | None:
+    """Read an event; None at the end. `RequestError` for one that is too long, too slow or none of the protocol."""
+    try:
+        if not (line := await reader.readline()):
+            return None
+        header = json.loads(line)
+        data_length, payload_length = (int(header.get(f"{part}_length") or 0) for part in ("data", "payload"))
+        if not 0 <= data_length + payload_length <= most_bytes or min(data_length, payload_length) < 0:
+            raise RequestError(413, f"an event of {data_length + payload_length} bytes, expected at most {most_bytes}")
+        async with asyncio.timeout(_EVENT_SECONDS):
+            data = json.loads(await reader.readexactly(data_length)) if data_length else {}
+            payload = await reader.readexactly(payload_length)
+        return Event(str(header["type"]), {**(header.get("data") or {}), **data}, payload)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise RequestError(400, "no event of the Wyoming protocol") from None
+    except (TimeoutError, asyncio.IncompleteReadError):
+        raise RequestError(408, f"the rest of the event did not arrive within {_EVENT_SECONDS:g} s") from None
+
+
+def _synthesize(event: Event) -> Synthesize:
+    """Return the request in an event; `RequestError` for one without a text."""
+    try:
+        return Synthesize.from_event(event)
+    except (LookupError, TypeError, AttributeError):
+        raise RequestError(400, "synthesize without a text") from None
 
 
 async def _write(writer: asyncio.StreamWriter, message: Eventable) -> None:

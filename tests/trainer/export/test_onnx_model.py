@@ -11,7 +11,6 @@ import onnx
 import onnxruntime
 import pytest
 import tensorflow as tf
-from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
@@ -28,13 +27,6 @@ ROOT = Path(__file__).parents[3]
 HOP = 256
 OPTIONS = SynthesisOptions(solver="euler")
 """Options of the exported folder."""
-SHERPA = {"model_type": "hifigan", "sample_rate": 22_050}
-"""Metadata of a vocoder that sherpa-onnx reads."""
-
-
-@pytest.fixture(scope="session")
-def vocoder(tmp_path_factory):
-    return hifigan(tmp_path_factory.mktemp("vocoder") / "vocoder.onnx", metadata=SHERPA)
 
 
 def session(path):
@@ -118,12 +110,12 @@ def test_the_noise_is_drawn_inside_by_the_seed_of_onnxruntime(onnx_folder):
     assert np.abs(speak(3) - speak(4)).max() > 1e-3
 
 
-def test_the_code_of_the_page_speaks(onnx_folder, vocoder, tmp_path):
+def test_the_code_of_the_page_speaks(onnx_folder, tmp_path):
+    """With the vocoder that comes with every voice."""
     page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
     programs = re.findall(r"```python\n(.+?)```", page, re.DOTALL)
     assert len(programs) == 2
     (tmp_path / "voice").symlink_to(onnx_folder)
-    (tmp_path / "hifigan.onnx").symlink_to(vocoder)
     for program, shown in zip(programs, ("len(samples)", "len(audio.samples)"), strict=True):
         command = [sys.executable, "-P", "-c", f"{program}\nprint({shown})"]
         result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)

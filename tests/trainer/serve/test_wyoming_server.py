@@ -1,6 +1,7 @@
 """Home Assistant's protocol, by wyoming's own client."""
 
 import asyncio
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from test_serve_speech import HELLO, samples_of
 from wyoming.audio import AudioChunk, AudioStart
 from wyoming.client import AsyncTcpClient
 from wyoming.error import Error
+from wyoming.event import async_read_event
 from wyoming.info import Describe, Info
 from wyoming.tts import Synthesize, SynthesizeVoice
 
@@ -75,7 +77,7 @@ def test_a_voice_asked_for_by_name_alone_speaks_the_language_it_is_offered_in(se
             return await client.read_event()
 
     async def converse():
-        await listen(bound, voice, RequestQueue(2), 60.0)
+        await listen(bound, voice, RequestQueue(2), 60.0, 4096)
         (program,) = Info.from_event(await told(Describe())).tts
         for name in offers:
             await told(Synthesize("hello", SynthesizeVoice(name)))
@@ -87,3 +89,22 @@ def test_a_voice_asked_for_by_name_alone_speaks_the_language_it_is_offered_in(se
     assert asyncio.run(converse()) == {name: [language] for name, language in offers.items()}
     spoken = [(name.partition(" ")[0], language) for name, language in offers.items()]
     assert voice.requests == [*spoken, (next((n for n, code in own.items() if code == "de"), voices[0]), "de")]
+
+
+@pytest.mark.parametrize(("line", "said"), [
+    ({"type": "synthesize", "data": {}}, "synthesize without a text"),
+    ({"type": "synthesize", "data": None}, "synthesize without a text"),
+    ({"type": "describe", "payload_length": 2_000_000_000}, "an event of 2000000000 bytes, expected at most 4096"),
+    ({"type": "describe", "data_length": "many"}, "no event of the Wyoming protocol"),
+    (["describe"], "no event of the Wyoming protocol"),
+])  # fmt: skip
+def test_an_event_that_cannot_be_read_is_answered_and_ends_the_connection(served_voice, line, said):
+    async def converse():
+        await listen(bound, served_voice, RequestQueue(2), 60.0, 4096)
+        reader, writer = await asyncio.open_connection("127.0.0.1", bound.getsockname()[1])
+        writer.write(json.dumps(line).encode() + b"\n")
+        answer = await async_read_event(reader)
+        return Error.from_event(answer).text, await reader.read()
+
+    bound = listening_socket("127.0.0.1", 0)
+    assert asyncio.run(converse()) == (said, b"")
