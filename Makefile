@@ -116,12 +116,13 @@ voice: $(READY)
 verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
-# Every behaviour once; what takes long (kills at random moments, clusters, browsers, benchmarks) is in `test-long`.
+# Every behaviour once; what takes long (kills at random moments, clusters, browsers, benchmarks) is in `test-long`. Its
+# last lines: memory, minutes, counts.
+test: $(READY_DEV)
+	@$(BIN)/python tests/rounds.py -m 'not long' $(TEST_ARGS)
+
 # A file of tests goes to one process, which keeps what XLA compiled for it.
 PYTEST = $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(TEST_ARGS)
-
-test: $(READY_DEV)
-	$(PYTEST) -m 'not long'
 
 # TESTS: those of some folders alone, which may hold none (5). The whole of it leaves the commit that passed, from which
 # .ci/run counts what has changed.

@@ -21,7 +21,7 @@ from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
 from xtts.trainer.system.tensorflow_import import enable_compile_cache
 
-pytest_plugins = ["folder_store"]
+pytest_plugins = ["folder_store", "rounds"]
 # The tests compile more than they run: most of XLA's time goes into machine code that is fast. For the processes that
 # they start, too.
 QUICK_TO_COMPILE = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
@@ -29,11 +29,12 @@ os.environ["XLA_FLAGS"] = f"{QUICK_TO_COMPILE} {os.environ.get('XLA_FLAGS', '')}
 # They make a program say more, or believe that it writes to a terminal, or that this is narrow.
 for variable in ("PYTHONWARNINGS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES"):
     os.environ.pop(variable, None)
-# Steps compiled by one test serve the next, those of another worker too; the folder goes with the session. Before
-# TensorFlow is imported.
-if "PYTEST_XDIST_WORKER" not in os.environ:
-    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="lockstep-tests-")
-    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+# Steps compiled and folders made by one process of the tests serve the others; the folder goes with the first of them.
+# Before TensorFlow is imported.
+if "LOCKSTEP_TESTS" not in os.environ:
+    os.environ["LOCKSTEP_TESTS"] = tempfile.mkdtemp(prefix="lockstep-tests-")
+    atexit.register(shutil.rmtree, os.environ["LOCKSTEP_TESTS"], ignore_errors=True)
+os.environ["XDG_CACHE_HOME"] = os.environ["LOCKSTEP_TESTS"]
 enable_compile_cache()
 # Tracing makes objects that stay: looking through them every 700, as by default, is 5% of the time to compile a run.
 gc.set_threshold(20_000, 10, 10)

@@ -87,14 +87,6 @@ def test_log_to_wandb_sends_every_step_and_validation_once(monkeypatch):
     assert logged[4]["validation/loss"] == 7.0
 
 
-@pytest.mark.long
-def test_train_and_speak_trains_and_speaks(capsys, tiny_corpus, tmp_path):
-    train_and_speak = runpy.run_path(str(EXAMPLES / "train_and_speak.py"))["train_and_speak"]
-    samples, rate = soundfile.read(train_and_speak(tiny_corpus, tmp_path, "ab cd", MICRO))
-    assert (rate, np.isfinite(samples).all()) == (22_050, True)
-    assert "synthesised: relative MCD" in capsys.readouterr().out
-
-
 def test_the_notebook_shows_a_picture_and_sound_of_a_run_and_its_links_lead_somewhere():
     outputs = [output for cell in NOTEBOOK for output in cell.get("outputs", ())]
     assert not [output for output in outputs if output["output_type"] == "error"]

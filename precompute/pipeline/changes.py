@@ -6,13 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from xtts.precompute.pipeline.build_request import TOKENISED_AGAIN
-from xtts.precompute.pipeline.plan import Plan
 from xtts.precompute.pipeline.previous import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, Reusable
 from xtts.precompute.pipeline.staging import Finished
 from xtts.precompute.pipeline.write import ShardWork
 from xtts.shared.audio.mel import FEATURE_VERSION
-from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.bucket_shapes import round_up
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.errors import counted_noun
 from xtts.shared.feature_settings import NO_FEATURES, Features, setting_differences
@@ -29,8 +26,6 @@ _CLIP_CHANGES = {
     "with changed audio": SAME_AUDIO, "with changed transcript": SAME_TEXT,
     "with changed language": SAME_LANGUAGE, "with changed speaker": SAME_SPEAKER,
 }  # fmt: skip
-_QUANTILE, _MUCH_LONGER = 0.99, 3
-"""Warn if the longest clip exceeds this quantile of all lengths by this factor."""
 
 
 def change_lines(work: ShardWork, staged: Collection[Finished]) -> list[str]:
@@ -42,7 +37,7 @@ def change_lines(work: ShardWork, staged: Collection[Finished]) -> list[str]:
         lines.append(f"reusing {counted_noun(len(new), 'shard')} of an interrupted build")
     if previous.spec is not None and len(previous.rows):
         lines += [*_setting_changes(previous.spec, work.recipe.features), *_corpus_changes(clips, work.reusable)]
-    return [*lines, *_longest_clip(clips, work.plan, work.recipe.profile), _work_ahead(work)]
+    return [*lines, _work_ahead(work)]
 
 
 def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
@@ -71,20 +66,6 @@ def _corpus_changes(clips: pa.Table, reusable: Reusable) -> list[str]:
             examples = f"{names[0]}{', ...' if count > 1 else ''}"
             lines.append(f"{count} {'clip' if count == 1 else 'clips'} {change} ({examples})")
     return lines
-
-
-def _longest_clip(clips: pa.Table, plan: Plan, profile: MelProfile) -> list[str]:
-    """A line if the longest clips make the largest shape much larger than the others need."""
-    kept = clips.filter(plan.columns.kept)
-    frames = kept["mel_length"].to_numpy()
-    longest, usual = int(frames.max()), int(np.quantile(frames, _QUANTILE, method="lower"))
-    if longest <= _MUCH_LONGER * usual:
-        return []
-    return [
-        f"clip {kept['id'][int(frames.argmax())]} has {profile.seconds(longest):.0f} s and widens the largest shape; "
-        f"all but {(frames > usual).sum()} of the clips have at most {profile.seconds(usual):.0f} s, and --set "
-        f"shapes.max_mel_frames={round_up(usual)} rejects longer ones"
-    ]
 
 
 def _work_ahead(work: ShardWork) -> str:

@@ -260,9 +260,9 @@ def run_settings():
 
 
 @pytest.fixture(scope="session")
-def finished_run(tmp_path_factory, run_train, worker_id):
+def finished_run(run_train):
     """(folder, screen) of an uninterrupted run of 12 steps, with samples, on one shape: do not change it."""
-    with made_once(tmp_path_factory, worker_id, "finished-run") as (place, empty):
+    with made_once("finished-run") as (place, empty):
         if empty:
             screen = run_train(place / "whole", *SAMPLING).succeeded()
             (place / "screen.txt").write_text(screen)
@@ -290,12 +290,12 @@ def poison(tiny_cache):
 
 
 @pytest.fixture(scope="session")
-def moved_run(tmp_path_factory, finished_run, worker_id):
+def moved_run(finished_run):
     """A copy of the finished run whose averages say something: most layers that begin as zeros still are.
 
     Do not change it.
     """
-    with made_once(tmp_path_factory, worker_id, "moved-run") as (place, empty):
+    with made_once("moved-run") as (place, empty):
         run = place / "moved"
         if empty:
             shutil.copytree(finished_run[0], run)
@@ -318,8 +318,8 @@ def exported(kind, *options):
     """
 
     @pytest.fixture(scope="session")
-    def folder(call, moved_run, tmp_path_factory, worker_id):
-        with made_once(tmp_path_factory, worker_id, f"exported-{kind}") as (place, empty):
+    def folder(call, moved_run):
+        with made_once(f"exported-{kind}") as (place, empty):
             if empty:
                 line = ("export", "--ckpt", moved_run, place / "small-voice", "--format", kind, *options)
                 said = call(synth_cli.main, *line).succeeded()

@@ -63,10 +63,10 @@ def several(untrained):
 
 
 @pytest.fixture(scope="session")
-def several_graph(several, tmp_path_factory, worker_id):
+def several_graph(several):
     """The bytes of its ONNX graph."""
     model, source = several
-    with made_once(tmp_path_factory, worker_id, "several-graph") as (place, empty):
+    with made_once("several-graph") as (place, empty):
         if empty:
             graph = convert_model(model, source, options=SynthesisOptions(nfe=2), language=None, recordings=[])
             (place / "model.onnx").write_bytes(graph.SerializeToString())

@@ -5,7 +5,6 @@ import hashlib
 import html
 import io
 import json
-import math
 import re
 import shutil
 import zlib
@@ -82,19 +81,6 @@ def test_the_page_escapes_texts_and_loads_nothing_external(hostile_page, hostile
              "<b>a 6 ", "<b>b 6 ", "Characters to check")  # fmt: skip
     text = " ".join(hostile_page.text.split())
     assert [words for words in shown if words not in text] == []
-
-
-def test_histogram_labels_stay_inside_the_picture_and_texts_fit_a_phone(hostile_page):
-    """There tables with texts become cards: beside other columns two letters would be left for a text."""
-    tables = re.findall(r'<table[^>]*?( class="cards")?>(.*?)</table>', hostile_page.page, re.DOTALL)
-    for cards, rows in tables:
-        assert bool(cards) == bool(re.search(r'</td><td class="text"|<th class="left">text<', rows)), rows
-    pictures = re.findall(r'<svg viewBox="(\S+) \S+ (\S+) [^>]*histogram(.*?)</svg>', hostile_page.page, re.DOTALL)
-    for left, width, picture in pictures:
-        labels = re.findall(r'translate\((\S+) -4\) rotate\(-40\)">(.*?)<', picture)
-        ends = [float(start) + 14 * (0.6 * len(text) * math.cos(math.radians(40)) + 0.3) for start, text in labels]
-        assert max(ends) < float(left) + float(width), labels
-    assert len(pictures) == 3
 
 
 def test_the_search_covers_all_clips_and_only_its_script_runs(hostile_page, hostile_cache):

@@ -20,12 +20,6 @@ SOUND = """(async () => {
   const loudest = sound.getChannelData(0).reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
   return {bytes: copy, seconds: sound.duration, loudest};
 })()"""
-HEAD = "return document.getElementById('head').getBoundingClientRect().x + 1"
-THUMB = """
-const {x, width} = place.getBoundingClientRect();
-return x + 8 + (width - 16) * place.value / place.max;
-"""
-"""Its middle, 16 pixels wide."""
 BREAK_OFF = """
 const whole = fetch;
 window.fetch = async (path, options) => {
@@ -71,14 +65,6 @@ def sound_of(page, link="document.getElementById('download')"):
     return sound | {"bytes": bytes(sound["bytes"])}
 
 
-def test_the_page_greets_in_the_language_of_the_voice(page):
-    assert page.run("return text.value") == "Hello, I am Small-voice."
-    page.run("language.add(new Option('ru')); language.value = 'ru'; greet()")
-    assert page.run("return text.value") == "Здравствуйте."
-    page.run("language.value = 'en'; text.value = 'my own'; greet()")
-    assert page.run("return text.value") == "my own"
-
-
 def test_a_typed_sentence_is_heard_drawn_and_kept(page, spoken_by_command):
     assert page.run("return document.activeElement.id") == "text"
     write(page, "hello there")
@@ -120,27 +106,6 @@ def test_stop_silences_every_utterance_while_it_is_heard(page, words):
     page.run("stopButton.click()")
     page.wait_for(STOP_IS_OFF)
     assert page.run("return [running, player.playing, player.heard, player.sources.length]") == [None, False, 0, 0]
-
-
-def test_one_player_and_its_picture_grow_with_the_sound(page):
-    page.run("""
-        window.pictures = [];
-        const note = () => pictures.push(shown?.mel?.seconds ?? 0);
-        new MutationObserver(note).observe(canvas, {attributeFilter: ["aria-label"]});
-    """)
-    speak(page, LONG * 2)
-    assert page.run("return [document.querySelectorAll('audio').length, playButton.textContent]") == [0, "Pause"]
-    page.wait_for("shown.mel?.whole")
-    pictures = page.run("return pictures.filter(Boolean)")
-    assert pictures == sorted(pictures)
-    assert len(set(pictures)) > 2
-    assert pictures[-1] == pytest.approx(page.run("return shown.seconds"), abs=0.05)
-    page.run("place.value = 1; place.dispatchEvent(new Event('input')); playButton.click()")
-    assert page.run("return [player.playing, player.heard]") == [False, pytest.approx(1, abs=0.2)]
-    assert page.run(HEAD) == pytest.approx(page.run(THUMB), abs=2)
-    page.run("playButton.click()")
-    page.wait_for("player.heard > 1.2")
-    page.press(ESCAPE)
 
 
 def test_takes_are_played_and_downloaded_again(page, spoken_by_command):
@@ -188,15 +153,6 @@ def test_what_has_come_is_kept_when_the_connection_breaks(page):
     page.press(ESCAPE)
 
 
-def test_single_choices_are_hidden_and_steps_are_qualities(page):
-    hidden = "(id) => document.getElementById(id).parentElement.hidden"
-    assert page.run(f"return ['voice', 'language', 'quality', 'imitation'].map({hidden})") == [True, True, False, True]
-    assert page.run("return [...quality.options].map((one) => one.text + one.value)") == ["Normal2", "Fine4"]
-    named = "return qualities(arguments[0]).map((one) => one.text + (one.selected ? '!' : ''))"
-    assert page.run(named, [10, 4, 20]) == ["Draft", "Normal!", "Fine"]
-    assert page.run(named, [4, 2, 1, 6, 8, 10]) == ["Draft (1)", "Draft", "Normal!", "Fine", "Finest", "Finest (10)"]
-
-
 def test_a_text_above_the_limit_cannot_be_spoken(page):
     before = page.run("text.value = 'a'.repeat(2001); text.dispatchEvent(new Event('input')); return takes.length")
     page.press(CONTROL, ENTER)
@@ -216,14 +172,6 @@ def test_a_refusal_is_said_and_nothing_of_the_former_clip_stays(page):
     assert page.run(f"return [{SHOWN}, shown, player.playing]") == [False, None, False]
     page.type("#text", "a")
     assert page.run(f"return [{SAID}, document.getElementById('status').className]") == ["", ""]
-
-
-def test_text_from_right_to_left_and_a_narrow_window(page):
-    write(page, "سلام")
-    assert page.run("return getComputedStyle(document.getElementById('text')).direction") == "rtl"
-    page.chrome("Emulation.setDeviceMetricsOverride", width=360, height=740, deviceScaleFactor=1, mobile=True)
-    assert page.run("return document.documentElement.scrollWidth") <= 360
-    page.chrome("Emulation.clearDeviceMetricsOverride")
 
 
 def test_nothing_comes_from_elsewhere_and_the_console_is_empty(page, listening):

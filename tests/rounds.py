@@ -1,0 +1,118 @@
+"""`make test`: the quick tests in two lanes of processes that end early, since XLA gives no memory back.
+
+    python tests/rounds.py [OPTIONS OF PYTEST ...] [FILE OR FOLDER ...]
+
+A process runs the files of a folder, and ends after one that left it more memory than `MOST_KEPT`; the next continues.
+The last lines say what all of it held at most at any moment, and for how long it ran.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+LANES, MOST_KEPT, MIB = 2, 1000, 2**20
+"""MOST_KEPT: MiB of a process's own, without what it maps from files."""
+FINISHED = "LOCKSTEP_FINISHED_TESTS"
+"""Variable with the path of a file to which a process writes each file of tests that it has finished."""
+
+
+def own_memory() -> int:
+    """MiB of this process that are not mapped from files; 0 where there is no /proc."""
+    with suppress(FileNotFoundError):
+        return int(re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())[1]) // 1024
+    return 0
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item, nextitem):
+    """After the last test of a file: note the file, and leave the others to the next process if this one has grown."""
+    result = yield
+    if FINISHED in os.environ and (nextitem is None or nextitem.path != item.path):
+        with open(os.environ[FINISHED], "a") as finished:
+            finished.write(f"{item.path}\n")
+        if own_memory() > MOST_KEPT:
+            del item.session.items[item.session.items.index(item) + 1 :]
+    return result
+
+
+class Lanes:
+    """Runs folders of tests, each in as many processes as it needs, and adds up what pytest says."""
+
+    def __init__(self, options: list[str]) -> None:
+        self.options, self.counts, self.failed, self._screen = options, Counter[str](), False, threading.Lock()
+
+    def run(self, files: list[Path]) -> None:
+        """Run the files of a folder, and print each process's output when it ends."""
+        while files:
+            print(f"{files[0].parent.relative_to(TESTS.parent)}: {len(files)} files", flush=True)
+            with tempfile.NamedTemporaryFile("r") as finished:
+                line = [sys.executable, "-m", "pytest", "--no-header", *self.options, *map(str, files)]
+                environment = os.environ | {FINISHED: finished.name}
+                done = subprocess.run(
+                    line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+                )
+                noted = {*finished.read().splitlines()}
+            with self._screen:
+                print(done.stdout, flush=True)
+                counted = re.findall(r"(\d+) (\w+)", done.stdout.strip().rpartition("\n")[2])
+                self.counts.update({kind.rstrip("s"): int(number) for number, kind in counted})
+                self.failed |= done.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
+            # Files without a quick test are never noted; a process that noted none was the last.
+            files = [file for file in files if str(file) not in noted] if noted else []
+
+
+def memory_of_all() -> int:
+    """MiB of this process's children and theirs; what several map is counted once."""
+    children, below, total = defaultdict(list), [os.getpid()], 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            children[int(path.read_text().rpartition(")")[2].split()[1])].append(int(path.parent.name))
+    while below:
+        for child in children[below.pop()]:
+            below.append(child)
+            with suppress(FileNotFoundError, ProcessLookupError, PermissionError):
+                rollup = Path(f"/proc/{child}/smaps_rollup").read_text()
+                total += int(match[1]) if (match := re.search(r"^Pss:\s+(\d+)", rollup, re.MULTILINE)) else 0
+    return total // 1024
+
+
+def main() -> None:
+    """Run the tests, and exit with 1 if one failed."""
+    places = [Path(word).resolve() for word in sys.argv[1:] if Path(word).exists()]
+    lanes = Lanes([word for word in sys.argv[1:] if not Path(word).exists()])
+    files = [
+        file for file in sorted(TESTS.rglob("test_*.py")) if any(file.is_relative_to(p) for p in places or [TESTS])
+    ]
+    folders = [[*group] for _, group in groupby(files, key=lambda file: file.parent)]
+    began, most, ended = time.monotonic(), 0, threading.Event()
+
+    def watch() -> None:
+        nonlocal most
+        while not ended.wait(0.5):
+            most = max(most, memory_of_all())
+
+    with tempfile.TemporaryDirectory(prefix="lockstep-tests-") as shared, ThreadPoolExecutor(LANES) as threads:
+        os.environ["LOCKSTEP_TESTS"] = shared
+        threading.Thread(target=watch, daemon=True).start()
+        list(threads.map(lanes.run, sorted(folders, key=len, reverse=True)))
+        ended.set()
+    print(f"{most / 1024:.1f} GiB at most in all processes together, {(time.monotonic() - began) / 60:.1f} minutes")
+    counts = lanes.counts
+    print(f"{counts['passed']} passed, {counts['failed'] + counts['error']} failed, {counts['skipped']} skipped")
+    sys.exit(lanes.failed)
+
+
+if __name__ == "__main__":
+    main()
