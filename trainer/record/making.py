@@ -117,8 +117,9 @@ def _ended(lines: Sequence[str]) -> Making:
     """Return how a process ended that wrote these lines."""
     if not lines:
         return Making(running=False, phase="none")
-    if errors := [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]:
-        return Making(running=False, phase="failed", error=errors[-1])
+    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    if errors or any(line.startswith("Traceback ") for line in lines):
+        return Making(running=False, phase="failed", error=[*lines, *errors][-1])
     done = any(line.startswith("speak: ") or " is complete: step " in line for line in lines)
     return Making(running=False, phase="done" if done else "stopped")
 

@@ -55,6 +55,7 @@ class Microphone {
     this.onlevel(Math.max(-90, 10 * Math.log10(power + 1e-9)), seconds);
   }
   start() {
+    this.context.resume(); // after a closed lid
     this.parts = this.before.splice(0);
     this.seconds = this.parts.reduce((sum, part) => sum + part.length, 0) / this.rate;
     this.until = Infinity;

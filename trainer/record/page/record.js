@@ -30,7 +30,8 @@ async function ask(path, method = "GET", body, type) {
 async function update(path, method, body, type) {
   const changed = await (await ask(path, method, body, type)).json();
   state = { ...state, ...changed };
-  show();
+  if (changed.takes) show();
+  else showMaking();
 }
 
 const takeOf = (text) => state.takes.find((take) => take.text === text);
@@ -41,23 +42,24 @@ const make = (tag, textContent, more = {}) => Object.assign(document.createEleme
 
 function show() {
   byId("folder").textContent = state.folder;
-  const take = takeOf(current()), count = state.takes.length, minutes = state.takes.reduce((sum, one) => sum + one.seconds, 0) / 60;
+  const take = takeOf(current());
   if (prompt.textContent !== current()) prompt.textContent = current();
   prompt.lang = state.language;
   prompt.dir = state.direction;
   const done = take ? (take.advice ? `, recorded: ${take.advice}` : ", recorded") : "";
   place.textContent = `Sentence ${position + 1} of ${state.prompts.length}${done}`;
-  byId("takes").hidden = byId("recordings").hidden = !count;
+  byId("takes").hidden = byId("recordings").hidden = !state.takes.length;
   takeList.replaceChildren(...state.takes.map(takeItem));
   if (!byId("sheet").children.length) {
     byId("sheet").append(...state.prompts.map((text) => make("li", text, { lang: state.language, dir: state.direction })));
   }
-  showMaking(count, minutes);
+  showMaking();
 }
 
-function showMaking(count, minutes) {
+function showMaking() {
   const { running, phase, step, steps, seconds_left: left, error, voice, listening } = state.making;
-  const missing = state.fewest - count;
+  const count = state.takes.length, missing = state.fewest - count;
+  const minutes = state.takes.reduce((sum, take) => sum + take.seconds, 0) / 60;
   byId("make").hidden = running;
   byId("make").disabled = missing > 0;
   byId("make").textContent = phase === "stopped" ? "Go on" : voice ? "Make it again with all takes" : "Make the voice";
