@@ -58,7 +58,9 @@ class Lanes:
         while files:
             print(f"{files[0].parent.relative_to(TESTS.parent)}: {len(files)} files", flush=True)
             with tempfile.NamedTemporaryFile("r") as finished:
-                line = [sys.executable, "-m", "pytest", "--no-header", *self.options, *map(str, files)]
+                # A folder of temporary files that stays: what one process made names the caches that it made it of.
+                place = f"--basetemp={tempfile.mkdtemp(dir=os.environ['LOCKSTEP_TESTS'])}"
+                line = [sys.executable, "-m", "pytest", "--no-header", place, *self.options, *map(str, files)]
                 environment = os.environ | {FINISHED: finished.name}
                 done = subprocess.run(
                     line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
