@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-LANES, MOST_KEPT, MIB = 2, 1000, 2**20
+LANES, MOST_KEPT = 2, 1000
 """MOST_KEPT: MiB of a process's own, without what it maps from files."""
 FINISHED = "LOCKSTEP_FINISHED_TESTS"
 """Variable with the path of a file to which a process writes each file of tests that it has finished."""
@@ -58,7 +58,9 @@ class Lanes:
         while files:
             print(f"{files[0].parent.relative_to(TESTS.parent)}: {len(files)} files", flush=True)
             with tempfile.NamedTemporaryFile("r") as finished:
-                line = [sys.executable, "-m", "pytest", "--no-header", *self.options, *map(str, files)]
+                # A folder of temporary files that stays: what one process made names the caches that it made it of.
+                place = f"--basetemp={tempfile.mkdtemp(dir=os.environ['LOCKSTEP_TESTS'])}"
+                line = [sys.executable, "-m", "pytest", "--no-header", place, *self.options, *map(str, files)]
                 environment = os.environ | {FINISHED: finished.name}
                 done = subprocess.run(
                     line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -267,7 +267,7 @@ def test_epochs_decide_the_steps(run_train, read_steps, one_shape_cache, tmp_pat
 def test_a_finished_run_given_more_steps_goes_on_before_its_decay(finished_run, run_train, read_steps, tmp_path):
     folder = shutil.copytree(finished_run[0], tmp_path / "run")
     out = run_train(folder, "training.steps=14", more=["--resume", folder]).succeeded()
-    assert f"{folder}: continuing from step 9, before the learning rate was decayed" in out
+    assert f"{folder}: continuing from step 9, before the learning rate decayed" in out
     assert "steps 10 to 12 are trained again" in out
     lines = read_steps(folder)
     assert [line["step"] for line in lines] == list(range(1, 15))
