@@ -170,7 +170,7 @@ async function finish(goesOn = true) {
   const take = await save();
   last = text;
   if (!take) return say("That recording is not saved yet.", true);
-  if (take.advice) return say(`${take.advice}. R records it again, the right arrow goes on.`, true);
+  if (take.advice) return say(`${take.advice} (R records it again, the right arrow goes on)`, true);
   const place = next();
   say(takeOf(state.prompts[place]) ? "Saved. All sentences are recorded." : `Saved, ${take.seconds} seconds.`);
   await go(place);
