@@ -133,7 +133,6 @@ test-long: $(READY_DEV)
 check: $(READY_DEV)
 	$(BIN)/python .ci/commits.py
 	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p xtts.shared -p xtts.precompute -p xtts.trainer
 	$(BIN)/pyright
 	$(BIN)/python -m pytest -q tests/test_layering.py tests/test_wheel.py

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 OTHERS = {"benchmarks": "tests/benchmarks", "examples": "tests/test_examples.py", "configs": "tests/test_examples.py",
-          "pyproject.toml": "tests/test_installed_wheel.py"}  # fmt: skip
+          "pyproject.toml": "tests/test_installed_wheel.py"}
 
 
 def imported_files(test: Path) -> set[str]:

@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("features"))
     parser.add_argument("--config", default="tiny")
     parser.add_argument("--temperature", type=float, default=SynthesisOptions().temperature,
-                        help="of the noise of the sentences that are judged")  # fmt: skip
+                        help="of the noise of the sentences that are judged")
     parser.add_argument("--nfe", type=int, default=SynthesisOptions().nfe, help="evaluations of the decoder for them")
     parser.add_argument("--asr", help="have them judged, with this Whisper")
     parser.add_argument("--work", type=Path, default=Path("build/equal-minutes"), help="folder of the runs")
@@ -89,7 +89,7 @@ def rows_of(runs: Sequence[Run]) -> list[dict[str, object]]:
         {"variant": name, "seeds": len(found), "parameters": found[0]["parameters"], "steps": steps}
         | {key: shown([run["figures"][key] for run in found]) for key in found[0]["figures"]}
         | {"settings": found[0]["settings"]} for (name, steps), found in seeds.items()
-    ]  # fmt: skip
+    ]
 
 
 def time_variants(variants: Mapping[str, Sequence[str]], options: argparse.Namespace) -> dict[str, float]:
@@ -118,7 +118,7 @@ def train(
         run_training(settings, run, seed, steps, options)
         synthesis = ["--temperature", options.temperature, "--nfe", options.nfe]
         command("synth", "evaluate", "--ckpt", run, "--limit", options.limit, *synthesis, *judge, "--json", judged,
-                shown=True)  # fmt: skip
+                shown=True)
     systems = json.loads(judged.read_text())["systems"]
     means = {name: {key: system[key] for key in ROWS if key in system} for name, system in systems.items()}
     flow = lines_of(run, "validation")[-1]["flow"]

@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, required=True, help="of its corpus")
     parser.add_argument("--data", type=Path, required=True, help="the corpus")
     parser.add_argument("--other", nargs="+", action="append", default=[], metavar="WORD",
-                        help=f"{' or '.join(list(speakers.PROGRAMS)[1:])}, its Python, its voice")  # fmt: skip
+                        help=f"{' or '.join(list(speakers.PROGRAMS)[1:])}, its Python, its voice")
     parser.add_argument("--asr", default="base", help="Whisper: a size to download, or a folder")
     parser.add_argument("--limit", type=int, default=24, help="most sentences")
     parser.add_argument("--sounds", type=Path, default=Path("build/other-voices"), help="folder of what is spoken")
@@ -88,7 +88,7 @@ def speak(
     line, core = [python, speakers.__file__, name, str(folder), *map(str, files)], max(os.sched_getaffinity(0))
     lines = "".join(f"{text}\n" for text in texts)
     done = subprocess.run(line, input=lines, stdout=subprocess.PIPE, text=True,
-                          preexec_fn=lambda: os.sched_setaffinity(0, {core}))  # fmt: skip
+                          preexec_fn=lambda: os.sched_setaffinity(0, {core}))
     if done.returncode:
         sys.exit(done.returncode)
     answer = json.loads(done.stdout.splitlines()[-1])

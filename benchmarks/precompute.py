@@ -97,7 +97,7 @@ def contestants(only: list[str] | None) -> dict[str, Run]:
     others: dict[str, tuple[str, Run]] = {
         "librosa": ("librosa", partial(in_pool, librosa_chunk)), "torch.stft": ("torch", partial(in_pool, torch_chunk)),
         "lhotse": ("lhotse", lhotse_features),
-    }  # fmt: skip
+    }
     chosen = {n: run for n, (package, run) in others.items() if version(package) and (only is None or n in only)}
     return {OURS: lockstep, **chosen, FLOOR: partial(in_pool, floor_chunk)}
 
@@ -135,7 +135,7 @@ def librosa_chunk(job: Job, files: list[str]) -> None:
         mel = librosa.feature.melspectrogram(
             y=np.pad(samples, PROFILE.padding_samples, mode="reflect"), sr=PROFILE.sample_rate, center=False, power=1.0,
             n_fft=PROFILE.fft_size, hop_length=PROFILE.hop_samples, n_mels=PROFILE.mel_channels, fmax=PROFILE.high_hz,
-        )  # fmt: skip
+        )
         np.save(job.out / f"{Path(file).stem}.npy", np.log(np.maximum(mel, PROFILE.log_floor)).T)
 
 
@@ -166,7 +166,7 @@ def lhotse_store(job: Job) -> None:
     config = LibrosaFbankConfig(
         sampling_rate=PROFILE.sample_rate, fft_size=PROFILE.fft_size, hop_size=PROFILE.hop_samples,
         num_mel_bins=PROFILE.mel_channels, fmin=PROFILE.low_hz, fmax=PROFILE.high_hz,
-    )  # fmt: skip
+    )
     CutSet.from_manifests(recordings=recordings).compute_and_store_features(
         LibrosaFbank(config), job.out / "features", num_jobs=job.workers
     )
@@ -203,7 +203,7 @@ def summarise(turns: dict[str, list[Turn]], clips: int, workers: int) -> dict[st
             "cpu_seconds": round(statistics.median(cpu for _, cpu, _ in found), 3),
             "mib_written": round(found[-1][2] / 2**20, 1),
         } for name, found in turns.items()
-    }  # fmt: skip
+    }
     about = {"clips": clips, "workers": workers, "rounds": len(turns[OURS]), **machine(PACKAGES)}
     return about | {"contestants": rows, "by_wall": share | ({"fastest_other": rest[0]} if rest else {})}
 

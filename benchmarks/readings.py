@@ -32,7 +32,7 @@ def main() -> None:
     readers: dict[str, tuple[Callable[[str, str], str], str]] = {
         "ours": (expand, "xtts"), "wetext": (read_by_wetext, "wetext"), "ICU": (read_by_icu, "icu"),
         "num2words, babel and pint": (read_by_num2words, "pint"),
-    }  # fmt: skip
+    }
     has_espeak = importlib.util.find_spec("espeakng_loader")
     installed = {name: reader for name, (reader, module) in readers.items() if importlib.util.find_spec(module)}
     for name, reader in installed.items():

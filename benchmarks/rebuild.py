@@ -52,7 +52,7 @@ def main() -> None:
         "seconds": {name: round(value, 2) for name, value in seconds.items()},
         "builds": {name: build_summary(rounds[-1][1]) for name, rounds in turns.items() if name != VERIFIED},
         **machine(("lockstep-tts", "numpy", "scipy", "soundfile")),
-    }  # fmt: skip
+    }
     report(rebuild_lines(figures), figures, options.out)
 
 
@@ -79,7 +79,7 @@ def build_summary(printed: str) -> dict[str, object]:
     return {
         "size": last["size"], "fill": float(fill[1]) / 100, "written": int(last["written"] or 0),
         "kept": int(last["kept"] or last["same"]), "mib": int(last["mib"]),
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

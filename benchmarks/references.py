@@ -88,7 +88,7 @@ def references(own: np.ndarray, other: np.ndarray) -> dict[str, np.ndarray]:
         "4 s of chords, then 6 s": np.concatenate([chords(4.0), seconds(6.0)]),
         "5 s of somebody else, then 7 s": np.concatenate([seconds(5.0, other), seconds(7.0)]),
         "15 s of somebody else": seconds(15.0, other),
-    }  # fmt: skip
+    }
 
 
 def with_noise(speech: np.ndarray, level: float) -> np.ndarray:

@@ -54,7 +54,7 @@ def row(size: str, gpu: str, hours: float) -> dict[str, str]:
         "validations": f"{training.steps // training.validate_every:,}",
         "samples": f"{training.steps // (training.samples_every or training.steps + 1):,}",
         "peak rate": f"{peak_learning_rate(training):.1e}",
-    }  # fmt: skip
+    }
 
 
 @cache
@@ -79,7 +79,7 @@ def spec_of(clips: np.ndarray, count: int | Literal["auto"]) -> CacheSpec:
             tokens=shape.tokens, frames=shape.frames, validation=[],
             train=[Shard.model_construct(file=with_digest(file, "0" * 64), records=records)],
         ) for shape, file, records in zip(shapes, files, held, strict=True)
-    ]  # fmt: skip
+    ]
     return CacheSpec.model_construct(buckets=buckets, weights={})
 
 

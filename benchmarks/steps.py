@@ -67,7 +67,7 @@ def measured(run: StepsRun, name: str, calls: int) -> Row:
     return {
         "step": name, "compile, s": f"{compiled:.1f}", "loops": loops, "kernels": kernels,
         "device, ms": f"{1e3 * done / calls:.2f}", "host, ms": f"{1e3 * queued / calls:.2f}",
-    }  # fmt: skip
+    }
 
 
 def trained(run: StepsRun, folder: Path, steps: int, device: dict[str, float]) -> Row:
@@ -86,7 +86,7 @@ def trained(run: StepsRun, folder: Path, steps: int, device: dict[str, float]) -
         "useful frames/s": f"{sum(line['useful_frames'] for line in lines) / seconds.sum():,.0f}",
         "idle": f"{max(0.0, 1 - busy / seconds.sum()):.1%}",
         "input wait": f"{(seconds * [line['input_wait_share'] for line in lines]).sum() / seconds.sum():.1%}",
-    }  # fmt: skip
+    }
 
 
 if __name__ == "__main__":

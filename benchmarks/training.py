@@ -38,16 +38,16 @@ with tensorflow_import(compile_cache=False):
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy")
 SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {
     "a": dynamic_against_locked, "b": spread, "c": input_pipelines, "d": input_wait, "e": buckets, "f": cold_and_warm,
-}  # fmt: skip
+}
 GROUPS = (["a"], ["b", "c", "d", "e"], ["f"])
 """Sections that share a process."""
 FULL = {
     "clips": 2000, "steps": 120, "dynamic_batches": 40, "rounds": 3, "seconds": 10.0, "buckets": [1, 4, 8],
     "start_shapes": 8,
-}  # fmt: skip
+}
 QUICK = {
     "clips": 400, "steps": 32, "dynamic_batches": 4, "rounds": 2, "seconds": 2.0, "buckets": [1, 4], "start_shapes": 1,
-}  # fmt: skip
+}
 
 
 def main() -> None:

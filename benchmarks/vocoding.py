@@ -74,7 +74,7 @@ def main() -> None:
             {"vocoder": name} | mean(scores, "PESQ", "+-") | {"time,_ms": f"{milliseconds:.1f}"}
             | {name: "" if level is None else f"{level:.1f}" for name, level in zip(LEVELS, levels, strict=True)}
             | opinions(sounds) | voicing_figures(sounds)
-        )  # fmt: skip
+        )
     title = "speech" if options.speech else "recordings after their mel and back"
     figures = {"title": title, "clips": len(mels), "table": rows}
     figures |= machine(["lockstep-tts", "librosa", "pesq"])
@@ -131,7 +131,7 @@ def voicing_figures(sounds: list[np.ndarray]) -> dict[str, str]:
     return {
         "kurtosis": f"{np.mean(residuals):.1f}", "periodicity": f"{np.mean(high):.2f}",
         "HNR,_dB": f"{np.mean(10.0 * np.log10(ratios / (1.0 - ratios))):.1f}",
-    }  # fmt: skip
+    }
 
 
 def correlation(samples: np.ndarray, span: slice, lag: int) -> float:
@@ -145,11 +145,11 @@ def of_librosa(mel: np.ndarray) -> np.ndarray:
     magnitude = librosa.feature.inverse.mel_to_stft(
         np.exp(mel.T), sr=PROFILE.sample_rate, n_fft=PROFILE.fft_size, power=1.0, fmin=PROFILE.low_hz,
         fmax=PROFILE.high_hz,
-    )  # fmt: skip
+    )
     padded: np.ndarray = librosa.griffinlim(
         magnitude, n_iter=60, hop_length=PROFILE.hop_samples, win_length=PROFILE.window_samples,
         n_fft=PROFILE.fft_size, center=False, random_state=0,
-    )  # fmt: skip
+    )
     return padded[PROFILE.padding_samples :][: shortest_samples(len(mel), PROFILE)]
 
 

@@ -69,7 +69,7 @@ def mean_over(values: tf.Tensor, length: tf.Tensor) -> tf.Tensor:
 def train(cache: Path, steps: int) -> list[float]:
     """The loss of every step."""
     settings = {"training.steps": steps, "training.batch_size": 4, "training.learning_rate": 0.5,
-                "training.warmup_fraction": 0.1}  # fmt: skip
+                "training.warmup_fraction": 0.1}
     spec, config = load_spec(cache), load_config("tiny", flags=settings)
     buckets = [bucket for bucket in training_buckets(cache, spec, config) if bucket.trains]
     position = Position(epoch=tf.Variable(0, dtype=tf.int64), consumed=tf.Variable(tf.zeros([len(buckets)], tf.int64)))

@@ -19,7 +19,7 @@ def read_bucket(cache: Path, number: int, *, split: str = "train", batch_size: i
         "tokens": tf.io.FixedLenFeature([bucket["tokens"]], tf.int64),
         "mel": tf.io.FixedLenFeature([], tf.string),
         "token_length": scalar, "mel_length": scalar, "speaker": scalar,
-    }  # fmt: skip
+    }
 
     def parse(records: tf.Tensor) -> dict[str, tf.Tensor]:
         clips = tf.io.parse_example(records, features)

@@ -14,28 +14,28 @@ _FOLDER = click.Path(path_type=Path)
 _cache_option = click.option(
     "--cache", metavar="DIR|URL", is_flag=False, flag_value=DEFAULT_CACHE, default=DEFAULT_CACHE, show_default=True,
     help="Cache: a folder, or a URL in an object store such as s3://BUCKET/FOLDER.",
-)  # fmt: skip
+)
 _workers_option = click.option(
     "--workers", type=click.IntRange(0), default=usable_cores,
     help="Number of worker processes; 0 runs in this process, for a debugger.  [default: one per core]",
-)  # fmt: skip
+)
 _engine_option = click.option(
     "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True,
     help="Where workers run: processes of this machine, or the Ray cluster at RAY_ADDRESS, else a new one.",
-)  # fmt: skip
+)
 _layout_option = click.option(
     "--layout", metavar="NAME",
     help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, quoted, kaldi, "
     "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
-)  # fmt: skip
+)
 _columns_option = click.option(
     "--columns", metavar="KEY=COLUMN,...", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "
     "id, file, text, normalised, speaker, language. Needs text, and id or file."
-)  # fmt: skip
+)
 _speakers_option = click.option(
     "--speakers", metavar="folders|one", help="Who speaks, if no list says: each folder another person, or one person "
     "throughout.  [default: by the folders' names]"
-)  # fmt: skip
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -49,7 +49,7 @@ def main() -> None:
     "--data", metavar="[NAME=]PATH", required=True, multiple=True,
     help="Corpus: a folder of recordings with their texts (LJSpeech, Piper, VCTK, ...), or a file that lists clips. "
     "Several corpora: repeat it, or give a YAML file that lists them.",
-)  # fmt: skip
+)
 @_layout_option
 @_columns_option
 @_speakers_option
@@ -60,11 +60,11 @@ def main() -> None:
 @click.option(
     "--lexicon", metavar="FILE",
     help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling (text.lexicon).",
-)  # fmt: skip
+)
 @click.option(
     "--limit", type=click.IntRange(1), metavar="N",
     help="Number of clips for a trial: the first of each corpus, in equal shares.  [default: all]",
-)  # fmt: skip
+)
 @click.option("--fresh", is_flag=True, help="Full rebuild: keep nothing of an earlier cache.")
 @click.option(
     "--index-only", is_flag=True, help="Cache without mels, for small disks: training computes them from 16-bit wavs."
@@ -74,7 +74,7 @@ def build(
     data: tuple[str, ...], layout: str | None, columns: str | None, speakers: str | None, cache: str,
     config: tuple[str, ...], assignments: tuple[str, ...], flags: dict[str, object], workers: int, engine: str,
     lexicon: str | None, limit: int | None, fresh: bool, index_only: bool, dry_run: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Build the cache of a corpus, or bring it up to date.
 
     xtts-train reads the cache. Run the command again after a change or a crash: it does only what remains.
@@ -97,7 +97,7 @@ def build(
                 request = make_request(
                     data, folder, settings, limit=limit, fresh=fresh, index_only=index_only,
                     layout=layout, columns=columns, speakers=speakers,
-                )  # fmt: skip
+                )
                 if dry_run:
                     explain_build(request, pool, display)
                     return
@@ -111,11 +111,11 @@ def build(
 @click.option(
     "--against", metavar="DATA", multiple=True,
     help="Corpus to compare the cache with, as --data of build: finds changed, added and removed clips.",
-)  # fmt: skip
+)
 @click.option(
     "--deep", type=click.IntRange(0), is_flag=False, flag_value=100, metavar="[N]",
     help="Number of clips whose mels are recomputed, 0 for all (100 without a value); needs --against.",
-)  # fmt: skip
+)
 @click.option("--repair", is_flag=True, help="Repair: rewrite the broken files from the corpus of --against.")
 @_layout_option
 @_columns_option
@@ -125,7 +125,7 @@ def build(
 def verify(
     cache: str, against: tuple[str, ...], deep: int | None, repair: bool, layout: str | None, columns: str | None,
     speakers: str | None, workers: int, engine: str,
-) -> None:  # fmt: skip
+) -> None:
     """Check a cache: every checksum, shape and count.
 
     Exit code 0: sound, 1: damaged, 2: the check could not run.
@@ -139,7 +139,7 @@ def verify(
             findings = verify_cache(
                 cache, against=against or None, deep=deep, repair=repair, workers=workers, layout=layout,
                 columns=columns, speakers=speakers, engine=engine, progress=display,
-            )  # fmt: skip
+            )
         for finding in findings:
             click.echo(str(finding))
         click.echo(f"{cache}: {counted_noun(len(findings), 'finding')}" if findings else f"{cache}: sound")
@@ -197,7 +197,7 @@ def inspect(cache: str, clip_id: str, out: Path) -> None:
 @click.option(
     "--data", metavar="[NAME=]PATH", multiple=True,
     help="Corpus, as --data of build: its recordings are played beside what their mels preserve.",
-)  # fmt: skip
+)
 def report(cache: str, out: Path, data: tuple[str, ...]) -> None:
     """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips, a search."""
     with report_errors():
@@ -241,11 +241,11 @@ def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int)
     "--asr", metavar="NAME",
     help="Size of Whisper to download (tiny, base, small, medium, large-v3), or the folder of a faster-whisper model."
     "  [default: that of the corpus, or base]",
-)  # fmt: skip
+)
 @click.option(
     "--channel", type=click.IntRange(0), metavar="N",
     help="Channel to take of recordings with several, 0 the left one.  [default: the mean]",
-)  # fmt: skip
+)
 def transcribe(audio: tuple[Path, ...], out: Path, language: str | None, asr: str | None, channel: int | None) -> None:
     """Make a corpus from recordings without texts: AUDIO, files or folders, in clips that Whisper transcribes.
 

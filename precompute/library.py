@@ -23,7 +23,7 @@ def build_cache(
     settings: Mapping[str, object] | None = None, workers: int | None = None, limit: int | None = None,
     fresh: bool = False, index_only: bool = False, layout: str | None = None, columns: str | None = None,
     speakers: str | None = None, engine: str = "local", progress: Progress | None = None,
-) -> BuildReport:  # fmt: skip
+) -> BuildReport:
     """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
 
     The work is done by processes that are spawned: a script has to call this below `if __name__ == "__main__":`, or
@@ -58,7 +58,7 @@ def build_cache(
     request = make_request(
         data, folder, resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh,
         index_only=index_only, layout=layout, columns=columns, speakers=speakers,
-    )  # fmt: skip
+    )
     report = run_build(request, pool, progress or Progress())
     upload_cache(folder, cache)
     return report
@@ -68,7 +68,7 @@ def verify_cache(
     cache: str | PathLike[str], *, against: Data | None = None, deep: int | None = None, repair: bool = False,
     workers: int | None = None, layout: str | None = None, columns: str | None = None, speakers: str | None = None,
     engine: str = "local", progress: Progress | None = None,
-) -> list[CacheFinding]:  # fmt: skip
+) -> list[CacheFinding]:
     """Check every byte of a cache, as `xtts-precompute verify` does; no findings: it is sound.
 
     Args:

@@ -159,7 +159,7 @@ def _explain(error: ValidationError, layers: list[Layer]) -> LockstepError:
 def load_config(
     name: str, *, overlays: Iterable[str] = (), flags: Mapping[str, object] | None = None,
     assignments: Iterable[str] = (),
-) -> Config:  # fmt: skip
+) -> Config:
     """Resolve a configuration: file, then overlay files, then flags (`section.key` to value), then `--set`."""
     layers = [("the default size", {"model": {"size": "tiny"}}), *map(read_config_file, (name, *overlays))]
     for key, value in (flags or {}).items():

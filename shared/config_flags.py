@@ -31,7 +31,7 @@ _OPTIONS = (
         "shapes__pad_to_fixed_length", default=None,
         help="Padding to a few fixed shapes; off is the slow baseline, for comparison.  [default: on]",
     ),
-)  # fmt: skip
+)
 """Options; those of older trainers are named after the key that they set, with `__` for the dot."""
 
 

@@ -14,7 +14,7 @@ FILTERS = "data.filters"
 _KINDS: dict[str, type[ConfigSection]] = {
     "audio": AudioConfig, "text": TextConfig, "shapes": ShapesConfig, "shards": ShardsConfig, "split": SplitConfig,
     FILTERS: FilterConfig,
-}  # fmt: skip
+}
 
 
 def check_features(features: Features) -> None:

@@ -19,7 +19,7 @@ from xtts.shared.config import Config
 def build_cache(
     data: object, cache: object, config: Config, progress: Progress | None = None, pool: WorkerPool | None = None,
     *, workers: int = 0, engine: str = "local", **options: object,
-) -> BuildReport:  # fmt: skip
+) -> BuildReport:
     """Build a cache without processes, silently."""
     pool = pool or open_pool(workers, engine)
     return run_build(make_request(data, cache, config, **options), pool, progress or Progress())

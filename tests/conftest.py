@@ -142,6 +142,6 @@ def kept_row() -> Callable[[str, int, int], IndexRow]:
             clip=Clip(name, speaker="", text="t", source=f"wavs/{name}.wav"), status="kept", source_bytes=1,
             source_mtime_ns=1, tokens=bytes(2 * tokens), token_length=tokens, mel_length=frames,
             seconds=frames * 256 / 22_050, split="train", bucket=0, shard=0, position=0,
-        )  # fmt: skip
+        )
 
     return row

@@ -25,7 +25,7 @@ NOTEBOOK = json.loads((EXAMPLES / "train_a_voice.ipynb").read_text(encoding="utf
 MICRO = {
     "model.text_width": 16, "model.text_blocks": 1, "model.decoder_width": 16, "model.decoder_levels": [],
     "shapes.buckets": 1, "split.validation_fraction": 0.1, "training.steps": 2, "training.samples_every": None,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("split", ["train", "validation"])

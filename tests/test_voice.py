@@ -51,7 +51,7 @@ def test_the_weights_to_train_a_vocoder_from_are_those_of_the_voice(tmp_path):
     done = subprocess.run(
         [Path(sys.executable).with_name("xtts-synth"), "export", "--ckpt", VOICE.parent / "vocoder", out],
         capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     mel = load_voice(VOICE).speak(SENTENCES["en"]).mel
     made, shipped = (make_vocoder(f"onnx:{folder / 'vocoder.onnx'}", profile, print)(mel) for folder in (out, VOICE))
@@ -61,7 +61,7 @@ def test_the_weights_to_train_a_vocoder_from_are_those_of_the_voice(tmp_path):
 TEXTS = (
     "Guten Morgen", "Das ist ein Test", "Er ging nach Hause, ohne etwas zu sagen", "Ja", "Nein!", "Wohin?", "Eis",
     "Österreich und Ungarn", "Ich weiß nicht, ob sie kommt", "Äpfel und Birnen", "Sag es noch einmal", "Elf Uhr",
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("speed", [1.0, 2.0])

@@ -9,7 +9,7 @@ DATA = [
     "precompute/view/report.html", "precompute/sample/languages/*.txt", "trainer/serve/page/*",
     "trainer/evaluation/listen.html", "voices/*.py",
     "voices/base/*", "voices/speaker-encoder/*", "voices/vocoder/facts.json",
-]  # fmt: skip
+]
 
 
 def test_every_file_of_every_stage_is_in_the_wheel_and_nothing_else(wheel):

@@ -17,7 +17,7 @@ CACHE = ("shapes.buckets=1", "split.validation_fraction=0.1")
 MICRO = (
     *CACHE, "model.text_width=16", "model.text_blocks=1", "model.duration_width=16", "model.decoder_width=16",
     "model.decoder_blocks=1", "model.decoder_levels=[]", "training.batch_size=4", "training.steps_per_call=1",
-)  # fmt: skip
+)
 
 
 def build_wheel(folder: Path) -> Path:

@@ -39,45 +39,45 @@ def _finish(context: click.Context, _: click.Parameter, run: Path | None) -> Non
 @click.option(
     "--cache", metavar="DIR|URL",
     help="Cache that xtts-precompute built: a folder or a URL.  [default: features, or the run's own]",
-)  # fmt: skip
+)
 @click.option(
     "--out", type=click.Path(path_type=Path),
     help="Folder of the run: checkpoints, metrics, TensorBoard.  [default: runs/SIZE-CACHE]",
-)  # fmt: skip
+)
 @click.option(
     "--resume", is_flag=False, flag_value="", metavar="[CKPT]",
     help="Run folder or checkpoint to continue; without a value, the folder of --out if it holds a run.",
-)  # fmt: skip
+)
 @click.option(
     "--finish", type=click.Path(path_type=Path), metavar="RUN", callback=_finish, expose_value=False, is_eager=True,
     help="Stopped run: export its newest checkpoint into RUN/voice/, as after the last step, without training.",
-)  # fmt: skip
+)
 @click.option(
     "--export-steps", is_flag=True,
     help="Write the steps and the order of the clips into RUN/steps/ without training: JAX trains from them where "
     "TensorFlow is not installed.",
-)  # fmt: skip
+)
 @click.option(
     "--init-from", type=click.Path(path_type=Path), metavar="CKPT|nothing",
     help="Model whose weights start a new run at step 0: a run folder, a checkpoint or an exported folder.  "
     "[default: our voice, for tiny on less than 3 hours]",
-)  # fmt: skip
+)
 @click.option(
     "--runtime", "training__runtime", type=click.Choice(["tensorflow", "jax"]),
     help="What runs the steps: TensorFlow, or JAX on its device (training.runtime).  [default: tensorflow]",
-)  # fmt: skip
+)
 @click.option(
     "--steps", "training__steps", type=click.IntRange(min=1), metavar="N",
     help="Number of steps in the whole run (training.steps); --epochs takes precedence.",
-)  # fmt: skip
+)
 @click.option(
     "--epochs", "training__epochs", type=click.IntRange(min=1), metavar="N",
     help="Number of passes over the corpus, instead of steps (training.epochs).",
-)  # fmt: skip
+)
 def main(
     config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None,
     out: Path | None, resume: str | None, init_from: Path | None, export_steps: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Train a voice on a cache that xtts-precompute built. Stop it at any time; --resume continues."""
     with report_errors():
         from xtts.trainer.run.run_plan import make_plan
@@ -101,7 +101,7 @@ def _export_steps(plan: "RunPlan") -> None:
     console.print(
         f"{steps}: {size:.1f} MB. Copy {plan.folder.path} and the cache to the machine with JAX, and train with: "
         f"xtts-train --resume {plan.folder.path} --cache {plan.named_cache}", highlight=False, soft_wrap=True,
-    )  # fmt: skip
+    )
 
 
 def run(plan: "RunPlan", data: Path | None = None) -> None:
@@ -118,7 +118,7 @@ def run(plan: "RunPlan", data: Path | None = None) -> None:
         console.print(
             f"{folder} is complete: step {done} of {total}. Train it further with: "
             f"xtts-train --resume {folder} --steps {done + total}", highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        )
         return
     if plan.resume and done < total and plan.folder.steps.is_dir() and not has_tensorflow():
         from xtts.trainer.run.train_steps import train_steps
@@ -146,7 +146,7 @@ def run(plan: "RunPlan", data: Path | None = None) -> None:
         f"continue:    xtts-train --resume {folder} --steps N\n"
         f"{product_of(plan.config).usage(folder, plan.folder.voice_folder)}",
         highlight=False, soft_wrap=True,
-    )  # fmt: skip
+    )
 
 
 if __name__ == "__main__":

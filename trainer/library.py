@@ -81,7 +81,7 @@ def train(
         config_names(config), (), settings or {}, cache=str(cache) if cache else None,
         out=Path(out) if out else None, resume=given, init_from=Path(init_from) if init_from else None,
         say=partial(console.print, highlight=False, soft_wrap=True),
-    )  # fmt: skip
+    )
     if plan.is_finished:
         return _result(plan, complete=True)
     with tensorflow_import():

@@ -63,23 +63,23 @@ def main() -> None:
     "-o", "--out", type=_PATH,
     help="Sound file (.wav, .flac, .mp3, .ogg, .opus), - for a wav on standard output, or with --file a folder.  "
     "[default: out.wav]",
-)  # fmt: skip
+)
 @synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds", "loudness")
 @click.option(
     "--mel-out", type=_PATH, metavar="FILE.npy",
     help="File for the natural-log mel, float32[frames, channels], for a vocoder of your own.",
-)  # fmt: skip
+)
 @click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
-              help="File for the times of the words (.json), or for subtitles by sentence (.srt).")  # fmt: skip
+              help="File for the times of the words (.json), or for subtitles by sentence (.srt).")
 @vocoder_option
 @click.option(
     "--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first of the language]"
 )
 @click.option("--language", metavar="CODE", help="Language, if the voice has several.  [default: the speaker's]")
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Recording to imitate, or several of one person, with a model that imitates.")  # fmt: skip
+              help="Recording to imitate, or several of one person, with a model that imitates.")
 @click.option("--lexicon", type=_PATH, metavar="FILE",
-              help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")  # fmt: skip
+              help="File of pronunciations, a line each: word, tab, [[IPA]] or a respelling.")
 def speak(checkpoint: Path, **given: Any) -> None:  # noqa: ANN401 - those of `speak.speak`, and of synthesis
     """Speak TEXT. The word `speak` may be omitted."""
     with report_errors():
@@ -103,20 +103,20 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
 @click.option(
     "--split", type=click.Choice(["validation", "train"]), default="validation",
     help="Sentences to speak: held out, or trained on.",
-)  # fmt: skip
+)
 @click.option("--limit", type=click.IntRange(1), default=100, metavar="N", help="Largest number of sentences to speak.")
 @click.option(
     "--judge", is_flag=True,
     help="Add character errors, predicted opinions and similarity to the speaker (extra judge).",
-)  # fmt: skip
+)
 @click.option("--asr", default="base", metavar="SIZE|DIR",
-              help="Whisper for the character errors: a size to download, or a folder.")  # fmt: skip
+              help="Whisper for the character errors: a size to download, or a folder.")
 @click.option("--data", type=_PATH, metavar="DIR", help="Corpus of the cache, to judge its recordings as well.")
 @vocoder_option
 @click.option(
     "--json", "json_file", type=_PATH, metavar="FILE.json",
     help="File for the figures, including those of every sentence.",
-)  # fmt: skip
+)
 @synthesis_options("nfe", "solver", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
     """Print how good a voice is: its speech of held-out sentences against their recordings."""
@@ -154,7 +154,7 @@ _FORMAT_OPTIONS = {
     "--format", "formats", type=click.Choice(list(_FORMAT_OPTIONS)), multiple=True, default=["onnx"],
     help="Format: onnx to speak, with Lockstep, onnxruntime and sherpa-onnx; safetensors to train on; piper for Piper "
     "and Home Assistant. Repeat it for several in one folder, all but piper.",
-)  # fmt: skip
+)
 @synthesis_options("nfe", "solver", "loudness")
 @click.option("--license", metavar="ID", help="Licence of voice and recordings, for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
@@ -163,13 +163,13 @@ _FORMAT_OPTIONS = {
 @click.option(
     "--language", metavar="CODE",
     help="Language to fix in the graph of a voice with several.  [default: an input of an onnx graph; piper needs one]",
-)  # fmt: skip
+)
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Recording that the graph is to imitate, of a model that imitates.")  # fmt: skip
+              help="Recording that the graph is to imitate, of a model that imitates.")
 @click.option(
     "--vocoder", type=_PATH, metavar="FILE.onnx",
     help="Vocoder of the voice.  [default: that of an exported folder; without one, ours for mel profile hifigan]",
-)  # fmt: skip
+)
 def export(checkpoint: Path, out: Path, formats: tuple[str, ...], vocoder: Path | None, **given: Any) -> None:  # noqa: ANN401 - of `ExportOptions`, and of synthesis
     """Export a voice, or a vocoder, into the folder OUT, for other programs or to pass it on."""
     with report_errors():

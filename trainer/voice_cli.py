@@ -30,7 +30,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def main(
     data: str, language: str | None, layout: str | None, columns: str | None, speakers: str | None, cache: str,
     out: Path | None, config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object],
-) -> None:  # fmt: skip
+) -> None:
     """Make a voice from DATA, a folder of recordings with their texts.
 
     Checks the corpus, builds its cache, trains from our voice where that helps, and leaves a page to hear the result.

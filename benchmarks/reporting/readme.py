@@ -13,7 +13,7 @@ DOCUMENTS = ("README.md", "docs/experiments.md")
 SPEED = (
     "step: locked against", "input pipeline alone against from_generator",
     "features: the whole cache against librosa", "features of 13,100 clips: one recording changed",
-)  # fmt: skip
+)
 """Beginnings of the rows of all ratios that the README repeats."""
 
 
@@ -67,7 +67,7 @@ def rebuild_lines(rebuild: Figures) -> list[str]:
         {"build": name, "seconds": rebuild["seconds"][name], "shards written": summary["written"],
          "shards kept": summary["kept"], "memory at most": f"{summary['mib']} MiB"}
         for name, summary in rebuild["builds"].items()
-    ]  # fmt: skip
+    ]
     verify, built = rebuild["seconds"]["verify"], next(iter(rebuild["builds"].values()))
     head = (
         f"{rebuild['clips']:,} clips, {rebuild['hours']} h, `--config {rebuild['config']}`: "
@@ -84,5 +84,5 @@ PARTS: dict[str, Callable[[Figures], list[str]]] = {
     "voices": _of("voices", lambda voices: table_lines(voices["table"])), "speed": speed_lines, "bench": bench_lines,
     "precompute": _of("precompute", precompute_lines), "rebuild": _of("rebuild", rebuild_lines),
     "training": _of("training", training_lines),
-}  # fmt: skip
+}
 """Functions by the name in the marks."""

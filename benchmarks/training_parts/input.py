@@ -32,12 +32,12 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
     rows = [
         {"pipeline": name, "lockstep_is_times_faster": rates[ours] / rate, "examples_per_second": rate,
          "cpu_microseconds_an_example": spent[name]} for name, rate in rates.items()
-    ]  # fmt: skip
+    ]
     return {
         "title": f"input pipeline alone, {shapes} shapes, batches of {job.batch_size}",
         **{f"times_{name}": rates[ours] / rates[name] for name in others},
         "target": "6x tf.numpy_function", "examples_per_second": rates[ours], "table": rows,
-    }  # fmt: skip
+    }
 
 
 def make_job(bench: StepBench, shapes: int) -> Job:
@@ -52,7 +52,7 @@ def make_job(bench: StepBench, shapes: int) -> Job:
     return Job(
         cache=str(cache), config=str(work / "config-input.yaml"), npy=str(write_npy(bench.corpus, cache, work / "npy")),
         batch_size=config.training.batch_size, seconds=bench.options.seconds,
-    )  # fmt: skip
+    )
 
 
 def write_npy(corpus: Path, cache: Path, folder: Path) -> Path:

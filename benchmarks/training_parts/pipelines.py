@@ -167,7 +167,7 @@ def from_generator(job: Job) -> Take:
 
 PIPELINES: dict[str, Callable[[Job], Take]] = {
     "lockstep": lockstep, "tf.numpy_function": numpy_function, "from_generator": from_generator,
-}  # fmt: skip
+}
 
 
 def main() -> None:

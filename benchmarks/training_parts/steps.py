@@ -110,7 +110,7 @@ def dynamic_against_locked(bench: StepBench) -> dict[str, object]:
         "break_even": "steps after which compiling the one shape ahead has paid for itself",
         "batch_size": locked.loop.buckets[0].batch_size,
         "seconds_by_step": {"dynamic": dynamic.seconds.tolist(), "locked": fast.tolist()}, "table": rows,
-    }  # fmt: skip
+    }
 
 
 def _step_row(name: str, runner: Runner) -> dict[str, object]:
@@ -119,7 +119,7 @@ def _step_row(name: str, runner: Runner) -> dict[str, object]:
         "step": name, "mean_seconds": float(seconds.mean()), "least": float(seconds.min()),
         "most": float(seconds.max()), "batches": len(seconds), "traces": runner.step_functions.guard.count("training"),
         "compiled_before_step_1_seconds": runner.compile_seconds if runner.loop.locked else 0.0,
-    }  # fmt: skip
+    }
 
 
 def spread(bench: StepBench) -> dict[str, object]:
@@ -132,7 +132,7 @@ def spread(bench: StepBench) -> dict[str, object]:
         {"bucket": f"{bucket.stored.tokens} x {bucket.stored.frames}", "clips": bucket.batch_size,
          "steps": len(seconds), "mean_seconds": float(seconds.mean()), "std_over_mean": _variation(seconds)}
         for bucket, seconds in zip(runner.loop.buckets, turns, strict=True) if len(seconds) > 1
-    ]  # fmt: skip
+    ]
     within, weights = ([row[key] for row in rows] for key in ("std_over_mean", "steps"))
     return {
         "title": f"spread of the locked step, {most} shapes",
@@ -140,7 +140,7 @@ def spread(bench: StepBench) -> dict[str, object]:
         "std_over_mean": _variation(runner.seconds),
         "std_over_mean_per_useful_frame": _variation(runner.seconds / runner.frames),
         "std_over_mean_one_shape": _variation(bench.locked[1].seconds), "table": rows,
-    }  # fmt: skip
+    }
 
 
 def _variation(values: np.ndarray) -> float:
@@ -163,7 +163,7 @@ def buckets(bench: StepBench) -> dict[str, object]:
         {"shapes": n, "times_one_shape": rate / rates[1], "useful_frames_per_second": rate,
          "fill": bench.locked[n].spec.statistics.fill, "compile_seconds": bench.locked[n].compile_seconds}
         for n, rate in rates.items()
-    ]  # fmt: skip
+    ]
     most, title = max(rates), "useful frames/s on the lengths of LJSpeech-1.1"
     ratio = rates[most] / rates[1]
     return {"title": title, "times_one_shape": ratio, "shapes": most, "target_at_8_shapes": 1.35, "table": rows}

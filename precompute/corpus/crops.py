@@ -33,7 +33,7 @@ def cut_clips(clips: pa.Table, roots: Mapping[str, Path], config: Config) -> pa.
         raise LockstepError(
             "audio.crop_frames", found=f"the profile {profile.name}, whose frames reach from one crop into the next",
             expected="audio.profile hifigan or bigvgan24",
-        )  # fmt: skip
+        )
     with TemporaryDirectory() as unpacked:
         files = AudioFiles(roots=roots, unpacked=Path(unpacked))
         return clip_table([crop for clip in clips_of(clips) for crop in _crops(clip, files, profile, config)])

@@ -67,7 +67,7 @@ class Corpus:
 def read_corpus(
     data: Path, *, limit: int | None = None, layout: str | None = None, columns: str | None = None,
     speakers: str | None = None, words_in: str | None = None, lexicon: Lexicon | None = None,
-) -> Corpus:  # fmt: skip
+) -> Corpus:
     """Read the clips of a folder, or of a file that lists them.
 
     limit: count of clips to read. layout: one of `LAYOUTS`; None to detect it. columns: those of a CSV, TSV or Parquet
@@ -126,7 +126,7 @@ def _unlisted_recordings(clips: pa.Table, root: Path) -> list[str]:
     parents = {os.path.dirname(folder) for folder in folders} - {""}
     siblings = {os.path.join(folder, name) for folder in parents for name in visible_names(root / folder)}
     paths = (os.path.join(folder, name) for folder in folders | siblings for name in visible_names(root / folder)
-             if is_audio(name) or name.lower().endswith(OTHER_SUFFIXES))  # fmt: skip
+             if is_audio(name) or name.lower().endswith(OTHER_SUFFIXES))
     unlisted = sorted({path for path in paths if nfc(without_suffix(path)) not in listed})
     shown = ", ".join(unlisted[:3]) + ", ..." * (len(unlisted) > 3)
     return [f"{root}: {counted_noun(len(unlisted), 'recording')} not in the list ({shown})"] if unlisted else []

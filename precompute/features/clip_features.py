@@ -73,7 +73,7 @@ def crop_audio(samples: np.ndarray, frames: int, profile: MelProfile) -> CropAud
     return CropAudio(
         waveform=np.clip(np.round(padded * 32_768.0), -32_768, 32_767).astype(np.int16),
         log_hertz=log_hertz.astype(np.float32), voiced=(hertz > 0.0).astype(np.uint8),
-    )  # fmt: skip
+    )
 
 
 def _read_source(row: IndexRow, recipe: RecordRecipe) -> Recording:

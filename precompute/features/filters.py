@@ -47,7 +47,7 @@ def filter_by_header(row: IndexRow, config: Config) -> IndexRow:
         ("too low sample rate", "min_sample_rate", hertz, "Hz"),
         ("too slow speech", "min_letters_per_second", letters, "letters a second"),
         ("too fast speech", "max_letters_per_second", letters, "letters a second"),
-    )  # fmt: skip
+    )
 
 
 def filter_by_lengths(row: IndexRow, config: Config) -> IndexRow:
@@ -83,7 +83,7 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
         ("too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS"),
         ("clipped", "max_clipped_share", quality.clipped_share, "of the samples"),
         ("too much silence", "max_edge_silence_seconds", max(quality.leading_silence, quality.trailing_silence), "s"),
-    )  # fmt: skip
+    )
 
 
 def needs_samples(filters: FilterConfig) -> bool:

@@ -43,7 +43,7 @@ def audio_name(row: IndexRow, recipe: RecordRecipe) -> AudioName:
         raise LockstepError(
             str(path), found=problem, expected=f"16-bit PCM wav of one channel at {rate} Hz, as --index-only needs",
             fix=f"convert all such files: {convert}; or {WITH_MELS}",
-        )  # fmt: skip
+        )
     if header.samples != samples:
         raise AudioProblem("unreadable audio", f"the header says {header.samples} samples, the scan found {samples}")
     return AudioName(source=row.clip.source, samples=samples, corpus=row.clip.corpus)
@@ -93,4 +93,4 @@ def refuse_unsuited(clips: pa.Table, config: Config) -> None:
         raise LockstepError(
             f"{segment.source} ({segment.id})", found=f"{kind}, which --index-only cannot read",
             expected="a wav file for each clip", fix=WITH_MELS,
-        )  # fmt: skip
+        )

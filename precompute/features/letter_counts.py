@@ -126,7 +126,7 @@ class LetterCounts:
             yield CharacterCount(
                 character=character, name=unicodedata.name(character, f"U+{ord(character):04X}"), count=count,
                 example=self.examples[character], fate=fate, is_letter=is_letter(character),
-            )  # fmt: skip
+            )
 
 
 def letter_lines(languages: Iterable[LetterCounts]) -> list[str]:
@@ -163,7 +163,7 @@ def check_encoding(counts: LetterCounts, max_share: float) -> None:
         fix=f"export the list again as UTF-8, or {_OTHER_LANGUAGE}, or "
         f"--set text.max_unknown_share={math.ceil(share * 1000) / 1000:g} to keep them",
         exit_code=1,
-    )  # fmt: skip
+    )
 
 
 @lru_cache(maxsize=65_536)
@@ -187,7 +187,7 @@ def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "charac
         raise LockstepError(
             "text.language", found=f"{language.name} ({language.code}), but most letters are {script_name(script)}",
             expected=" or ".join(map(script_name, language.scripts)), fix=_OTHER_LANGUAGE, exit_code=1,
-        )  # fmt: skip
+        )
     if counts.lost_share <= max_share:
         return
     lost = counts.lost_letters()
@@ -202,7 +202,7 @@ def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "charac
     raise LockstepError(
         "text.language", found=f"{counts.lost_share:.2%} of the letters {reason} ({script}: {named})",
         expected=f"at most {max_share:.2%} with text.language={counts.language}", fix=_fix(counts, kind), exit_code=1,
-    )  # fmt: skip
+    )
 
 
 def _fix(counts: LetterCounts, kind: str) -> str:

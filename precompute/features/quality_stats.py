@@ -62,7 +62,7 @@ def _signal(name: str, scale: float = 1.0) -> Callable[[IndexRow], float | None]
 SPEAKING_RATE = Measure(
     name="speaking rate", unit="letters/s", digits=1, least_spread=0.7, bad="both",
     value=lambda row: letters_per_second(row) if row.clip.text else None,
-)  # fmt: skip
+)
 CLIPPING = Measure(name="clipping", unit="%", digits=3, least_spread=0.01, value=_signal("clipped_share", 100.0))
 _SILENCE = partial(Measure, unit="s", digits=2, least_spread=0.1)
 MEASURES = (
@@ -73,7 +73,7 @@ MEASURES = (
     _SILENCE(name="silence at the start", value=_signal("leading_silence")),
     _SILENCE(name="silence at the end", value=_signal("trailing_silence")),
     Measure(name="band", unit="kHz", digits=1, least_spread=0.5, bad="low", value=_signal("band_hz", 1e-3)),
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
         speakers=sorted(lines, key=lambda line: (-line.clips, line.name)), doubts=_doubts(kept),
         outliers=sorted(outliers, key=lambda outlier: (-outlier.score, outlier.row.clip.id, outlier.measure.name)),
         sample_rate=sample_rate, unmeasured=sum(row.quality is None for row in kept),
-    )  # fmt: skip
+    )
 
 
 def _doubts(rows: Sequence[IndexRow]) -> list[str]:
@@ -224,4 +224,4 @@ def _speaker_line(
         clipped=int((clipped > 0).sum()) if clipped.size else None,
         low_rate=sum(source_rate(row.notes, sample_rate) < sample_rate for row in own),
         outliers=len({outlier.row.clip.id for outlier in outliers}),
-    )  # fmt: skip
+    )

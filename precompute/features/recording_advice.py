@@ -56,7 +56,7 @@ def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str
          "use the originals, not telephone or lossy copies: the voice will be as dull" if band < _DULL_HZ else ""),
         ("room", f"falls by {decay:.0f} dB in 60 ms (15, 21)",
          "record nearer to the microphone in a furnished room: the voice will echo" if decay < _REVERBERANT_DB else ""),
-    ]  # fmt: skip
+    ]
     if differing := int((figures["other_channel_share"] > TWO_PEOPLE).sum()):
         take = "if they are two people, take one: --set audio.channel=0, the left, or 1"
         rows.append(

@@ -96,7 +96,7 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
         fill=fill, changed=changed,
         kept_shards=len(finished) - len(written), written_shards=len(written), wall_seconds=time.monotonic() - started,
         peak_bytes=0 if pool.spans_machines else peak_resident_bytes(workers=pool.workers),
-    )  # fmt: skip
+    )
 
 
 def explain_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> None:

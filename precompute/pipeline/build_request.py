@@ -43,7 +43,7 @@ class BuildRequest:
 def make_request(
     data: Data, cache: Path, config: Config, *, limit: int | None = None, fresh: bool = False,
     index_only: bool = False, keep_lexicon: bool = False, **options: str | None,
-) -> BuildRequest:  # fmt: skip
+) -> BuildRequest:
     """Check a request, before anything is created.
 
     keep_lexicon: that of the cache, instead of the file that `config` names. options: see `parse_data`.
@@ -118,5 +118,5 @@ def _tokenizer(
         texts = {"en": []}  # its table is fixed
     learned = learn_tokenizer(
         settings.tokenizer, texts, vocabulary=settings.bpe_vocabulary, add_blank=settings.add_blank, previous=stored
-    )  # fmt: skip
+    )
     return replace(learned, lexicon=lexicon)

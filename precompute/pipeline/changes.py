@@ -25,7 +25,7 @@ _CONSEQUENCES = {
 _CLIP_CHANGES = {
     "with changed audio": SAME_AUDIO, "with changed transcript": SAME_TEXT,
     "with changed language": SAME_LANGUAGE, "with changed speaker": SAME_SPEAKER,
-}  # fmt: skip
+}
 
 
 def change_lines(work: ShardWork, staged: Collection[Finished]) -> list[str]:

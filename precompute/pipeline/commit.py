@@ -39,7 +39,7 @@ from xtts.shared.text.tokenizer import Tokenizer
 def make_spec(
     index: Path, statistics: Statistics, plan: Plan, finished: Mapping[str, Shard], recipe: RecordRecipe,
     weights: Mapping[str, float], voices: Voices | None,
-) -> CacheSpec:  # fmt: skip
+) -> CacheSpec:
     """The contents of `cache.json`.
 
     index: the file that becomes the index; weights: corpus to its sampling weight, unless that is 1; voices: the
@@ -58,7 +58,7 @@ def make_spec(
         languages=list(recipe.tokenizer.languages), weights=dict(weights),
         audio_folders=roots if recipe.index_only else {}, buckets=_buckets(plan, finished), statistics=statistics,
         feature_version=FEATURE_VERSION, versions=installed_versions(), mel_check=recipe.mel_check,
-    )  # fmt: skip
+    )
 
 
 def _buckets(plan: Plan, finished: Mapping[str, Shard]) -> list[Bucket]:

@@ -31,7 +31,7 @@ _REPEATED = ["speaker", "status", "reason", "notes", "split", "bucket", "shard",
 
 _SUMMED = [
     "status", "split", "bucket", "token_length", "mel_length", "seconds", "audio_sha256", "mel_sum", "mel_square_sum",
-]  # fmt: skip
+]
 """Columns that give the statistics."""
 
 
@@ -40,7 +40,7 @@ def write_tables(target: Path | IO[bytes], tables: Iterable[pa.Table]) -> None:
     with pq.ParquetWriter(
         target, index_schema(), compression="zstd", write_statistics=_REPEATED,
         use_dictionary=_REPEATED,  # type: ignore[arg-type]
-    ) as writer:  # fmt: skip
+    ) as writer:
         for table in tables:
             if len(table):  # in one piece: chunks of rows must not show in the bytes
                 writer.write_table(table.replace_schema_metadata(None).combine_chunks(), _GROUP_ROWS)
@@ -49,7 +49,7 @@ def write_tables(target: Path | IO[bytes], tables: Iterable[pa.Table]) -> None:
 def write_index(
     path: Path, plan: Plan, rows_of: Callable[[ShardPlan], pa.Table], rejected: pa.Table, config: Config,
     sums: Mapping[str, Sums] | None,
-) -> tuple[Statistics, list[float]]:  # fmt: skip
+) -> tuple[Statistics, list[float]]:
     """Write the index to a file: shard by shard, with no row group in two buckets; then the rejected clips.
 
     rows_of: returns the rows of a shard; clips that were rejected while it was written are in `rejected`
@@ -86,13 +86,13 @@ def _statistics(kept: pa.Table, rejected: int, plan: Plan, config: Config) -> tu
         clips=len(kept), rejected=rejected, seconds=math.fsum(kept["seconds"].to_numpy()), frames=int(frames.sum()),
         tokens=int(kept["token_length"].to_numpy().sum()), mel_mean=mean, mel_deviation=math.sqrt(max(0.0, variance)),
         fill=int(frames.sum()) / int(stored.sum()),
-    )  # fmt: skip
+    )
     return statistics, (useful_frames / np.maximum(stored_frames, 1)).tolist()
 
 
 def measure_sample(
     plan: Plan, rows_of: Callable[[ShardPlan], pa.Table], recipe: RecordRecipe, pool: WorkerPool, progress: Progress,
-) -> dict[str, Sums]:  # fmt: skip
+) -> dict[str, Sums]:
     """Compute the mels of a sample of the kept training clips, chosen by digest; return clip id to sums.
 
     For a cache without mels. rows_of: returns the rows of a shard.

@@ -87,7 +87,7 @@ def plan_columns(table: pa.Table, seed: int) -> PlanColumns:
         text=text_digests(seed, _strings(texts)), tokens=table["token_length"].to_numpy(),
         frames=table["mel_length"].to_numpy(), speaker=speaker, corpus=corpus,
         voice=speaker * np.int32(len(languages)) + language, speakers=speakers, corpora=corpora,
-    )  # fmt: skip
+    )
 
 
 def _strings(column: "pa.ChunkedArray[Any]") -> Iterator[str]:
@@ -197,7 +197,7 @@ def held_out(texts: np.ndarray, voices: np.ndarray, fraction: float) -> np.ndarr
 def _shard_counts(
     groups: list[_Group], of_clip: np.ndarray, lengths: np.ndarray, shapes: list[BucketShape], config: Config,
     previous_counts: Mapping[_Group, int],
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """int64[groups]: count of shards of each group; of_clip: uint32[kept], the group of each clip."""
     clips = np.bincount(of_clip, minlength=len(groups)).tolist()
     frames = np.bincount(of_clip, lengths, len(groups)).astype(np.int64).tolist()

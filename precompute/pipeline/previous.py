@@ -41,7 +41,7 @@ _SHARD = ["split", "bucket", "shard", "corpus"]
 _WRITTEN = [
     "status", "reason", "detail", "split", "bucket", "shard", "position", "audio_sha256", "record_sha256", "mel_sum",
     "mel_square_sum", *QUALITIES,
-]  # fmt: skip
+]
 """Columns that writing a shard decides."""
 
 
@@ -162,7 +162,7 @@ def find_reusable(cache: PreviousCache, clips: pa.Table, recipe: RecordRecipe, e
         unchanged=np.zeros(len(clips), np.uint8), same_audio=same_audio,
         same_text=same_text and spec is not None and spec.tokenizer_sha256 == recipe.tokenizer.sha256,
         shards=shards, mel_files=mel_files,
-    )  # fmt: skip
+    )
 
 
 def open_previous(cache: Path) -> PreviousCache:

@@ -144,7 +144,7 @@ def _with_header(row: IndexRow, recipe: RecordRecipe) -> IndexRow:
     return replace(
         row, mel_length=recipe.frames(samples), seconds=samples / profile.sample_rate,
         notes="; ".join(filter(None, notes)),
-    )  # fmt: skip
+    )
 
 
 def _filtered(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) -> IndexRow:
@@ -165,7 +165,7 @@ def _unchanged(row: IndexRow, previous: IndexRow) -> int:
         (SAME_AUDIO, may_be_same_file(row, previous)), (SAME_TEXT, clip.text == previous_clip.text),
         (SAME_LANGUAGE, clip.language == previous_clip.language), (SAME_SPEAKER, clip.speaker == previous_clip.speaker),
         (SAME_FILE, previous.is_kept and same_file(row, previous)), (SAME_CLIP, same_clip(row, previous)),
-    )  # fmt: skip
+    )
     return sum(flag for flag, holds in flags if holds)
 
 

@@ -31,7 +31,7 @@ _EMBEDDING_VERSION = 1
 def embed_speakers(
     index: Path, speakers: Sequence[str], recipe: RecordRecipe, cache: Path, previous: CacheSpec | None,
     staging: StagingArea, pool: WorkerPool,
-) -> Voices:  # fmt: skip
+) -> Voices:
     """Embed the speakers, unless the cache holds the same embeddings; a new file goes to the staging area.
 
     index: the file that becomes the index. Held-out clips are used only for a speaker who has no others.

@@ -79,7 +79,7 @@ def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
                     row, status=KEPT, position=records, record_sha256=hashlib.sha256(payload).hexdigest(),
                     audio_sha256=audio_sha256, mel_sum=sums[0], mel_square_sum=sums[1], quality=quality or row.quality,
                 )
-            )  # fmt: skip
+            )
             records += 1
             if record.audio is not None:
                 bytes_with_mels += FRAME_BYTES + record.bytes_with_mel(shard.shape.frames * frame_bytes)
@@ -87,7 +87,7 @@ def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
     written = Shard(
         file=with_digest(shard.plan.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
         settings=shard.settings, bytes_with_mels=bytes_with_mels or size,
-    )  # fmt: skip
+    )
     finished = Finished(shard=written, clips=hashlib.sha256(packed).hexdigest())
     write_rows(path, finished, rows)
     for file in (path, rows_beside(path)) if sync else ():
@@ -134,7 +134,7 @@ def _record(
         speaker=shard.speakers.get(row.clip.speaker, 0),
         language=recipe.tokenizer.languages.index(row.clip.language or recipe.config.text.language),
         crop=crop,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +186,7 @@ def _settings_digest(recipe: RecordRecipe, shape: BucketShape, speakers: Mapping
             "tokenizer": recipe.tokenizer.sha256,
             "shape": [shape.tokens, shape.frames] if recipe.config.shapes.pad_to_fixed_length else None,
         }
-    )  # fmt: skip
+    )
 
 
 def write_missing(work: ShardWork, staging: StagingArea, pool: WorkerPool, progress: Progress) -> dict[str, Shard]:

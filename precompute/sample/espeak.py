@@ -67,7 +67,7 @@ def _synthesise(library: ctypes.CDLL, text: str) -> npt.NDArray[np.int16]:
     library.espeak_Synth.argtypes = [
         ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint, ctypes.c_int, ctypes.c_uint, ctypes.c_uint,
         ctypes.c_void_p, ctypes.c_void_p,
-    ]  # fmt: skip
+    ]
     status = library.espeak_Synth(encoded, len(encoded), 0, _POSITION_CHARACTER, 0, _CHARS_UTF8, None, None)
     if status != 0:
         raise LockstepError("espeak-ng", found=f"status {status} for {text!r}", expected="0")

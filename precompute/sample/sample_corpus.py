@@ -48,7 +48,7 @@ def make_sample_corpus(
     arguments: dict[str, object] = {
         "clips": len(lines), "seed": seed, "language": language, "voice": voice,
         "texts_sha256": hashlib.sha256(_metadata_text(lines)).hexdigest(),
-    }  # fmt: skip
+    }
     with disk_errors_explained(out):
         if not _exists(out, arguments):
             _make(out, lines, arguments, voice, workers, progress)

@@ -99,7 +99,7 @@ def load_grammar(code: str) -> Grammar:
     return Grammar(
         voice=voice, subjects=[{**common, **subject} for subject in subjects],
         first_seconds=first, letter_seconds=letter, pause_seconds=pause,
-    )  # fmt: skip
+    )
 
 
 def _read_rules(text: str) -> Rules:

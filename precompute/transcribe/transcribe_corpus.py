@@ -120,7 +120,7 @@ class TranscribedCorpus:
         """List clips whose wavs are written; rows: with the columns of `transcripts.csv`."""
         lines, listed = self.metadata()  # as a person has left it
         new = {row["id"]: "" if row["mark"] else f"{row['id']}|{row['text']}" for row in rows
-               if self.is_untouched(row["id"], listed)}  # fmt: skip
+               if self.is_untouched(row["id"], listed)}
         self.rows |= {row["id"]: row for row in rows}
         lines = [new.pop(_id_of(line), line) for line in lines]
         self._save([*lines, *new.values()])
@@ -169,7 +169,7 @@ def _id_of(line: str) -> str:
 def transcribe_corpus(
     out: Path, audio: Sequence[Path], load: Callable[[str, str | None], Recogniser], *, asr: str | None = None,
     language: str | None = None, channel: int | None = None, progress: Progress,
-) -> str:  # fmt: skip
+) -> str:
     """Transcribe the recordings that are not yet in the corpus `out`; return the lines that summarize it.
 
     audio: files, and folders of them, load: called with the next two if there is something to do, asr: None for that

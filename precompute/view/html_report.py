@@ -121,7 +121,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         cards=cards[len(suspects) :], suspects=cards[: len(suspects)], scatter=scatter(kept, quality),
         direction=lambda code: find_language(code or spec.text_language).direction,
         rows=len(clips.rows), searched=min(_SEARCHED, len(clips.rows)), packed=_base64(packed),
-    )  # fmt: skip
+    )
 
 
 def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
@@ -214,7 +214,7 @@ def _card(row: IndexRow, record: Record, profile: MelProfile, recording: str, re
         picture=picture_uri(stored[:limit] if is_excerpt else stored, profile.silence, LOUDEST),
         sound=_excerpt(reconstruct(record.unpadded_mel[:limit], profile), profile.sample_rate), recording=recording,
         remarks=remarks,
-    )  # fmt: skip
+    )
 
 
 def _recording(clip: Clip, audio: AudioFiles, spec: CacheSpec) -> tuple[str, list[str]]:

@@ -40,7 +40,7 @@ class Display(Progress):
         columns = (
             bars.TextColumn("{task.description:8}"), bars.BarColumn(), bars.MofNCompleteColumn(),
             bars.TextColumn("clips  {task.fields[speed]}"), bars.TimeRemainingColumn(), bars.TextColumn("left"),
-        )  # fmt: skip
+        )
         self._progress = bars.Progress(
             *columns, console=self._console, transient=True, disable=not self._console.is_terminal
         )

@@ -30,7 +30,7 @@ def check_visible(folder: Path) -> None:
             str(folder), found=f"not visible from {socket.gethostname()}",
             expected="a folder that every machine shares",
             fix=f"mount it there at the same path, and {CONTINUE}", exit_code=1,
-        )  # fmt: skip
+        )
 
 
 def beside(folder: Path) -> Path:

@@ -28,7 +28,7 @@ def draw_mel(axes: "Axes", mel: np.ndarray, *, width: float, limits: tuple[float
     return axes.imshow(
         mel.T, origin="lower", aspect="auto", interpolation="nearest", cmap=MEL_COLOURS,
         extent=(0.0, width, 0.0, mel.shape[1]), vmin=low, vmax=high,
-    )  # fmt: skip
+    )
 
 
 @lru_cache

@@ -67,13 +67,13 @@ class MelProfile:
 _HIFIGAN = MelProfile(
     name="hifigan", sample_rate=22_050, fft_size=1024, hop_samples=256, window_samples=1024, mel_channels=80,
     low_hz=0.0, high_hz=8_000.0, centered=False, mel_scale="slaney", magnitude_floor=1e-9, log_floor=1e-5,
-)  # fmt: skip
+)
 
 _TACOTRON2 = replace(_HIFIGAN, name="tacotron2", centered=True, magnitude_floor=0.0)
 _BIGVGAN24 = replace(_HIFIGAN, name="bigvgan24", sample_rate=24_000, mel_channels=100, high_hz=12_000.0)
 _VOCOS24 = replace(
     _BIGVGAN24, name="vocos24", centered=True, mel_scale="htk", magnitude_floor=0.0, log_floor=1e-7
-)  # fmt: skip
+)
 
 MEL_PROFILES: dict[str, MelProfile] = {
     profile.name: profile for profile in [_HIFIGAN, _TACOTRON2, _BIGVGAN24, _VOCOS24]

@@ -27,7 +27,7 @@ def picture_uri(levels: np.ndarray, darkest: float, brightest: float) -> str:
     imsave(
         file, levels.T, format="webp", origin="lower", cmap=MEL_COLOURS, vmin=darkest, vmax=brightest,
         pil_kwargs=options,
-    )  # fmt: skip
+    )
     return _data_uri("image/webp", file)
 
 

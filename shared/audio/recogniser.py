@@ -38,7 +38,7 @@ class Recogniser:
             raise LockstepError(
                 "--asr", found=f"{asr}, which cannot be loaded ({str(error).splitlines()[0]})",
                 expected="a size of Whisper to download, such as base, or the folder of a faster-whisper model",
-            ) from None  # fmt: skip
+            ) from None
         codes = self._whisper.supported_languages
         if language is not None and _whispers_code(language) not in codes:
             raise LockstepError("--language", found=repr(language), expected=f"one of {', '.join(sorted(codes))}")
@@ -76,7 +76,7 @@ class Recogniser:
         segments, _ = self._whisper.transcribe(
             samples, language=_whispers_code(language), beam_size=5, temperature=0.0, condition_on_previous_text=False,
             **options,
-        )  # fmt: skip
+        )
         return list(segments)
 
 

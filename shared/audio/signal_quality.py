@@ -75,7 +75,7 @@ def measure_signal(samples: np.ndarray, rate: int, channels: np.ndarray | None =
         leading_silence=_stored(int(loud[0]) * window / rate, 3), trailing_silence=_stored(trailing / rate, 3),
         band_hz=_stored(_band_end(samples, rate), 0), decay_db=_stored(_steepest_fall(power, speech), 2),
         other_channel_share=0.0 if channels is None else other_channel_share(channel_power(channels, rate)),
-    )  # fmt: skip
+    )
 
 
 def channel_power(channels: np.ndarray, rate: int) -> np.ndarray:

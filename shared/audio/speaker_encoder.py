@@ -20,7 +20,7 @@ RATE = 16_000
 _PROFILE = MelProfile(
     name="resemblyzer", sample_rate=RATE, fft_size=400, hop_samples=160, window_samples=400, mel_channels=40,
     low_hz=0.0, high_hz=RATE / 2, centered=True, mel_scale="slaney", magnitude_floor=0.0, log_floor=1e-5,
-)  # fmt: skip
+)
 EMBEDDING = 256
 """Values of an embedding."""
 VTLP = 0.15

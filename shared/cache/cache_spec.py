@@ -41,7 +41,7 @@ _SHARD_FILE = re.compile(r"(train|validation)/bucket-(\d\d)/shard-(?:(.+)-)?(\d{
 INDEX_PATTERN, TOKENIZER_PATTERN = rf"^index{_DIGEST_PART}\.parquet$", rf"^tokenizer{_DIGEST_PART}\.json$"
 VOICES_PATTERN = rf"^voices{_DIGEST_PART}\.npy$"
 _OF_A_BUILD = "|".join((r"(train|validation)/bucket-\d{2}/shard-[^/]+\.tfrecord$", INDEX_PATTERN, TOKENIZER_PATTERN,
-                       VOICES_PATTERN))  # fmt: skip
+                       VOICES_PATTERN))
 
 
 class _SpecPart(BaseModel):
@@ -323,7 +323,7 @@ def check_voices(spec: CacheSpec, cache: object) -> Voices:
         raise LockstepError(
             str(cache), found="no embeddings of its speakers", expected="those that a model of recorded voices needs",
             fix="build it again with --set model.voice_from=recording",
-        )  # fmt: skip
+        )
     return spec.voices
 
 

@@ -22,7 +22,7 @@ KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 """Values of `status`; UNDECIDED while a build is at work, never in an index."""
 MISSING_AUDIO, DUPLICATE, COPIED, NO_LETTERS, UNNORMALISED, DOUBTFUL = (
     "missing audio", "duplicate id", "copied audio", "no known letters", "no normalised column", "doubtful text",
-)  # fmt: skip
+)
 UNKNOWN = -1
 _IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)
 _READ_ROWS = 2**12  # rows whose values are held twice for a moment
@@ -146,7 +146,7 @@ def index_schema() -> "pa.Schema":
 
     kinds = {str: pa.large_string(), bytes: pa.large_binary(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
     columns = [pa.field(field.name, kinds[field.type], nullable=False)
-               for kind in (Clip, IndexRow) for field in fields(kind) if field.type in kinds]  # fmt: skip
+               for kind in (Clip, IndexRow) for field in fields(kind) if field.type in kinds]
     segment = [pa.field(name, pa.float64()) for name in ("start", "duration")]
     return pa.schema([*columns, *segment, *(pa.field(name, pa.float32()) for name in QUALITIES)])
 
@@ -201,7 +201,7 @@ def rows_of(table: "pa.Table") -> list[IndexRow]:
         IndexRow(clip=clip, quality=None if None in quality else SignalQuality(*quality),
                  **dict(zip(_RESULTS, values, strict=True)))
         for clip, values, quality in zip(clips_of(table), results, qualities, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 @contextmanager

@@ -149,7 +149,7 @@ class Record:
         features = {
             "id": self.clip_id.encode(), "mel_length": [self.mel_length], "speaker": [self.speaker],
             "token_length": [self.token_length], "tokens": self.tokens.tolist(), **sound,
-        }  # fmt: skip
+        }
         example = _example_type()()
         features |= {"language": [self.language]} if self.language else {}
         for name, value in sorted(features.items()):
@@ -204,7 +204,7 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
         crop = CropAudio(
             waveform=np.frombuffer(blob("waveform"), "<i2"), log_hertz=np.frombuffer(blob("log_hertz"), "<f4"),
             voiced=np.frombuffer(blob("voiced"), np.uint8),
-        )  # fmt: skip
+        )
     mel = b"" if audio else blob("mel")
     frame_bytes = mel_channels * np.dtype(mel_dtype).itemsize
     if len(mel) % frame_bytes:
@@ -215,4 +215,4 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
         token_length=integers("token_length")[0], mel_length=integers("mel_length")[0],
         speaker=integers("speaker")[0], language=integers("language")[0] if "language" in features else 0,
         audio=audio, crop=crop,
-    )  # fmt: skip
+    )

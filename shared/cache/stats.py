@@ -54,7 +54,7 @@ def corpus_stats(lengths: "pa.Table") -> CorpusStats:
         rejected=dict(Counter(filter(None, lengths["reason"].to_pylist())).most_common()),
         percentiles={name: _percentiles(values) for name, values in lengths_by_name.items() if values.any()},
         fill={n: fill(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

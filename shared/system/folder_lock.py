@@ -121,5 +121,5 @@ def _fcntl(folder: Path) -> ModuleType:
         raise LockstepError(
             str(folder), found="no way to lock a folder (this Python has no fcntl, as on Windows)",
             expected="Linux, macOS or WSL2", fix="on Windows, run the same command in WSL2",
-        ) from None  # fmt: skip
+        ) from None
     return fcntl

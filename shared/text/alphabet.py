@@ -26,7 +26,7 @@ _TYPOGRAPHY = str.maketrans(
         "\u2013": "-", "\u2014": "-", "\u2212": "-", "[": "(", "]": ")",
         "\u00df": "ss", "\u00e6": "ae", "\u0153": "oe", "\u00f8": "o", "\u0142": "l",
     }
-)  # fmt: skip
+)
 """Replacements for English."""
 
 _MARKS = {
@@ -34,7 +34,7 @@ _MARKS = {
     ",": "،、，､՝፣၊᠂﹐", ".": "。．｡।॥۔։።។။᠃෴⸼", "?": "؟？՞፧¿﹖",
     "!": "！¡՜﹗", ";": "؛；፤﹔", ":": "：፥፦׃៖﹕", "-": "‐‑‒–—―−־〜～－", "(": "[{（［【〔｛", ")": "]}）］】〕｝",
     " ": "፡・", "...": "…⋯",
-}  # fmt: skip
+}
 _PLAIN_MARKS = str.maketrans({mark: plain for plain, marks in _MARKS.items() for mark in marks})
 _GREEK_MARKS = str.maketrans({";": "?", "\u00b7": ";"})
 _DOTTED_I = str.maketrans({"I": "ı", "İ": "i"})

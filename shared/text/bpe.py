@@ -34,7 +34,7 @@ def train_merges(texts: Iterable[str], letters: tuple[str, ...], *, symbols: int
     trainer = _library().trainers.BpeTrainer(
         vocab_size=symbols, initial_alphabet=list(letters), limit_alphabet=len(letters),
         min_frequency=_LEAST_PAIR_COUNT, special_tokens=[], show_progress=False,
-    )  # fmt: skip
+    )
     tokenizer.train_from_iterator(texts, trainer)
     model = json.loads(tokenizer.to_str())["model"]
     learned = sorted(model["vocab"].keys() - set(letters), key=model["vocab"].__getitem__)

@@ -55,7 +55,7 @@ def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str
         "": str, "digits": lambda group: " ".join(filter(str.isalnum, group)).upper(), "roman": _roman,
         "joined": lambda group: "".join(filter(str.isdecimal, group)), "ordinal": ordinal, "cardinal": cardinal,
         "word": lambda group: context.words[group],
-    }  # fmt: skip
+    }
     present = dict[str, bool]()  # each `needed` is searched once: most texts have none
     for pattern, reading, needed in context.rules:
         if needed.pattern not in present:
@@ -156,7 +156,7 @@ def _context(language: str) -> _Context:
         rules=tuple(compiled(*rule) for rule in rules),
         words=_table(own.get("words", "")) | numbered | {month[:3]: month for month in months},
         units=units, abbreviations=at_start | abbreviations,
-    )  # fmt: skip
+    )
 
 
 @lru_cache

@@ -32,7 +32,7 @@ def german_numbers(text: str) -> str:
         separate_fractions(text), "de",
         ordinal=lambda digits: say("to_ordinal", int(digits), "de"),
         cardinal=lambda digits: _year(digits) or say("to_cardinal", int(digits), "de"),
-    )  # fmt: skip
+    )
     text = _NUMBER.sub(lambda match: spaced(match, _words(match), "de"), text)
     return re.sub(r"\d+", lambda match: spaced(match, in_words(match[0], "", "de", single=True), "de"), text)
 

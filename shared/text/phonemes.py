@@ -28,7 +28,7 @@ IPA = (
     *"æçðøħŋœǀǁǂǃɐɑɒɓɔɕɖɗɘəɚɛɜɝɞɟɡɢɣɤɥɦɧɨɪɫɬɭɮɯɰɱɲɳɴɵɶɸɹɺɻɽɾʀʁʂʃʄʈʉʊʋʌʍʎʏʐʑʒʔʕʘʙʛʝʟʡʢβθχᵻ",
     *"ˈˌːˑʰʲʷˠˤ˞ⁿˡ",
     "\u0329", "\u0303", "\u032a", "\u0325", "\u0361",
-)  # fmt: skip
+)
 """Letters, stress, length and diacritics, as espeak-ng writes them."""
 
 # A full stop after these does not end a sentence; espeak-ng speaks the word in full.
@@ -275,7 +275,7 @@ def _voice(language: str) -> str:
         "text.tokenizer", found=f"phonemes in {entry.name}, for which espeak-ng has no voice with every tone and vowel",
         expected="characters or bpe in this language",
         fix="--set text.tokenizer=characters, or give [[phonemes]] for every word",
-    )  # fmt: skip
+    )
 
 
 def _mark(clause: str, language: str) -> str:

@@ -104,7 +104,7 @@ class Tokenizer:
             "kind": self.kind, "add_blank": self.add_blank, "languages": list(self.languages),
             "symbols": list(self.symbols), "merges": [list(pair) for pair in self.merges],
             **({"lexicon": dict(self.lexicon)} if self.lexicon else {}),
-        }  # fmt: skip
+        }
 
     def to_bytes(self) -> bytes:
         """Return the content of `tokenizer.json`."""
@@ -138,7 +138,7 @@ def build_tokenizer(kind: str, *, add_blank: bool) -> Tokenizer:
 def learn_tokenizer(
     kind: str, texts: Mapping[str, Iterable[str]], *, add_blank: bool, vocabulary: int = 512,
     previous: Tokenizer | None = None,
-) -> Tokenizer:  # fmt: skip
+) -> Tokenizer:
     """Return a tokenizer for texts in several languages: English has a fixed alphabet, others that of their texts.
 
     The order of the texts does not matter.
@@ -198,7 +198,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
         return Tokenizer(
             kind=str(fields["kind"]), symbols=symbols, add_blank=bool(fields["add_blank"]), merges=merges,
             languages=languages, lexicon=lexicon,
-        )  # fmt: skip
+        )
     except FileNotFoundError:
         raise LockstepError(str(path), found="no such file", expected="the cache's tokenizer", fix=fix) from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -85,7 +85,7 @@ def test_a_step_of_normal_launches_few_kernels(tiny_cache, tmp_path):
 
     words = ["--config", "normal", "--cache", tiny_cache, "--out", tmp_path / "run", "--steps", 6, "--export-steps"]
     sets = ("shapes.buckets=2", "split.validation_fraction=0.1", "training.mixed_precision=float32",
-            "training.batch_size=8")  # fmt: skip
+            "training.batch_size=8")
     words += ["--init-from", "nothing", *(part for value in sets for part in ("--set", value))]
     line = [sys.executable, "-c", "from xtts.trainer.cli import main; main()", *map(str, words)]
     subprocess.run(line, check=True, stdout=subprocess.DEVNULL)

@@ -82,7 +82,7 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
         (command("verify", "--cache", none), 2, "expected a cache; run xtts-precompute build"),
         (command("stats", "--cache", none), 2, "expected a cache"),
         (build(tmp_path, tmp_path / "other"), 1, "all 1 clips are rejected: 1 missing audio (a)"),
-    ):  # fmt: skip
+    ):
         assert done.exit_code == code, done.stderr
         (error,) = (line for line in done.stderr.splitlines() if line.startswith("error: "))
         assert error == done.stderr.splitlines()[-1]
@@ -94,7 +94,7 @@ def test_mistakes_are_one_line_with_the_right_code(tiny_corpus, tmp_path):
 @pytest.mark.parametrize(("modules", "without"), [
     ("cli, pipeline.build_cache, check.against_corpus, view.terminal", "tensorflow librosa numba torch"),
     ("pipeline.write, pipeline.scan, workers.worker_pool", "tensorflow librosa rich"),  # a worker
-])  # fmt: skip
+])
 def test_what_is_not_imported(modules, without):
     imports = "".join(f"import xtts.precompute.{module}\n" for module in modules.split(", "))
     code = f"import sys\n{imports}print([name for name in {without.split()} if name in sys.modules])"

@@ -42,7 +42,7 @@ def test_the_language_no_is_norwegian():
     ("data.filters.max_noise=1", "data.filters.max_noise; did you mean data.filters.max_noise_floor_db?"),
     ("data.filters=3", "data.filters = 3: "),
     ("text.expand_numbers=no", "text.expand_numbers = 'no': input should be a valid boolean, true or false"),
-])  # fmt: skip
+])
 def test_a_wrong_assignment_is_explained_with_its_place(assignment, message):
     with pytest.raises(LockstepError, match=message) as error:
         load_config("tiny", assignments=[assignment])

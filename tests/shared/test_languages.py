@@ -47,6 +47,6 @@ def test_a_voice_that_loses_tones_or_vowels_is_not_offered(code):
     ("de", "de"), ("de-DE", "de"), ("de_AT", "de"), ("DE", "de"), ("ger", "de"), ("German", "de"), (" de ", "de"),
     ("zh-CN", "cmn"), ("cmn-Hans", "cmn"), ("zho", "cmn"), ("auto", None), ("Auto", None), ("", None), (None, None),
     ("fr", "fr"), ("fr-FR", "fr-FR"), ("a", "a"), ("-", "-"), ("den", "den"),
-])  # fmt: skip
+])
 def test_a_tag_is_one_of_some_languages(tag, code):
     assert chosen_language(tag, ["en", "de", "cmn"]) == code

@@ -56,7 +56,7 @@ MICRO = [
     "training.batch_size=3", "training.steps=12", "training.steps_per_call=4", "training.log_every=4",
     "training.checkpoint_every=4", "training.validate_every=6", "training.keep_checkpoints=9",
     "training.samples_every=null", "training.optimizer=adamw",  # compiled in half of the time
-]  # fmt: skip
+]
 IMITATION = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
 """Of the untrained model that imitates."""
 
@@ -201,7 +201,7 @@ def call():
 RUNS = (
     "training.batch_size=4", "training.gradient_accumulation_steps=2", "training.warmup_fraction=0.16",
     "training.decay_fraction=0.3",
-)  # fmt: skip
+)
 """Of every run; two devices can share such batches."""
 SAMPLING = ("training.samples_every=8", "training.sample_sentences=4", "training.samples_heard=1")
 

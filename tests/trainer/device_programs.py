@@ -18,7 +18,7 @@ LEAST = (
     "model.text_expansion=1", "model.duration_layers=1", "model.decoder_expansion=1", "training.batch_size=4",
     "training.gradient_accumulation_steps=4", f"training.steps={STEPS}", "training.decay_fraction=0",
     "training.warmup_fraction=0",
-)  # fmt: skip
+)
 """The least model, few steps."""
 TOLERANCE = 1e-5
 """Relative, of a loss on several devices to that on one."""
@@ -78,7 +78,7 @@ def _train(plan, left, logical_cpus, steps_on):
         "traces": [one.step_functions.guard.traces for one in replicas], "same_replicas": same,
         "update_traces": [one.step_functions.update.experimental_get_tracing_count() for one in replicas],
         "best": vars(made[0].best), "placed": _placed(loop, state) if steps_on else None,
-    }  # fmt: skip
+    }
     if logical_cpus:  # a stop that no call has passed on is not lost
         loop.stop()
         figures["steps_after_stop"] = len(loop.run(3).metrics)

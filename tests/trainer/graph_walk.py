@@ -9,7 +9,7 @@ PYTHON_OPS = ("PyFunc", "EagerPyFunc", "PyFuncStateless")
 DYNAMIC_OPS = (
     "Where", "Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2", "NonMaxSuppressionV3",
     "NonMaxSuppressionV4", "NonMaxSuppressionV5", "DynamicPartition", "RaggedTensorToTensor",
-)  # fmt: skip
+)
 """Ops whose output's shape depends on values."""
 
 

@@ -14,7 +14,7 @@ from xtts.trainer.stored.checkpoint import load_arrays
 SMALL_VOCODER = (
     "audio.crop_frames=32", "audio.crop_pitch=0", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2",
     "vocoder.discriminator_width=8",
-)  # fmt: skip
+)
 """On `crop_cache`."""
 
 

@@ -14,7 +14,7 @@ def save(path, nodes, inputs, outputs, weights, metadata=()):
     graph = helper.make_graph(
         nodes, "vocoder", [helper.make_tensor_value_info(*each) for each in inputs],
         [helper.make_tensor_value_info(*each) for each in outputs], weights,
-    )  # fmt: skip
+    )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     helper.set_model_props(model, {key: str(value) for key, value in dict(metadata).items()})
     onnx.save(model, str(path))
@@ -47,7 +47,7 @@ def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gai
 VOCOS_METADATA = {
     "model_type": "vocos", "sample_rate": 24_000, "version": 1, "n_fft": 1024, "hop_length": 256, "win_length": 1024,
     "window_type": "hann", "center": 1, "pad_mode": "reflect", "normalized": 0,
-}  # fmt: skip
+}
 
 
 def vocos(path, spectrum, *, names=("mag", "x", "y"), metadata=VOCOS_METADATA):
@@ -64,6 +64,6 @@ def vocos(path, spectrum, *, names=("mag", "x", "y"), metadata=VOCOS_METADATA):
     weights = [
         weight("zero", np.array([0], np.int64)), weight("axis", np.array([2], np.int64)),
         *(weight(f"whole_{name}", part[None].astype(np.float32)) for name, part in zip(names, parts, strict=True)),
-    ]  # fmt: skip
+    ]
     outputs = [(name, TensorProto.FLOAT, [1, len(spectrum), "T"]) for name in names]
     return save(path, nodes, [("mels", TensorProto.FLOAT, ["N", 100, "T"])], outputs, weights, metadata)

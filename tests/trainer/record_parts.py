@@ -12,7 +12,7 @@ CLIPS = Path(__file__).parents[1] / "recordings" / "kathleen"
 PROMPTS = [
     "I cannot follow you, she said.", "Let them go out and eat with my boys.", "Their supply of grub was gone.",
     "But Johannes could, and did.", "I graduated last of my class.",
-]  # fmt: skip
+]
 
 
 def spoken(name, before=1.0, after=1.0):

@@ -28,7 +28,7 @@ def voice_of(symbols, *, speakers=(), languages=("en",), speaker_languages=(), a
         profile="hifigan", mel_mean=-5.0, mel_deviation=2.0, tokenizer=tokenizer, speakers=list(speakers),
         speaker_languages=dict(speaker_languages), expand_numbers=False, trim_silence_db=None, loudness_lufs=None,
         shapes=[BucketShape(tokens=shape[0], frames=shape[1])],
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def untrained(micro):
         config = load_config("tiny", assignments=[*micro, *assignments]).model
         own = {"ann": "en", "bo": "en", "cy": "fa"}
         voice = voice_of(CHARACTERS, speakers=own, languages=("en", "fa"), speaker_languages=own, add_blank=True,
-                         shape=(40, 400))  # fmt: skip
+                         shape=(40, 400))
         rows = Vocabularies(len(CHARACTERS), speakers=3, languages=2)
         model = AcousticModel(config, rows, mel_profile("hifigan"), mean=-5.0, deviation=2.0)
         random = np.random.default_rng(1)

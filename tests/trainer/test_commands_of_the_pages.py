@@ -13,7 +13,7 @@ ELSEWHERE = (
     "s3://", "--engine ray", "LJSpeech", "--judge", "cv-corpus", "corpora.yaml", "my-voice", "my.csv", "vits",
     "sample-corpus", "--speaker-wav", "serve", "vocoder", "crops", "runs/NAME", "transcribe",
     "RUN --format piper",
-)  # fmt: skip
+)
 """Of corpora, machines and models that are missing, and what runs on; `xtts-train` and make
 are in other tests."""
 LINES = [line for line in commands() if line.startswith(("xtts-precompute", "xtts-synth"))]

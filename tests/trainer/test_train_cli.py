@@ -82,7 +82,7 @@ REPAIR = "run xtts-precompute verify --cache {cache} --against <its corpus> --re
         ),
     ],
     ids=["truncated", "a flipped bit", "other settings"],
-)  # fmt: skip
+)
 def test_a_cache_that_cannot_be_trained_on(refused, cache, damage, more, code, messages):
     damage(cache)
     found, message = refused("--cache", cache, *FITTING, *more)

@@ -15,7 +15,7 @@ FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
     "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
-]  # fmt: skip
+]
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 CONTROL, ENTER, ESCAPE, TAB = "\ue009", "\ue007", "\ue00c", "\ue004"
 

@@ -109,7 +109,7 @@ def validation_records(spec: CacheSpec, most: int | None) -> list[list[int]]:
         return stored
     taken = [[most * records // clips for records in shards] for shards in stored]
     by_rest = [(-(most * records % clips), bucket, shard)
-               for bucket, counts in enumerate(stored) for shard, records in enumerate(counts)]  # fmt: skip
+               for bucket, counts in enumerate(stored) for shard, records in enumerate(counts)]
     for _, bucket, shard in sorted(by_rest)[: most - sum(map(sum, taken))]:
         taken[bucket][shard] += 1
     return taken

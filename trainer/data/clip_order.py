@@ -133,7 +133,7 @@ class BucketOrder:
         return BlockPosition(
             group=epoch * self.groups + index, shards=shards, first_records=first_records, block=block,
             start=rest - in_block, consumed=in_block,
-        )  # fmt: skip
+        )
 
     def block_reads(self, position: BlockPosition) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Locate the reads from the start of a block on.

@@ -136,7 +136,7 @@ def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[Train
             order=bucket_order(spec, number, seed=config.training.seed), validation_records=validated[number],
         )
         for number, size in sizes.items()
-    ]  # fmt: skip
+    ]
 
 
 def bucket_schedule(buckets: Sequence[TrainingBucket], seed: int) -> Schedule:

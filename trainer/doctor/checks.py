@@ -31,7 +31,7 @@ from xtts.trainer.system.device import suited_to, weakest_card
 
 def run_checks(
     setup: Setup, *, count: int, progress: Callable[[str], None], run: Path | None = None, profile: Path | None = None,
-) -> Report:  # fmt: skip
+) -> Report:
     """Run all checks.
 
     count: steps to run, 0 compiles none; run: a run folder to check too; profile: folder for a trace of ten more steps.

@@ -20,23 +20,23 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--cache", metavar="DIR|URL",
     help=f"Cache that xtts-precompute built: a folder or a URL.  [default: the run's, else {DEFAULT_CACHE}]",
-)  # fmt: skip
+)
 @click.option(
     "--steps", type=click.IntRange(min=0), default=30, metavar="N",
     help="Number of training steps to time; 0 compiles nothing.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="JSON output, for programs.")
 @click.option(
     "--run", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
     help="Run folder: check its settings, its cache, and its validation losses for overfitting.  [default: none]",
-)  # fmt: skip
+)
 @click.option(
     "--profile", type=_PATH, metavar="DIR", help="Folder for a trace of ten steps, for TensorBoard's profile plugin."
 )
 def main(
     config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None, steps: int,
     as_json: bool, run: Path | None, profile: Path | None,
-) -> None:  # fmt: skip
+) -> None:
     """Check whether this machine will train at full speed on this cache, and say what to change.
 
     Exit code 0: healthy, 1: problems, each with its fix, 2: the check could not run.

@@ -87,7 +87,7 @@ def memory(loops: TrainingLoops, free: int | None) -> Findings:
     yield Fact(
         name="memory", value={"step_bytes": needed, "available_bytes": free},
         text=f"{needed / 2**20:,.0f} MiB for the largest step ({shape}) by XLA's buffer assignment, {available}",
-    )  # fmt: skip
+    )
     if free is None or needed <= _USABLE * free:
         return
     what = f"the largest step, {shape}, needs {needed / 2**30:.1f} GiB, but only {free / 2**30:.1f} GiB are available"

@@ -30,7 +30,7 @@ _NEAR_BEST_FILL = 0.97
 def load_setup(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: str | Path | None,
     run: Path | None = None,
-) -> Setup:  # fmt: skip
+) -> Setup:
     """Prepare what is measured, as training does.
 
     run: a run folder, whose settings and cache are the defaults.
@@ -44,7 +44,7 @@ def load_setup(
         raise LockstepError(
             str(setup.cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
             expected="shapes.pad_to_fixed_length: true", fix=build_command(setup.cache),
-        )  # fmt: skip
+        )
     say = partial(click.echo, err=True)
     setup.check_files()
     start = folder.init_from() if folder else setup.default_start(say)

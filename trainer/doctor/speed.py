@@ -175,15 +175,15 @@ def step_times(loops: TrainingLoops, times: StepTimes) -> Findings:
     yield Fact(
         name="compile time", value=times.compile_seconds,
         text=f"{times.compile_seconds:.1f} s for {counted_noun(buckets, 'shape')} (less where XLA's cache holds them)",
-    )  # fmt: skip
+    )
     yield Fact(
         name="step time", value={"p50": p50, "p95": p95, "mean": times.mean, "steps": len(seconds)},
         text=f"p50 {1000 * p50:.1f} ms, p95 {1000 * p95:.1f} ms over {len(seconds)} steps",
-    )  # fmt: skip
+    )
     yield Fact(
         name="step spread", value={"std_over_mean": spread},
         text=f"std/mean {spread:.2f} within a bucket; load of this machine {load}",
-    )  # fmt: skip
+    )
     yield Fact(name="traces", value=traces, text=f"{traces} for {counted_noun(buckets, 'shape')}")
     yield Fact(name="useful frames/s", value=rate, text=f"{rate:,.0f}")
 

@@ -32,7 +32,7 @@ def evaluate(
     stored: StoredModel, source: Source, options: SynthesisOptions, *, cache: str | Path | None, split: Split,
     limit: int, judge: bool = False, asr: str = "base", data: Path | None = None, vocoder: str | None = None,
     json_file: Path | None = None, console: Console | None = None,
-) -> dict[str, System]:  # fmt: skip
+) -> dict[str, System]:
     """Speak, compare, judge, and show the figures of each system as a table and, if requested, as JSON.
 
     source: the exported voice of the stored model, cache: None for that of its run,
@@ -70,7 +70,7 @@ def evaluate(
                 }
                 for name, system in systems.items()
             },
-        }  # fmt: skip
+        }
         write_bytes(json_file, (json.dumps(report, indent=1) + "\n").encode())
     console.print(f"evaluated in {time.perf_counter() - began:.0f} s", highlight=False)
     return systems

@@ -55,7 +55,7 @@ def read_clips(
         raise LockstepError(
             f"{cache} ({longest.clip_id})", found=f"{len(longest.ids)} tokens",
             expected=f"at most {voice.most_tokens}, the largest shape of the checkpoint",
-        )  # fmt: skip
+        )
     return sorted(clips, key=lambda clip: clip.clip_id)
 
 

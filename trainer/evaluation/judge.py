@@ -94,7 +94,7 @@ class Judge:
             raise LockstepError(
                 "--asr", found=f"{asr}, which cannot be loaded ({str(error).splitlines()[0]})",
                 expected="a size of Whisper to download, such as base, or the folder of a faster-whisper model",
-            ) from None  # fmt: skip
+            ) from None
 
     def judge(self, spoken: Sequence[Utterance], rate: int, recorded: Sequence[np.ndarray]) -> list[Verdict]:
         """Judge each utterance; rate: Hz, recorded: speaker embeddings of recordings of the same texts, in order."""
@@ -120,7 +120,7 @@ class Judge:
             dnsmos=float(np.mean([verdict.dnsmos for verdict in verdicts])),
             similarity=_known_mean(own), other_similarity=_known_mean(others),
             nearest_speaker=_known_mean([float(a > b) for a, b in both]),
-        )  # fmt: skip
+        )
 
     def _verdict(self, samples: np.ndarray, utterance: Utterance, speakers: dict[int, np.ndarray]) -> Verdict:
         with self._torch.no_grad():
@@ -169,7 +169,7 @@ def _modules() -> list[ModuleType]:
         raise LockstepError(
             "--judge", found=f"no {', '.join(dict.fromkeys(missing))}", expected="the packages of the extra judge",
             fix="pip install 'lockstep-tts[judge]'",
-        )  # fmt: skip
+        )
     return loaded
 
 

@@ -95,7 +95,7 @@ def write_listening_page(
             text=row.clip.text, speaker=row.clip.speaker,
             direction=find_language(row.clip.language or spec.text_language).direction,
             sounds=[_sound(name, samples, rate) for name, samples in sounds.items()],
-        )  # fmt: skip
+        )
 
     pairs, systems = zip((clips[i] for i in own), spoken, strict=True), evaluation.get("systems", {})
     template = files("xtts.trainer.evaluation").joinpath("listen.html").read_text(encoding="utf-8")
@@ -105,7 +105,7 @@ def write_listening_page(
         held_out=held_out, rate=rate, run=shlex.quote(str(stored.run.path)),
         several=len(source.voice.speakers) > 1, systems=list(systems), figures=figure_rows(systems.values()),
         judged=evaluation.get("spoken"),
-    )  # fmt: skip
+    )
     (folder / LISTEN_FILE).write_text(page, encoding="utf-8")
 
 
@@ -116,4 +116,4 @@ def _sound(name: str, samples: np.ndarray, rate: int) -> _Sound:
     return _Sound(
         name=name, seconds=len(samples) / rate, uri=sound_uri(samples, rate),
         picture=picture_uri(levels, _DARKEST_DB, _BRIGHTEST_DB),
-    )  # fmt: skip
+    )

@@ -45,7 +45,7 @@ def draw_alignment(
     axes.imshow(
         grid, origin="lower", aspect="auto", interpolation="nearest", cmap="Blues", vmin=0, vmax=1,
         extent=(0.0, seconds, 0.0, len(durations)),
-    )  # fmt: skip
+    )
     axes.set_xlabel("seconds")
     if len(symbols) > _LABELLED_TOKENS:
         axes.set_ylabel("token")

@@ -53,7 +53,7 @@ def figure_rows(systems: Iterable[Mapping[str, float]]) -> list[tuple[str, list[
     return [
         (name, [template.format(means[key]) if key in means else "" for means in columns])
         for key, (name, template) in ROWS.items() if any(key in means for means in columns)
-    ]  # fmt: skip
+    ]
 
 
 @dataclass(kw_only=True)
@@ -88,7 +88,7 @@ class TestSet:
     def __init__(
         self, cache: Path, source: Source, split: Split, limit: int, *, vocoder: MelToSamples,
         judge: Judge | None = None, data: Path | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Read the clips of a local cache; vocoder: for the sounds that are judged, the others as in `evaluate`.
 
         Raises:
@@ -104,7 +104,7 @@ class TestSet:
                 str(cache), found=counted_noun(len(self.clips), f"{split} clip"),
                 expected="at least 2 sentences to compare",
                 fix=fix if split == "validation" else "give the cache of a larger corpus",
-            )  # fmt: skip
+            )
         self.own = spread(len(self.clips), limit)
         """Positions of the N clips whose sentences are spoken."""
         self._voices = load_voices(cache, load_spec(cache)) if source.takes_recording else None
@@ -182,7 +182,7 @@ class TestSet:
         utterances = [
             Utterance(samples=samples, text=text, language=languages[clip.language], speaker=clip.speaker)
             for samples, text, clip in zip(sounds, self._texts, self._spoken, strict=True)
-        ]  # fmt: skip
+        ]
         system.verdicts = self._judge.judge(utterances, rate, self._speakers)
         system.opinion = self._judge.summarise(utterances, system.verdicts)
         if self._recorded is not None and sounds is not self._recorded:
@@ -207,7 +207,7 @@ def _system(comparison: tuple[Figures, Sequence[SentenceFigures]]) -> System:
 def speak_clips(
     synthesizer: Synthesizer, source: Source, clips: Sequence[EvaluationClip], own: Sequence[int],
     voices: np.ndarray | None,
-) -> list[tuple[np.ndarray, int, float]]:  # fmt: skip
+) -> list[tuple[np.ndarray, int, float]]:
     """Speak the sentences of the clips at positions `own`, each from its own noise.
 
     voices: of the clips' cache, from training recordings of the same speakers, for a model that imitates recordings.
@@ -230,7 +230,7 @@ def speak_clips(
 def recording_of(
     data: Path, clip: Clip, rate: int, channel: int | None = None, trim_silence_db: float | None = None,
     loudness_lufs: float | None = None,
-) -> np.ndarray:  # fmt: skip
+) -> np.ndarray:
     """Read the recording of a clip, float32[S]; data: folder of the corpus, rate: Hz, the others as in `AudioConfig`.
 
     Raises:
@@ -245,4 +245,4 @@ def recording_of(
         raise LockstepError(
             "--data", found=f"{path} cannot be read ({error})", expected=f"the recording of clip {clip.id}, as a file",
             fix="give the folder of the cache's corpus, unpacked",
-        ) from None  # fmt: skip
+        ) from None

@@ -30,12 +30,12 @@ def checkpoint_option(command: _Command) -> _Command:
     best = click.option(
         "--best", is_flag=True, is_eager=True,  # `_chosen` takes it out of the parameters
         help="Best checkpoint of a run folder, by its validation loss, instead of the newest.",
-    )  # fmt: skip
+    )
     path = click.option(
         "--ckpt", "checkpoint", type=click.Path(path_type=Path), metavar="DIR", callback=_chosen,
         help="Model: a run folder, a checkpoint folder or an exported folder.  [default: the newest run in runs/, or "
         "our voice]",
-    )  # fmt: skip
+    )
     return path(best(command))
 
 

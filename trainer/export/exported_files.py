@@ -35,7 +35,7 @@ def export_voice(stored: StoredModel, folder: Path, request: ExportRequest) -> l
         name = request.out.resolve().name
         return [
             save_piper(stored, source, folder, name, vocoder=file, synthesis=request.synthesis, options=request.options)
-        ]  # fmt: skip
+        ]
     if vocoder is not None:
         make_vocoder(f"onnx:{vocoder}", source.voice.mel_profile, click.echo)  # refuses another profile's
     if file is not None:

@@ -148,7 +148,7 @@ def write_card(stored: StoredModel, folder: Path, name: str, *, options: ExportO
         license=facts["license"] or "Not stated.", type="float16" if options.float16 else "float32",
         weights=WEIGHTS_FILE, config=CONFIG_FILE, voice=VOICE_FILE, facts=FACTS_FILE,
         graph=graph if (folder / GRAPH_FILE).is_file() else "", vocoder=sound if vocoder.is_file() else "",
-    )  # fmt: skip
+    )
     (folder / CARD_FILE).write_text(card, encoding="utf-8")
 
 

@@ -59,7 +59,7 @@ def load_model(stored: StoredModel) -> AcousticModel:
 def convert_model(
     model: AcousticModel, source: Source, *, options: SynthesisOptions, language: str | None,
     recordings: Sequence[np.ndarray],
-) -> onnx.ModelProto:  # fmt: skip
+) -> onnx.ModelProto:
     """Convert the model to a graph from `INPUTS` to `MEL` and `DURATIONS`, with the weights inside.
 
     Optional inputs are constants until `with_optional_inputs`. The input `noise`, standard normal, ends the speech at
@@ -72,7 +72,7 @@ def convert_model(
     is_read = {
         "speaker": len(source.speakers) > 1, "voice": source.takes_recording,
         "language": len(source.voice.languages) > 1,
-    }  # fmt: skip
+    }
     fixed: dict[str, np.ndarray] = {}
     if language is not None and is_read["language"]:
         fixed["language"] = np.array([source.voice.languages.index(language)], np.int32)
@@ -133,7 +133,7 @@ def _speak(
         timed = model.time_tokens(
             tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / inputs["length_scale"][0],
             conditioning=conditioning, wanted_frames=tf.cast(inputs[WANTED_FRAMES], tf.int32),
-        )  # fmt: skip
+        )
         mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
         given, frames = inputs[NOISE], mel_length[0]
         drawn = tf.random.normal([1, tf.where(tf.shape(given)[1] > 0, 0, frames), given.shape[2]])
@@ -206,7 +206,7 @@ def _fuse_norms(graph: "Graph", nodes: "list[Node]") -> "list[Node]":
                 "LayerNormalization", [match.get_op("centred").input[0], *weights],
                 attr={"axis": -1, "epsilon": 1e-5}, shapes=[graph.get_shape(shifted.output[0])],
                 dtypes=[graph.get_dtype(shifted.output[0])],
-            )  # fmt: skip
+            )
             graph.replace_all_inputs(shifted.output[0], norm.output[0])
     return list(graph.get_nodes())
 
@@ -217,7 +217,7 @@ def store_as_float16(graph: onnx.ModelProto) -> None:
         tensor for tensor in graph.graph.initializer
         if tensor.data_type == onnx.TensorProto.FLOAT and tensor.name not in OPTIONAL
         and math.prod(tensor.dims) >= FEWEST_HALVED
-    ]  # fmt: skip
+    ]
     casts = []
     for tensor in large:
         casts.append(

@@ -45,7 +45,7 @@ def save_onnx(
 def make_graph(
     stored: StoredModel, source: Source, *, synthesis: SynthesisOptions, options: ExportOptions,
     recordings: Sequence[np.ndarray],
-) -> tuple[bytes, str]:  # fmt: skip
+) -> tuple[bytes, str]:
     """Make a graph of the model, with its metadata, and try it: (the graph, a description of it).
 
     synthesis: defaults of the optional inputs; recordings: float32[S] each at `RATE`, whose voice is fixed in it.

@@ -49,7 +49,7 @@ def token_graph(tokenizer: Tokenizer, rules: Mapping[tuple[int, int], tuple[int,
 def join_graphs(
     tokens: onnx.ModelProto, model: onnx.ModelProto, vocoder: onnx.ModelProto, *, channels_first: bool,
     gains: Mapping[int, float],
-) -> onnx.ModelProto:  # fmt: skip
+) -> onnx.ModelProto:
     """Join the graphs into one from Piper's inputs to `output`, float32[1, 1, 1, S].
 
     channels_first: whether the vocoder takes float32[1, M, T], as the model gives, or float32[1, T, M]; gains: factors
@@ -83,7 +83,7 @@ def join_graphs(
         [helper.make_tensor_value_info("output", onnx.TensorProto.FLOAT, [1, 1, 1, "samples"])],
         [tensor for part in parts for tensor in part.graph.initializer]
         + [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()],
-    )  # fmt: skip
+    )
     opsets = {entry.domain: entry for part in parts for entry in part.opset_import}
     return helper.make_model(graph, opset_imports=[*opsets.values()], ir_version=model.ir_version)
 

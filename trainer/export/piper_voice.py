@@ -37,7 +37,7 @@ _TAPS = {f"{stop}r": f"{stop}ɾ" for stop in "bdɡkpt"}
 def save_piper(
     stored: StoredModel, source: Source, folder: Path, name: str, *, vocoder: Path | None, synthesis: SynthesisOptions,
     options: ExportOptions,
-) -> str:  # fmt: skip
+) -> str:
     """Write `NAME.onnx`, `NAME.onnx.json` and `tokens.txt` into a folder: return a description of the voice.
 
     Raises:
@@ -179,7 +179,7 @@ def _try_voice(voice: "onnx.ModelProto", ids: dict[str, int]) -> bytes:
     given = {
         "input": np.array([[ids[phoneme] for phoneme in "^_a_$"]], np.int64), "input_lengths": np.array([5], np.int64),
         "scales": np.array([0.5, 1.0, 0.0], np.float32), "sid": np.zeros([1], np.int64),
-    }  # fmt: skip
+    }
     session = open_session(data, _LOCATION)
     try:
         session.run(None, {entry.name: given[entry.name] for entry in session.get_inputs()})

@@ -54,7 +54,7 @@ def _measure_voice(stored: StoredModel, folder: Path, data: Path | None, console
         evaluate(
             stored, open_source(folder), SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES,
             json_file=figures, console=console,
-        )  # fmt: skip
+        )
         write_card(stored, folder, stored.run.voice_folder.name, options=ExportOptions(evaluation=figures))
     except LockstepError as error:
         figures.unlink(missing_ok=True)  # of another checkpoint
@@ -80,7 +80,7 @@ PRODUCTS = {
         final_formats=(ONNX,), export=export_vocoder,
         usage=lambda _, product: f"use it:      xtts-synth --vocoder onnx:{product}/vocoder.onnx",
     ),
-}  # fmt: skip
+}
 """By kind of model; a kind that is not named leaves its weights."""
 
 

@@ -37,7 +37,7 @@ def explained(task: str, fix: str, *, resume: str = "--resume") -> Iterator[None
             raise RunEnded(
                 task, found=f"worker {match[1]} has ended" if match else "a worker has ended",
                 fix=f"see its output, then start all workers again, any number, with {resume}", exit_code=1,
-            ) from None  # fmt: skip
+            ) from None
         raise RunEnded(task, found=message, fix=fix, exit_code=1) from None
 
 

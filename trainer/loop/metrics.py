@@ -30,7 +30,7 @@ class Metrics:
         """Names of the values that a training step returns, float32[len(step)]."""
         return (
             "loss", *self.losses, "gradient_norm", *self.clipped_apart, "learning_rate", "skipped", "useful_frames",
-        )  # fmt: skip
+        )
 
     def total(self, losses: Mapping[str, float]) -> float:
         """The weighted sum of losses."""

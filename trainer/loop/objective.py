@@ -34,7 +34,7 @@ class Objective(ABC):
     def random_inputs(
         self, batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0,
         present: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, ...]:  # fmt: skip
+    ) -> tuple[tf.Tensor, ...]:
         """The random numbers of a training step, keyed by (seed, step): a row for each clip, and last a seed int32[2].
 
         Unless a subclass draws some itself, the rows are the clips' positions in the step, to draw by: int32[B].

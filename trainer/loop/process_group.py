@@ -105,7 +105,7 @@ class ProcessGroup:
                         f"worker {worker}", found=f"its {name} differs from worker 0's",
                         expected=f"the same in all workers; worker {self.cluster.index} has {facts[name]}",
                         fix=fix,
-                    )  # fmt: skip
+                    )
 
 
 ALONE = ProcessGroup()
@@ -142,7 +142,7 @@ def _mirrored_devices(training: TrainingConfig) -> list[str]:
         raise LockstepError(
             "training.strategy", found=f"mirrored, but there is one device ({devices[0].name})",
             expected="several GPUs", fix="train with --set training.strategy=auto",
-        )  # fmt: skip
+        )
     if strategy == "auto" and len(gpus) > 1 and micro_batches % len(gpus):
         click.echo(
             f"training on one of {len(gpus)} GPUs: they cannot share {micro_batches} micro-batches evenly; to use all: "

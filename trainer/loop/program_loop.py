@@ -62,7 +62,7 @@ class ProgramLoop:
     def __init__(
         self, runtime: JaxRuntime, order: Order, reader: Reader, place: Place, training: TrainingConfig,
         metrics: Metrics, *, most_clips: int | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """most_clips: clips of the largest batch, if the audio of some may be missing."""
         self.runtime, self.place, self.training = runtime, place, training
         self.stopping = False
@@ -107,7 +107,7 @@ class ProgramLoop:
             np.array(queue.seconds).reshape(-1, 3), np.array(indices, np.int32), np.array(offsets, np.int64),
             time.perf_counter() - began, self.stopping,
             np.array(unread).reshape(-1, self._most_clips) if self._most_clips else None,
-        )  # fmt: skip
+        )
 
     def _launch(self, queue: StepQueue) -> tuple[int, int, np.ndarray]:
         """Draw and read a batch and queue its step: (index of its bucket, clips consumed before, rows without one)."""

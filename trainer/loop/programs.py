@@ -32,7 +32,7 @@ def export_program(function: tf.types.experimental.PolymorphicFunction, names: M
         artifact=stablehlo.serialize_portable_artifact_str(_portable(text, aliases), _STABLEHLO_VERSION),
         inputs=[Input(spec.name or "", spec.dtype.name, tuple(spec.shape)) for spec in signature], state=state,
         writes={output: state[parameter - len(signature)] for parameter, output in aliases.items()},
-    )  # fmt: skip
+    )
 
 
 def export_programs(
@@ -65,7 +65,7 @@ def _portable(text: str, aliases: dict[int, int]) -> str:
     for parameter, output in aliases.items():
         signature = re.sub(
             rf"(%arg{parameter}: tensor<[^>]*>)", rf"\1 {{tf.aliasing_output = {output} : i32}}", signature, count=1
-        )  # fmt: skip
+        )
     return text.replace(main[0], signature, 1)
 
 

@@ -43,7 +43,7 @@ def find_cluster(strategy: str, environment: Mapping[str, str] = os.environ) -> 
         raise LockstepError(
             "training.strategy", found=f"multiworker, but {VARIABLE} is not set", expected=_EXPECTED,
             fix="set it for every worker (docs/beyond-one-machine.md), or train with --set training.strategy=auto",
-        )  # fmt: skip
+        )
     cluster = _read(text)
     return cluster if len(cluster.addresses) > 1 else None
 
@@ -94,7 +94,7 @@ def wait_for_workers(cluster: Cluster, *, seconds: float = LONGEST_SECONDS) -> N
                     cluster.name, found=f"waited {seconds:.0f} s without {named}", expected="all workers to be started",
                     fix=f"see their output; check {VARIABLE}, and that no firewall closes these ports",
                     exit_code=1,
-                )  # fmt: skip
+                )
             time.sleep(_PAUSE_SECONDS if missing else 0.0)
 
 
@@ -109,7 +109,7 @@ def _listener(cluster: Cluster) -> socket.socket:
         raise LockstepError(
             cluster.name, found=f"cannot listen at port {port}: {error.strerror}",
             fix=f"end the program that uses it, or give this worker another port in {VARIABLE}",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def _answers(address: str) -> bool:

@@ -99,7 +99,7 @@ def _ignore(name: str, call: Callable[[], object]) -> None:
 def trace_replicas(
     buckets: Sequence[TrainingBucket], objective_of: MakeObjective, config: Config, group: ProcessGroup = ALONE,
     submit: Submit = _ignore,
-) -> list[Replica]:  # fmt: skip
+) -> list[Replica]:
     """Trace the steps of all replicas of this process; each is submitted once the last replica has it."""
     calls: dict[str, list[Callable[[], object]]] = defaultdict(list)
 
@@ -122,7 +122,7 @@ def trace_replicas(
 def _replica(
     buckets: Sequence[TrainingBucket], objective_of: MakeObjective, config: Config, group: ProcessGroup, replica: int,
     device: str, traced: Submit,
-) -> Replica:  # fmt: skip
+) -> Replica:
     """The model and the traced steps of one device; replica: its index among all."""
     spec = buckets[0].spec
     objective = objective_of(config, spec, buckets[0].cache)
@@ -131,7 +131,7 @@ def _replica(
         objective, state.optimizer, config.training, state.step,
         typical=typical_update(spec, {bucket.number: bucket.batch_size for bucket in buckets}), replica=replica,
         replicas=group.size, with_mel=partial(mel_in_step, spec=spec),
-    )  # fmt: skip
+    )
     largest_first = sorted(buckets, key=lambda bucket: bucket.extent, reverse=True)
     shares = [replace(bucket, batch_size=bucket.batch_size // group.size) for bucket in largest_first]
     step_functions.trace(
@@ -144,14 +144,14 @@ def _replica(
     return Replica(
         device=device, state=state, step_functions=step_functions,
         exchange_averages=cast(Callable[[], object], exchange),
-    )  # fmt: skip
+    )
 
 
 def build_loops(
     buckets: Sequence[TrainingBucket], objective_of: MakeObjective, config: Config, *,
     restore: Callable[[TrainState], None] = lambda state: None, compiler: Compiler | None = None,
     group: ProcessGroup = ALONE,
-) -> TrainingLoops:  # fmt: skip
+) -> TrainingLoops:
     """Trace every step, restore the checkpoint, open the input pipelines.
 
     group: the replicas that share the steps.
@@ -176,7 +176,7 @@ def build_loops(
 def _jax_loops(
     buckets: Sequence[TrainingBucket], objective_of: MakeObjective, config: Config,
     restore: Callable[[TrainState], None], compiler: Compiler | None,
-) -> TrainingLoops:  # fmt: skip
+) -> TrainingLoops:
     """Trace every step on the CPU, restore the checkpoint, and hand programs and state to JAX."""
     from xtts.trainer.loop.programs import TracedOrder, TracedReader, export_programs
 

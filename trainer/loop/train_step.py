@@ -59,7 +59,7 @@ class StepFunctions:
         self, objective: Objective, optimizer: Optimizer, training: TrainingConfig, step: tf.Variable, *,
         typical: tuple[float, float], replica: int = 0, replicas: int = 1,
         with_mel: Callable[[AnyBatch], AnyBatch] = lambda batch: batch,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """typical: from `typical_update`; replica: the gradients are of its equal share of every batch.
 
         with_mel: computes the mel of a batch that holds samples, inside the step.
@@ -86,7 +86,7 @@ class StepFunctions:
     def trace(
         self, training: Mapping[int, AnyBatch], validation: Mapping[int, AnyBatch] = MappingProxyType({}), *,
         traced: Callable[[str, Callable[[], None]], None] = lambda name, call: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Trace the training and validation steps, and close the set of signatures.
 
         training, validation: signatures by bucket number; those of training hold this replica's rows. With open

@@ -71,7 +71,7 @@ class TrainingLoop:
     def __init__(
         self, buckets: Sequence[TrainingBucket], step_functions: Sequence[StepFunctions],
         position: Position, group: ProcessGroup = ALONE,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """step_functions: of each replica of this process.
 
         A model of your own needs only their `metrics`, `training`, `step`, `gradients` and `apply`. Variables must
@@ -278,7 +278,7 @@ class TrainingLoop:
         return _Turn(
             index=last.index + 1, batches=last.batches + 1, updates=updates, epoch=epoch, consumed=consumed,
             stop=stop, read=read, launched=launched, before=last.arrived, arrived=arrived, rows=rows,
-        )  # fmt: skip
+        )
 
     def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The compiled loop over `count` batches: (stop, the arrays of a `CallResult`)."""
@@ -291,7 +291,7 @@ class TrainingLoop:
                 index=tf.constant(0), batches=batches, updates=updates, epoch=epoch, consumed=tf.stack(consumed),
                 stop=tf.constant(False), read=now, launched=[tf.constant(0) for _ in self._step_functions], before=now,
                 arrived=now, rows=tuple(tf.TensorArray(kind, count, element_shape=shape) for kind, shape in kinds),
-            )  # fmt: skip
+            )
             (last,) = tf.while_loop(
                 lambda turn: (turn.index < count) & ~turn.stop, lambda turn: (self._turn(turn),), (first,)
             )

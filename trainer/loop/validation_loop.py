@@ -52,7 +52,7 @@ class ValidationLoop:
     def __init__(
         self, buckets: Sequence[TrainingBucket], step_functions: Sequence[StepFunctions], stop: tf.Variable,
         group: ProcessGroup = ALONE,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """step_functions: of each replica of this process."""
         self._step_functions, self._stop, self._group = step_functions, stop, group
         self.batches = split_batches(buckets)

@@ -71,7 +71,7 @@ class Recorder:
                 "direction": find_language(self.language).direction, "prompts": self.takes.prompts,
                 "fewest": FEWEST_TAKES, "takes": await _apart(self.checked_takes), **self._making(),
             }
-        )  # fmt: skip
+        )
 
     async def making(self, _: Request) -> Response:
         """Return the state of the voice, and that of a long recording that is being cut."""
@@ -242,7 +242,7 @@ def make_app(recorder: Recorder) -> Starlette:
         "POST /api/room": recorder.room, "POST /api/voice": recorder.make, "DELETE /api/voice": recorder.stop,
         "GET /api/listen": recorder.listen, "POST /api/speech": recorder.speak,
         "GET /api/downloads/{name}": recorder.download, "POST /api/phone": recorder.phone_recording,
-    }  # fmt: skip
+    }
     routes = [
         Route(path, handler, methods=[method]) for (method, path), handler in ((k.split(), v) for k, v in api.items())
     ]

@@ -12,7 +12,7 @@ from xtts.shared.errors import LockstepError, report_errors
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--language", default="en", metavar="CODE", help="Language of the prompts, such as en.")
 @click.option("--prompts", type=click.Path(path_type=Path), metavar="FILE",
-              help="Sentences to read, one a line.  [default: 150 of ours, in de, en and fa]")  # fmt: skip
+              help="Sentences to read, one a line.  [default: 150 of ours, in de, en and fa]")
 @click.option("--port", type=click.IntRange(0, 65535), default=8001, help="Port of the page; 0 takes a free one.")
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser.")
 @click.argument("training", nargs=-1, metavar="[-- OPTIONS OF xtts-voice]")
@@ -57,7 +57,7 @@ def _serve(folder: Path, language: str, texts: list[str], port: int, opens: bool
     config = uvicorn.Config(
         make_app(recorder), log_level="warning", access_log=False, server_header=False, lifespan="off",
         limit_concurrency=100, timeout_graceful_shutdown=5,
-    )  # fmt: skip
+    )
     uvicorn.Server(config).run(sockets=[bound])
 
 

@@ -61,7 +61,7 @@ class VoiceMaker:
             subprocess.Popen(
                 ["sh", "-c", 'echo $$; exec "$@"', "sh", *self._command], stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log, start_new_session=True,
-            )  # fmt: skip
+            )
 
     def stop(self) -> None:
         """Ask it to save and stop."""

@@ -67,7 +67,7 @@ def faults(take: CheckedTake, pace: float) -> list[tuple[float, str]]:
         (length < _SHORTEST, 4.0, f"far shorter than the sentence ({lengths}): is a word missing?"),
         (level < QUIET_DB, 3.0, f"too quiet ({level:.0f} dBFS): move closer"),
         (above_noise < NOISY_DB, 2.0, f"noisy, only {above_noise:.0f} dB below the speech: is a fan or a street near?"),
-    ]  # fmt: skip
+    ]
     return [(weight, words) for is_wrong, weight, words in checks if is_wrong]
 
 

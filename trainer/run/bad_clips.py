@@ -67,7 +67,7 @@ class SkippedUpdates:
                 raise RunEnded(
                     f"step {step}", found=f"{self._in_a_row} non-finite updates in a row, all skipped",
                     fix="check the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
-                )  # fmt: skip
+                )
 
 
 class UnreadClips:
@@ -96,7 +96,7 @@ class UnreadClips:
                 found=f"{len(self._unread)} of {total} clips could not be read: {listed}",
                 expected=f"at most {most_share:.1%} (data.max_unreadable_fraction)",
                 fix="restore the recordings as they were indexed, then --resume", exit_code=1,
-            )  # fmt: skip
+            )
 
     def report_validation(self, run: HostedRun, title: str, unread: Sequence[StoredBatch]) -> None:
         """Report each new unreadable validation clip; title: begins the line."""

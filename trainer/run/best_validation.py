@@ -85,4 +85,4 @@ def mean_losses(names: Sequence[str], trained: Sequence[Sequence[float]]) -> dic
     """Mean of each named loss over the steps in which all were finite; NaN without any."""
     finite = [losses for losses in trained if all(map(math.isfinite, losses))]
     return {name: sum(losses[i] for losses in finite) / len(finite) if finite else math.nan
-            for i, name in enumerate(names)}  # fmt: skip
+            for i, name in enumerate(names)}

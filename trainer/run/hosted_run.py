@@ -81,7 +81,7 @@ class HostedRun(ABC):
         chunk = Chunk(
             first_step=first, result=result, metrics=self.metrics, traces=self.loop.traces, epoch=self.loop.epoch,
             outside_seconds=outside + result.wall - float(result.seconds.sum()),
-        )  # fmt: skip
+        )
         self.reporter.keep(chunk)
         return chunk
 
@@ -175,7 +175,7 @@ class HostedRun(ABC):
         progress = {
             "best_validation": asdict(self.best), "schedule": schedule_of(training),
             "asked_steps": self.plan.asked_steps or self.plan.config.training.steps,
-        }  # fmt: skip
+        }
         save_checkpoint(folder, self._arrays(), step=self.step, identity=identity, progress=progress)
         beside = {decay_start(training), self.best.step or 0}  # a longer run continues from before the decay
         prune_checkpoints(folder, training.keep_checkpoints, beside=beside)

@@ -56,7 +56,7 @@ class Panel(Live):
         head.add_row(
             f"[bold]step {step:,} of {total_steps:,}[/]", f"epoch {epoch}",
             ProgressBar(total=total_steps, completed=step, width=20), f"{left} left",
-        )  # fmt: skip
+        )
         losses = "  ".join(f"{name} {mean[name]:.4f}" for name in ("loss", *self.metrics.losses) if mean[name])
         rates = (
             f"lr {lines[-1]['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  step p50 {half:.0f} ms  "
@@ -76,7 +76,7 @@ class Reporter:
     def __init__(
         self, run: RunFolder, console: Console, metrics: Metrics, *, total_steps: int, log_every: int, buckets: int,
         tensorboard: "TensorBoard | None" = None, device_state: Callable[[], str] = str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """tensorboard: None where TensorFlow is not installed; buckets, device_state: see `Panel`."""
         self.console, self.metrics, self.log_every = console, metrics, log_every
         self.total_steps = total_steps

@@ -92,7 +92,7 @@ def make_plan(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *,
     cache: str | Path | None, out: Path | None, resume: str | None, init_from: Path | None,
     say: Callable[[str], object] = click.echo,
-) -> RunPlan:  # fmt: skip
+) -> RunPlan:
     """Resolve and check everything that does not need TensorFlow.
 
     init_from: the model to start from, `NOTHING`, or None for the default of the kind of model; say: receives lines

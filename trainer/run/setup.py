@@ -86,7 +86,7 @@ class Setup:
 def prepare(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *, cache: str | Path | None,
     run: RunFolder | None,
-) -> Setup:  # fmt: skip
+) -> Setup:
     """Resolve the configuration, open the cache and check that the kind of model can train on it.
 
     run: its settings and its cache are the defaults.

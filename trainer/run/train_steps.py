@@ -35,7 +35,7 @@ OF_THE_HOST = {
     "runtime", "steps", "epochs", "patience", "max_bad_steps", "steps_per_call", "log_every", "validate_every",
     "samples_every", "sample_sentences", "samples_heard", "checkpoint_every", "keep_checkpoints", "learning_rate",
     "warmup_fraction", "decay_fraction", "final_learning_rate_share", "learning_rate_batch_size",
-}  # fmt: skip
+}
 """Settings of training that the programs and the order do not contain."""
 
 
@@ -111,7 +111,7 @@ def _program(folder: Path, fields: dict[str, Any]) -> Program:
         artifact=(folder / fields["file"]).read_bytes(), state=fields["state"],
         inputs=[Input(name, dtype, tuple(shape)) for name, dtype, shape in fields["inputs"]],
         writes={int(position): name for position, name in fields["writes"].items()},
-    )  # fmt: skip
+    )
 
 
 class StepsRun(HostedRun):
@@ -142,7 +142,7 @@ class StepsRun(HostedRun):
         self.reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=self.training.steps,
             log_every=self.training.log_every, buckets=len(steps.buckets),
-        )  # fmt: skip
+        )
 
     def compile(self) -> None:
         """Compile every program."""

@@ -52,13 +52,13 @@ class TrainingRun(HostedRun):
             console.print(
                 f"tracing and compiling {counted_noun(len(self.buckets), 'shape')}: up to a minute each on two cores, "
                 "seconds if compiled before", highlight=False, soft_wrap=True,
-            )  # fmt: skip
+            )
         self._reused = ""
         """Embedding rows taken from the starting model, in words."""
         self.loops = build_loops(
             self.buckets, self.plan.kind.objective, self.plan.config, restore=self._restore, compiler=compiler,
             group=group,
-        )  # fmt: skip
+        )
         self.state, self.step_functions = self.loops.state, self.loops.step_functions
         self.metrics = self.step_functions.metrics
         self.loop, self.validation = self.loops.loop, self.loops.validation
@@ -77,7 +77,7 @@ class TrainingRun(HostedRun):
             raise LockstepError(
                 str(plan.cache), found=f"unpadded clips, which {cannot}", expected="shapes.pad_to_fixed_length: true",
                 fix=f"{build_command(plan.cache)}, or train with --set {alone}",
-            )  # fmt: skip
+            )
         facts = {"version of lockstep-tts": metadata.version("lockstep-tts"), **plan.facts}
         group.check_same(facts, fix="start every worker with the same settings, cache and checkpoint")
 
@@ -114,7 +114,7 @@ class TrainingRun(HostedRun):
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
             buckets=len(self._closed_set), device_state=device_state(),
             tensorboard=TensorBoard(plan.folder.tensorboard, self.metrics.descriptions, self.samples.descriptions),
-        )  # fmt: skip
+        )
         if self._reused:
             reporter.say(f"{plan.init_from}: reused embeddings of {self._reused}")
         for path in set_aside_newer(plan.folder.checkpoints, self.step) if plan.resume else []:

@@ -72,7 +72,7 @@ def _write(run: TrainingRun, folder: Path) -> None:
         "metrics": asdict(run.metrics), "programs": steps, "vectors": vectors,
         "buckets": [bucket.number for bucket in buckets], "batch_sizes": [bucket.batch_size for bucket in buckets],
         "validation": split_batches(run.buckets),
-    }  # fmt: skip
+    }
     (folder / STEPS_FILE).write_text(json.dumps(described, indent=1) + "\n", encoding="utf-8")
     constants = {name: variable.numpy() for name, variable in variables.items() if name.startswith("constant/")}
     np.savez(folder / CONSTANTS_FILE, **constants)

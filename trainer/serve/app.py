@@ -91,7 +91,7 @@ class Server:
                 "options": SynthesisOptions.model_json_schema()["properties"],
                 "takes_recordings": self.voice.source.takes_recording, "most_letters": self.settings.max_letters,
             }
-        )  # fmt: skip
+        )
 
     async def imitate(self, request: Request) -> Response:
         """`PUT /v1/audio/voices/NAME`: add the voice of a sound file."""
@@ -122,7 +122,7 @@ def make_app(server: Server) -> Starlette:
         "/v1/audio/speech": (server.speech, "POST"), "/v1/audio/voices": (server.voices, "GET"),
         "/health": (server.health, "GET"),
         "/v1/models": (server.models, "GET"), "/v1/audio/models": (server.models, "GET"),
-    }  # fmt: skip
+    }
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in api.items()]
     routes += [Route("/v1/audio/mel/{request_id}", server.mel), Route("/v1/models/{model}", server.models)]
     routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
@@ -131,13 +131,13 @@ def make_app(server: Server) -> Starlette:
     guard = Middleware(
         Guard, host=settings.host, token=settings.token, origins=settings.origins, public={"/health", *_PAGE_FILES},
         remedies=_REMEDIES,
-    )  # fmt: skip
+    )
     middleware = [guard]
     if settings.origins:  # before the guard: browsers read its refusals too, and send preflights without a token
         cors = Middleware(
             CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"],
             expose_headers=["x-warning", "x-request-id", "x-mel-shape", "retry-after"],
-        )  # fmt: skip
+        )
         middleware.insert(0, cors)
     return Starlette(routes=routes, middleware=middleware, exception_handlers=REFUSALS)
 
@@ -153,7 +153,7 @@ def serve(source: Source, settings: ServerSettings) -> None:
     config = uvicorn.Config(
         make_app(server), log_level="warning", access_log=False, server_header=False, lifespan="off",
         limit_concurrency=settings.max_requests + 100, timeout_graceful_shutdown=_GRACE_SECONDS,
-    )  # fmt: skip
+    )
 
     class Listening(uvicorn.Server):
         """Server that prints its address, and closes the queue as soon as it must stop."""

@@ -16,23 +16,23 @@ _PATH = click.Path(path_type=Path)
 @click.option("--host", default="127.0.0.1", help="Address to listen on; beyond this machine it needs a token.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, help="Port to listen on; 0 takes a free one.")
 @click.option("--wyoming", type=click.IntRange(1, 65535), metavar="PORT",
-              help="Port of the Wyoming protocol, for Home Assistant; it has no token.")  # fmt: skip
+              help="Port of the Wyoming protocol, for Home Assistant; it has no token.")
 @click.option("--token", envvar="XTTS_TOKEN", show_envvar=True,
-              help="Secret that clients send as Authorization: Bearer.")  # fmt: skip
+              help="Secret that clients send as Authorization: Bearer.")
 @synthesis_options("nfe", multiple=True, default=(4, 10),
-                  help="Numbers of decoder evaluations that clients may request, the default first.")  # fmt: skip
+                  help="Numbers of decoder evaluations that clients may request, the default first.")
 @synthesis_options("solver", "loudness")
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
-              help="Recording of a voice to offer, with a model that imitates; may be repeated.")  # fmt: skip
+              help="Recording of a voice to offer, with a model that imitates; may be repeated.")
 @click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
-              help="Web origin that may call the server, such as https://example.org, or *.")  # fmt: skip
+              help="Web origin that may call the server, such as https://example.org, or *.")
 @click.option("--max-letters", type=click.IntRange(1, 20_000), default=4096, metavar="N",
-              help="Longest text in characters, numbers written as words.")  # fmt: skip
+              help="Longest text in characters, numbers written as words.")
 @click.option("--max-requests", type=click.IntRange(1, 1000), default=32, metavar="N",
-              help="Largest number of requests at once; more get status 429.")  # fmt: skip
+              help="Largest number of requests at once; more get status 429.")
 @click.option("--timeout", type=click.FloatRange(1.0, 3600.0), default=60.0, metavar="SECONDS",
-              help="Longest wait for the first sound, and for each further one.")  # fmt: skip
+              help="Longest wait for the first sound, and for each further one.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
 def serve(checkpoint: Path, **options: Any) -> None:  # noqa: ANN401 - of `ServerSettings`
     """Serve a voice over HTTP: a page, and OpenAI's speech API."""

@@ -65,7 +65,7 @@ def check_server_settings(settings: ServerSettings) -> None:
         raise LockstepError(
             "--host", found=f"{settings.host} is reachable from other machines", expected="a --token as well",
             fix="set XTTS_TOKEN to a long random text, or leave --host out",
-        )  # fmt: skip
+        )
     for origin in settings.origins:
         if origin != "*" and origin != "{0.scheme}://{0.netloc}".format(urlsplit(origin)):
             raise LockstepError("--allow-origin", found=repr(origin), expected="such as https://example.org, or *")

@@ -103,7 +103,7 @@ def _offers(capabilities: Capabilities) -> dict[str, tuple[str, str]]:
     return {
         name if language == languages[0] else f"{name} ({language})": (name, language)
         for name, languages in spoken for language in languages
-    }  # fmt: skip
+    }
 
 
 def _info(capabilities: Capabilities) -> Info:

@@ -49,14 +49,14 @@ def load_voice(
     _, load = choose_voice(
         open_source(Path(folder)), speaker=speaker, language=language, speaker_wav=[Path(path) for path in recordings],
         vocoder=vocoder, lexicon=None if lexicon is None else Path(lexicon), options=options, warn=warnings.warn,
-    )  # fmt: skip
+    )
     return load()
 
 
 def choose_voice(
     source: Source, *, speaker: str | None, language: str | None, speaker_wav: Sequence[Path], vocoder: str | None,
     lexicon: Path | None, options: SynthesisOptions, warn: Callable[[str], None],
-) -> tuple[Source, Callable[[], LoadedVoice]]:  # fmt: skip
+) -> tuple[Source, Callable[[], LoadedVoice]]:
     """Check a choice of voice before its graph is loaded: (the source with its lexicon, what loads vocoder and graph).
 
     Arguments and errors are those of `load_voice`; warn: receives doubts about vocoder and recordings.

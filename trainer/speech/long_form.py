@@ -201,7 +201,7 @@ class LoadedVoice:
         return Speech(
             mel=np.concatenate([piece.mel for piece in pieces]), samples=np.concatenate(samples), seconds=seconds[-1],
             first_seconds=seconds[0], pieces=len(pieces), tokens=self._joined(pieces), lines=self.time(texts, pieces),
-        )  # fmt: skip
+        )
 
     def time(self, texts: Sequence[Text], pieces: Sequence[MelPiece]) -> list[list[Word]]:
         """Time the words of each sentence or line of a text in the sound of all its pieces."""
@@ -288,7 +288,7 @@ class LoadedVoice:
                 f"{piece.location}: {piece.words!r}", found=f"speaks for {frames} frames",
                 expected=f"at most {most}, the largest shape",
                 fix="raise --speed, or train further: this checkpoint has not learnt durations yet",
-            )  # fmt: skip
+            )
         return self._split(piece, int(len(piece.ids) * _SHORTER))
 
     def _share_seconds(self, pieces: list[Text]) -> list[int]:
@@ -332,7 +332,7 @@ def _check_seconds(
         raise LockstepError(
             location, found=f"a length of {seconds:g} s", expected=f"{lowest + 0.005:.2f} to {most - 0.005:.2f} s",
             fix=f"ask for a time near its own, {itself:.2f} s, or change the text",
-        )  # fmt: skip
+        )
 
 
 def share_frames(total: int, own: Sequence[int], least: Sequence[int]) -> list[int]:

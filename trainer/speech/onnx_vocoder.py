@@ -89,7 +89,7 @@ class OnnxVocoder:
         raise LockstepError(
             str(self.path), found=f"a model with the outputs {described}",
             expected=f"samples, float or int16, or the spectrum {', '.join(SPECTRUM)} of Vocos",
-        )  # fmt: skip
+        )
 
     def _invert(self, outputs: list[np.ndarray], settings: StftSettings, frames: int) -> np.ndarray:
         wanted = (1, settings.bins, frames)
@@ -98,7 +98,7 @@ class OnnxVocoder:
                 raise LockstepError(
                     str(self.path), found=f"the output {name} of shape {list(values.shape)}",
                     expected=f"{list(wanted)} for {frames} frames and n_fft {settings.fft_size}",
-                )  # fmt: skip
+                )
         magnitude, cosine, sine = (values[0].astype(np.float32) for values in outputs)
         with np.errstate(all="ignore"):  # `_samples` refuses values that are not finite
             return inverse_stft(magnitude * (cosine + 1j * sine), settings)
@@ -110,7 +110,7 @@ class OnnxVocoder:
             raise LockstepError(
                 str(self.path), found=f"an output of shape {list(raw.shape)} for {frames} frames",
                 expected=f"{frames * hop} samples, give or take a hop of {hop}",
-            )  # fmt: skip
+            )
         samples = raw.reshape(-1).astype(np.float32)
         if raw.dtype == np.int16:
             return samples / 2**15
@@ -130,21 +130,21 @@ class OnnxVocoder:
         defaults = {
             "n_fft": profile.fft_size, "hop_length": profile.hop_samples, "win_length": profile.window_samples,
             "center": 1, "normalized": 0,
-        }  # fmt: skip
+        }
         settings = {key: self._integer(key, default) for key, default in defaults.items()}
         size, hop, window = settings["n_fft"], settings["hop_length"], settings["win_length"]
         if not 0 < hop <= window <= size <= _LARGEST_FFT or size % 2:
             raise LockstepError(
                 str(self.path), found=f"n_fft {size}, win_length {window} and hop_length {hop} in its metadata",
                 expected=f"hop_length <= win_length <= n_fft <= {_LARGEST_FFT}, n_fft even",
-            )  # fmt: skip
+            )
         shape = self._metadata.get("window_type", WINDOWS[0])
         if shape not in WINDOWS:
             raise LockstepError(str(self.path), found=f"window_type {shape!r}", expected=" or ".join(WINDOWS))
         return StftSettings(
             fft_size=size, hop_samples=hop, window_samples=window, centered=bool(settings["center"]), window=shape,
             normalized=bool(settings["normalized"]),
-        )  # fmt: skip
+        )
 
     def _check_metadata(self, warn: Callable[[str], None]) -> None:
         """Raise `LockstepError` if the metadata is of a vocoder for other mels; warn if it names no profile."""
@@ -154,11 +154,11 @@ class OnnxVocoder:
                 str(self.path), found=f"a vocoder for mel profile {declared}",
                 expected=f"{profile.name}, the checkpoint's",
                 fix=f"choose another vocoder, or train on features of audio.profile: {declared}",
-            )  # fmt: skip
+            )
         wanted = {
             "sample_rate": profile.sample_rate, "hop_length": profile.hop_samples,
             "n_mels": profile.mel_channels, "num_mels": profile.mel_channels, "feat_dim": profile.mel_channels,
-        }  # fmt: skip
+        }
         for key, value in wanted.items():
             own = self._integer(key, value)
             if own != value:
@@ -166,7 +166,7 @@ class OnnxVocoder:
                     str(self.path), found=f"a vocoder with {key} {own}",
                     expected=f"{value}, as in mel profile {profile.name}, the checkpoint's",
                     fix="choose another vocoder",
-                )  # fmt: skip
+                )
         if declared is None:
             warn(f"{self.path} has no {PROFILE_KEY} metadata; assuming {profile.name}")
 

@@ -32,13 +32,13 @@ def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
             raise LockstepError(
                 _OPTION, found=f"{source.folder} has the voices of its corpus and cannot imitate a recording",
                 fix="train with --set model.voice_from=recording, or leave the option out",
-            )  # fmt: skip
+            )
         return []
     if not paths:
         raise LockstepError(
             _OPTION, found="missing", expected=f"a recording of the voice that {source.folder} is to speak with",
             fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
-        )  # fmt: skip
+        )
     return [
         read_recording(read_file(path, _OPTION), f"{_OPTION} {path}", path.suffix.lower() in OTHER_SUFFIXES)
         for path in paths

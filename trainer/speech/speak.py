@@ -24,7 +24,7 @@ def speak(
     open_voice: Callable[[], Source], options: SynthesisOptions, *, text: str | None, file: Path | None,
     out: Path | None, mel_out: Path | None, timestamps: Path | None, vocoder: str | None, speaker: str | None,
     language: str | None, speaker_wav: tuple[Path, ...], lexicon: Path | None,
-) -> None:  # fmt: skip
+) -> None:
     """Speak, write, and report how long it took.
 
     open_voice: called once the outputs are checked; the others are the options of the command.
@@ -34,7 +34,7 @@ def speak(
     source, load = choose_voice(
         open_voice(), speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
         options=options, warn=warn,
-    )  # fmt: skip
+    )
     texts, empty = [], list[LockstepError]()
     for words, location, path in _read_texts(text, file, out):
         try:

@@ -52,7 +52,7 @@ class SynthesisOptions(BaseModel):
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )  # fmt: skip
+    )
 
     nfe: Annotated[int, Field(ge=1, le=1000)] = 4
     """Number of decoder evaluations for a mel: 10 are slower and a little closer to recordings. Even for midpoint."""
@@ -81,7 +81,7 @@ class SynthesisOptions(BaseModel):
             raise LockstepError(
                 "--nfe", found=f"{self.nfe} with solver {self.solver}", expected=f"a multiple of {evaluations}",
                 fix="or use solver euler",
-            )  # fmt: skip
+            )
         if self.seconds is not None and self.speed != type(self).model_fields["speed"].default:
             raise LockstepError("--seconds", found="together with a speed", expected="one of them")
 

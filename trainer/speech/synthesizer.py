@@ -62,7 +62,7 @@ class Synthesizer:
         inputs: dict[str, np.ndarray] = {
             "length_scale": np.ones([1], np.float32), SCHEDULE: np.zeros([0, 3], np.float32),
             NOISE: np.empty([1, 0, self._channels], np.float32),
-        }  # fmt: skip
+        }
         return int(self._run(ids, speaker, language, inputs)[1].sum())
 
     def speak(
@@ -94,12 +94,12 @@ class Synthesizer:
         """Run the graph on tokens and further inputs: (mel float32[T, M], durations int[N])."""
         given: dict[str, np.ndarray] = {
             "sid": np.array([speaker], np.int64), "language": np.array([language], np.int64), "voice": self._voice,
-        }  # fmt: skip
+        }
         inputs = inputs | {name: given[name] for name in self._conditioning} | {
             "x": np.array([ids], np.int64),
             "x_length": np.array([len(ids)], np.int64),
             "noise_scale": np.array([self.options.temperature], np.float32),
-        }  # fmt: skip
+        }
         try:
             mel, durations = self._session.run([MEL, DURATIONS], inputs)
         except refusals() as error:
@@ -119,7 +119,7 @@ class Synthesizer:
             raise LockstepError(
                 self.location, found=f"a graph of {names} that gives {', '.join(outputs)}",
                 expected="one that xtts-synth export --format onnx has written", fix="export it again",
-            )  # fmt: skip
+            )
         return inputs & _CONDITIONING
 
     def _check_mel(self, mel: np.ndarray) -> None:
@@ -138,7 +138,7 @@ def load_synthesizer(source: Source, options: SynthesisOptions) -> Synthesizer:
         raise LockstepError(
             str(source.folder), found=f"weights without a {GRAPH_FILE}", expected="a voice that speaks",
             fix=f"xtts-synth export --ckpt {source.folder} --format onnx OUT",
-        )  # fmt: skip
+        )
     return Synthesizer(source, options, graph=read_file(path), location=str(path))
 
 

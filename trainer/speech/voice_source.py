@@ -108,7 +108,7 @@ def open_source(folder: Path) -> Source:
         raise LockstepError(
             str(folder), found="no exported voice", expected=f"a folder with {VOICE_FILE} and {GRAPH_FILE}{run}",
             fix=f"xtts-synth export --ckpt {folder} --format onnx OUT",
-        )  # fmt: skip
+        )
     fields = read_json(path, _ORIGIN, FORMAT_VERSION)
     entry, language, voice_from = fields.get("voice"), fields.get("language"), fields.get("voice_from")
     if not isinstance(entry, dict) or voice_from not in ("table", "recording", "graph"):
@@ -124,5 +124,5 @@ def write_source(folder: Path, source: Source) -> None:
     fields = {
         "format_version": FORMAT_VERSION, "voice": source.voice.model_dump(mode="json", exclude={"tokenizer"}),
         "language": source.fixed_language, "voice_from": source.voice_from,
-    }  # fmt: skip
+    }
     (folder / VOICE_FILE).write_text(json.dumps(fields, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

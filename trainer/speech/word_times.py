@@ -103,7 +103,7 @@ def write_times(path: Path, lines: Sequence[Sequence[Word]], seconds: float) -> 
     """Write the words as JSON, or for the suffix `.srt` as subtitles, one cue a line; seconds: of the audio."""
     if path.suffix.lower() == ".srt":
         cues = [f"{_clock(line[0].start)} --> {_clock(line[-1].end)}\n{' '.join(word.word for word in line)}\n"
-                for line in lines if line]  # fmt: skip
+                for line in lines if line]
         text = "\n".join(f"{i}\n{cue}" for i, cue in enumerate(cues, 1))
     else:
         text = json.dumps(times_json(lines, seconds), ensure_ascii=False, indent=1) + "\n"

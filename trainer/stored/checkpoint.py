@@ -47,14 +47,14 @@ def identity_of(config: Config, spec: CacheSpec) -> dict[str, Any]:
     return {
         "kind": config.training.kind, "settings": settings, "cache": spec.identity,
         "cache_fingerprint": spec.fingerprint,
-    }  # fmt: skip
+    }
 
 
 def model_settings(config: Config) -> dict[str, Any]:
     """The settings of the networks that a configuration describes, `model.KEY` and `vocoder.KEY` to value."""
     networks = {name: section for name, section in config if isinstance(section, NetworkConfig)}
     return {f"{name}.{key}": value
-            for name, section in networks.items() for key, value in section.weight_settings().items()}  # fmt: skip
+            for name, section in networks.items() for key, value in section.weight_settings().items()}
 
 
 def save_checkpoint(

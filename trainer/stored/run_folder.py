@@ -113,7 +113,7 @@ class RunFolder:
     def write_run_files(
         self, config: Config, cache: Path, spec: CacheSpec, *, named: str = "", init_from: Path | None = None,
         sources: Sequence[SpeechSource] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Write `config.yaml` and `run.json`.
 
         named: the path or URL of the cache; init_from: the model whose weights began the run; sources: see `sources`.

@@ -44,7 +44,7 @@ class StoredModel:
             raise LockstepError(
                 str(self.checkpoint), found="an ONNX graph without weights, which only speaks",
                 expected="a run folder, one checkpoint or a folder of safetensors",
-            )  # fmt: skip
+            )
 
     @property
     def cache(self) -> str | None:
@@ -99,7 +99,7 @@ class StoredModel:
                 raise LockstepError(
                     str(self.checkpoint), found=f"weight {weight.path} {problem}", expected=str(tuple(weight.shape)),
                     fix="speak with the version of Lockstep that trained it",
-                )  # fmt: skip
+                )
             weight.assign(stored)
 
     def averages(self) -> dict[str, np.ndarray]:

@@ -46,7 +46,7 @@ def weakest_card() -> Card | None:
     cards = [
         Card(card["compute_capability"], card.get("device_name", "GPU"))
         for card in details if "compute_capability" in card
-    ]  # fmt: skip
+    ]
     return min(cards, default=None)
 
 

@@ -30,7 +30,7 @@ class Guard:
     def __init__(
         self, app: ASGIApp, *, host: str = "127.0.0.1", token: str | None = None, origins: Collection[str] = (),
         public: Container[str] = (), remedies: tuple[str, str] = ("", ""),
-    ) -> None:  # fmt: skip
+    ) -> None:
         """host: the address; token: secret of all paths but the public ones; origins: other pages that may call.
 
         remedies: ends of the messages for a foreign host name and for another page.

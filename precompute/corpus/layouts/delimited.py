@@ -48,7 +48,7 @@ def _read_piper(data: Path) -> Iterator[Clip]:
 
 PIPER = Layout(
     "piper", "lines of clips", lambda data: layout_of(data) == "piper", _read_piper, speaker_folders=True
-)  # fmt: skip
+)
 
 
 _QUOTED = re.compile(r"""\s*\(?\s*"?([^"\s](?:[^"]*[^"\s])?)"?\s+"(.*)"\s*\)?\s*""")
@@ -228,4 +228,4 @@ def _clips(
             own_id or ids[without_suffix(name(row))], values.get("normalised") or values["text"], source,
             location=location, speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
             language=values.get("language", ""),
-        )  # fmt: skip
+        )

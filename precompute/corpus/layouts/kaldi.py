@@ -33,7 +33,7 @@ def _read(data: Path) -> Iterator[Clip]:
         yield checked_clip(
             clip_id, texts.get(clip_id, ("", ""))[1], source_of(data, file, ("",), location), location=location,
             speaker=speakers.get(clip_id, ("", ""))[1], segment=segment,
-        )  # fmt: skip
+        )
 
 
 KALDI = Layout("kaldi", "lines of an id and the path of an audio file", lambda data: (data / _AUDIO).exists(), _read)

@@ -50,7 +50,7 @@ def folder_of(data: Path) -> Path:
 def checked_clip(
     clip_id: str, text: str, source: str, *, location: str, speaker: str = "", normalised: bool = False,
     language: str = "", segment: Segment | None = None,
-) -> Clip:  # fmt: skip
+) -> Clip:
     """Return a clip, with a doubt if its text is damaged.
 
     Raises a `LockstepError` if its id or speaker is not a plain name or its language is unknown.
@@ -68,7 +68,7 @@ def checked_clip(
         id=clip_id, speaker=speaker, text=text, doubt=doubt, source=source, normalised=normalised,
         language=check_language(language, location),
         start=segment.start if segment else None, duration=segment.duration if segment else None,
-    )  # fmt: skip
+    )
 
 
 def checked_segment(start: float, duration: float, location: str) -> Segment:

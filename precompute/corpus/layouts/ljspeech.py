@@ -47,13 +47,13 @@ def _read(data: Path) -> Iterator[Clip]:
         yield checked_clip(
             clip_id, normalised or raw, source, location=location, speaker=speaker, normalised=bool(normalised),
             language=language,
-        )  # fmt: skip
+        )
 
 
 LJSPEECH = Layout(
     "ljspeech", "lines of id|text|normalised text", lambda data: layout_of(data) == "ljspeech", _read,
     speaker_folders=True,
-)  # fmt: skip
+)
 
 
 class _Audio:

@@ -89,7 +89,7 @@ def clip_of_entry(entry: dict[str, Any], source: str, location: str) -> Clip:
         clip_id or segment_name(PurePosixPath(posix(entry["audio_filepath"])).stem, segment),
         normalised or entry["text"].strip(), source, speaker=speaker, normalised=bool(normalised), language=language,
         location=location, segment=segment,
-    )  # fmt: skip
+    )
 
 
 def _cut_entry(entry: dict[str, Any], location: str) -> dict[str, Any]:

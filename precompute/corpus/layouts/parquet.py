@@ -83,7 +83,7 @@ def _read(named: Mapping[str, str], data: Path) -> Iterator[Clip]:
                 clip_id, values.get("normalised") or values.get("text", ""), source, location=location,
                 speaker=values.get("speaker", ""), normalised=bool(values.get("normalised")),
                 language=values.get("language", ""),
-            )  # fmt: skip
+            )
 
 
 def _rows(

@@ -42,7 +42,7 @@ def _read_web_dataset(data: Path) -> Iterator[Clip]:
             fields["id"] or ids[f"{tar.removesuffix('.tar')}/{key}"], fields["normalised"] or fields["text"],
             _source(tar, members.get("audio"), f"{key}{SUFFIXES[0]}"), location=f"{root / tar}:{key[:80]!r}",
             speaker=fields["speaker"], normalised=bool(fields["normalised"]), language=fields["language"],
-        )  # fmt: skip
+        )
 
 
 WEB_DATASET = Layout("webdataset", _IN_TARS, _is_web_dataset, _read_web_dataset)

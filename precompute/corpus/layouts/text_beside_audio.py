@@ -62,7 +62,7 @@ def _read(suffixes: tuple[str, ...], data: Path, *, by_speaker: bool) -> Iterato
     yield from _clips(
         data, audio_by_name(paths), _texts(paths, suffixes), f"{{}}{SUFFIXES[0]}", _speaker if by_speaker else None,
         normalised=by_speaker,
-    )  # fmt: skip
+    )
 
 
 def _skipped(suffixes: tuple[str, ...], data: Path) -> list[str]:
@@ -108,7 +108,7 @@ def _read_vctk(data: Path) -> Iterator[Clip]:
 
 VCTK = Layout(
     "vctk", "wav48/SPEAKER/ID_mic1.flac and txt/SPEAKER/ID.txt", _is_vctk, _read_vctk, has_list=False
-)  # fmt: skip
+)
 
 
 def _texts(paths: list[str], suffixes: tuple[str, ...]) -> dict[str, str]:
@@ -116,13 +116,13 @@ def _texts(paths: list[str], suffixes: tuple[str, ...]) -> dict[str, str]:
     return {
         nfc(path[: -len(suffix)]): path
         for suffix in reversed(suffixes) for path in paths if path.lower().endswith(suffix)
-    }  # fmt: skip
+    }
 
 
 def _clips(
     data: Path, audio: Mapping[str, str], texts: Mapping[str, str], missing_audio: str,
     speaker_of: Callable[[Path, str], str] | None = None, *, normalised: bool = False,
-) -> Iterator[Clip]:  # fmt: skip
+) -> Iterator[Clip]:
     """Yield the clips in the order of their names: one for each recording or text, or for each segment of a text.
 
     audio, texts: paths by name. missing_audio: the path of missing audio, with `{}` for the name.
@@ -136,7 +136,7 @@ def _clips(
             yield checked_clip(
                 segment_name(ids[name], segment), text, source, location=location, segment=segment,
                 normalised=normalised, speaker=speaker,
-            )  # fmt: skip
+            )
 
 
 _TimedText = tuple[str, float, float, str]

@@ -108,7 +108,7 @@ def layout_of(data: Path) -> str:
         location, found=f"three columns that can be read in two ways: {'|'.join(values)[:120]!r}",
         expected=f"text {values[1][:40]!r} and the same in words (ljspeech), or speaker {values[1][:40]!r} (piper)",
         fix="choose one: --layout ljspeech or --layout piper, or --columns file=0,speaker=1,text=2",
-    )  # fmt: skip
+    )
 
 
 def sampled_lines(path: Path) -> list[_Line]:

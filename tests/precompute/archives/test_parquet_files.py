@@ -21,7 +21,7 @@ PAGES = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 1}
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_audio_is_unpacked_byte_for_byte(tmp_path, compression, dictionary, version):
     data = write_rows(tmp_path / "x.parquet", VALUES, row_group_size=3, compression=compression,
-               use_dictionary=dictionary, data_page_version=version)  # fmt: skip
+               use_dictionary=dictionary, data_page_version=version)
     for row in (0, 2, 3, 1, 1):
         assert unpacked_row(data, str(row), tmp_path).read_bytes() == VALUES[row]
 

@@ -36,7 +36,7 @@ def test_members_are_read_byte_for_byte(tmp_path, kind):
     (special("a.wav", tarfile.FIFOTYPE), "not a regular file"),
     (("../a.wav", b"x"), "a name that leads out of the archive"),
     (("/a.wav", b"x"), "a name that leads out of the archive"),
-])  # fmt: skip
+])
 def test_members_other_than_plain_files_are_rejected(tmp_path, member, message):
     with pytest.raises(LockstepError, match=message):
         list(tar_members(write_tar(tmp_path / "a.tar", member)))
@@ -45,7 +45,7 @@ def test_members_other_than_plain_files_are_rejected(tmp_path, member, message):
 @pytest.mark.parametrize("damage", [
     lambda data: data[:700], lambda data: data[:100], lambda data: b"", lambda data: b"x" * 2000,
     lambda data: data[:1024] + b"x" * 512 + data[1536:],
-])  # fmt: skip
+])
 def test_a_broken_tar_file_is_rejected(tmp_path, damage):
     path = write_tar(tmp_path / "a.tar", ("a.txt", b"one"), ("b.txt", b"two"), ("b.wav", bytes(2000)))
     path.write_bytes(damage(path.read_bytes()))

@@ -123,7 +123,7 @@ def test_small_files_are_checked(cache, path_of):
     (lambda r: {"mel": r.mel * 0}, "mel padded with wrong values, expected -11.5"),
     (lambda r: {"speaker": 3}, "speaker 3, expected 0 to 0"),
     (lambda r: {"clip_id": "someone"}, "(id, tokens, frames) ('someone', "),
-])  # fmt: skip
+])
 def test_wrong_contents_behind_right_checksums_are_found(cache, change, message):
     bucket = load_spec(cache).buckets[0]
     rewrite_record(cache, 1, lambda record: replace(record, **change(record)))
@@ -156,7 +156,7 @@ def call_shard(name: str) -> Callable[[dict], object]:
     (lambda f: f.update(mel_channels=4096), "mel profile 'hifigan' with numbers that"),
     (lambda f: f["features"]["audio"].update(denoise=True), "features.audio.denoise: extra inputs"),
     (lambda f: f["features"]["text"].pop("language"), "features.text: fields differ from this version's"),
-])  # fmt: skip
+])
 def test_forged_specs_are_rejected(cache, change, message):
     forge(cache, change)
     with pytest.raises(LockstepError, match=message) as caught:

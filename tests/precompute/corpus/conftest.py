@@ -60,7 +60,7 @@ TEMPLATES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
                        '"text": "{text}", "speaker": "{who}"}}]}}'},
     ),
     "folder": (("{who}/{clip}.wav",), {"{who}/{clip}.txt": "{text}"}),
-}  # fmt: skip
+}
 """Of a layout: the audio files of a clip, and the lines about it with the files they are in, after a header if any."""
 
 
@@ -94,7 +94,7 @@ def webdataset(tones: Path, out: Path, clips: Listed) -> None:
     write_tar(out / "00000.tar", *(
         member for data, clip, who, text in members
         for member in ((f"{clip}.wav", data), (f"{clip}.json", json.dumps({"text": text, "speaker": who}).encode()))
-    ))  # fmt: skip
+    ))
 
 
 def nemo_tarred(tones: Path, out: Path, clips: Listed) -> None:
@@ -110,7 +110,7 @@ def parquet(tones: Path, out: Path, clips: Listed) -> None:
         {"audio": {"bytes": (tones / "wavs" / f"{clip}.wav").read_bytes(), "path": f"{clip}.wav"},
          "sentence": text.upper(), "normalized_text": text, "speaker_id": who}
         for clip, who, text in clips
-    ]  # fmt: skip
+    ]
     half = len(rows) // 2
     (out / "data").mkdir(parents=True)
     splits = {"train-00000-of-00002": rows[:half], "train-00001-of-00002": rows[half:], "test-00000-of-00001": rows[:1]}
@@ -121,7 +121,7 @@ def parquet(tones: Path, out: Path, clips: Listed) -> None:
 WRITERS: dict[str, Callable[[Path, Path, Listed], None]] = {
     **{name: partial(of_templates, name) for name in TEMPLATES},
     "parquet": parquet, "webdataset": webdataset, "nemo-tarred": nemo_tarred,
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,7 @@ def test_crops_lie_side_by_side_and_the_last_ends_with_its_clip(corpus, tmp_path
 def test_no_text_is_read(tmp_path):
     texts = ["schÃ¶n", "привет", "[[lɛtəz]]", "", None, *["the same"] * 5]  # damaged, unknown, phonemes, missing
     lines = [{"audio_filepath": f"{i}.wav", "lang": "de", **({"text": text} if text is not None else {})}
-             for i, text in enumerate(texts)]  # fmt: skip
+             for i, text in enumerate(texts)]
     sounds = {f"{i}.wav": sound(70.2 * HOP / RATE, seed=i) for i in range(len(texts))}
     corpus = write_files(tmp_path / "corpus", {"manifest.json": "\n".join(map(json.dumps, lines)), **sounds})
     cache = tmp_path / "cache"
@@ -67,7 +67,7 @@ def test_no_text_is_read(tmp_path):
     assert not problems(cache, corpus, deep=5)
     page = tmp_path / "report.html"
     printed = [command(*line, "--cache", cache).output
-               for line in (["stats"], ["inspect", "0/1", "--out", tmp_path], ["report", "--out", page])]  # fmt: skip
+               for line in (["stats"], ["inspect", "0/1", "--out", tmp_path], ["report", "--out", page])]
     seen = "".join([*printed, page.read_text(encoding="utf-8").split("</style>")[1].split("<script>")[0]])
     assert "speakers" not in seen
     assert not [word for word in ("text:", "letters", "normalised", "symbols", "distinct", "record 20") if word in seen]
@@ -118,7 +118,7 @@ def test_a_rebuild_of_crops_reads_only_what_is_new(corpus, tmp_path):
     ("audio.loudness_lufs=-23", "trim_silence_db and loudness_lufs must be null"),
     ("data.filters.max_letters_per_second=9", "data.filters, letters per second: set with audio.crop_frames"),
     ("shapes.pad_to_fixed_length=false", "shapes.pad_to_fixed_length: false with audio.crop_frames"),
-])  # fmt: skip
+])
 def test_crops_of_other_settings_are_refused(corpus, tmp_path, setting, message):
     with pytest.raises(LockstepError, match=message):
         build(corpus, tmp_path / "cache", *CROPS, *setting.split())

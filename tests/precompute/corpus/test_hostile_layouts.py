@@ -61,7 +61,7 @@ HEADER = "client_id\tpath\tsentence\tlocale"
     ("libritts", {"readme": ""}, r"no clips, expected ID\.wav with ID\.normalized\.txt beside it"),
     ("folder", {"a.wav": "", "a.txt": b"\xff\xff"}, r"a\.txt:1: not UTF-8"),
     ("folder", {"a\x1b[31m.wav": "", "a\x1b[31m.txt": "x"}, r"clip id 'a\\x1b\[31m' holds control characters"),
-])  # fmt: skip
+])
 def test_invalid_corpora_are_rejected(tmp_path, how, files, message):
     """how: the layout, if it is given, or the columns."""
     root = write_files(tmp_path / "corpus", files)
@@ -155,7 +155,7 @@ def test_times_that_no_clock_has_are_told_apart(monkeypatch):
      [("a", "x", True, False), ("a", "x", True, True), ("b", "x", False, False)]),
     ("ljspeech", {"wavs/a.wav": "", "metadata.csv": "a|x\na|y\nb||\n"},
      [("a", "x", True, False), ("a", "y", True, True), ("b", "", False, False)]),
-])  # fmt: skip
+])
 def test_missing_audio_or_text_and_repeated_ids_are_read(tmp_path, layout, files, read):
     root = write_files(tmp_path, files)
     clips = read_corpus(root, layout=layout).clips

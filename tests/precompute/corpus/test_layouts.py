@@ -33,7 +33,7 @@ def test_every_layout_of_a_corpus_gives_the_same_clips(written, clips, name):
 @pytest.mark.parametrize(("names", "setting"), [
     (sorted({*WRITTEN} - WITHOUT_SPEAKERS - {"common-voice"}), "audio.profile=hifigan"),  # its mp3 differs
     (["ljspeech", "parquet", "webdataset"], "audio.trim_silence_db=30"),
-], ids=["all", "silence trimmed"])  # fmt: skip
+], ids=["all", "silence trimmed"])
 def test_every_layout_of_the_same_samples_gives_the_same_shards(written, tmp_path, names, setting):
     found = []
     for name in names:
@@ -83,7 +83,7 @@ def test_an_ambiguous_list_is_rejected_with_both_readings(ambiguous, clips):
     ("a|Ja|ja|anna-lena\nb|No|no|anna-lena\nc|So|so|bert\n", ["ja", "no", "so"]),
     ("".join(f"c{n}|Yes.|Yes|{who}\n" for n, who in enumerate(["Jose Luis de la Vega", "Ann"] * 4)), ["Yes"] * 8),
     ("a|5.|five\nb|5.|five\nc|6.|six\n", ["five", "five", "six"]),
-])  # fmt: skip
+])
 def test_ljspeech_lists_are_detected(tmp_path, text, texts):
     write_files(tmp_path, {"metadata.csv": text})
     assert [clip.text for clip in read_corpus(tmp_path).clips] == texts
@@ -97,7 +97,7 @@ def test_ljspeech_lists_are_detected(tmp_path, text, texts):
     *("".join(f"c{n}-{label}|{text}|{label}\n" for n, text in enumerate(texts) for label in labels)
       for texts in (["Come here.", "Yes."], ["What time is it now?", "No."])
       for labels in (["anna", "bert", "carl"], ["surprised", "fearful", "happy"])),
-])  # fmt: skip
+])
 def test_speakers_and_labels_of_prompts_are_not_taken_for_texts(tmp_path, text):
     write_files(tmp_path, {"metadata.csv": text})
     with pytest.raises(LockstepError, match=r"a third column such as|three columns that can be read in two ways"):
@@ -110,7 +110,7 @@ def test_speakers_and_labels_of_prompts_are_not_taken_for_texts(tmp_path, text):
     ("wavs/c{}.wav|0|{}", ("0", "", SENTENCES[0])),  # VITS, Matcha-TTS with several speakers
     ("c{}|{}|words|ann|deu", ("ann", "de", "words")),
     ("c{}|{}|", ("", "", SENTENCES[0])),
-])  # fmt: skip
+])
 def test_column_kinds_are_inferred_from_values(tmp_path, line, clip):
     lines = [line.format(number, text) for number, text in enumerate(SENTENCES)]
     if "words" in line:
@@ -134,7 +134,7 @@ def test_column_kinds_are_inferred_from_values(tmp_path, line, clip):
     ("c{}|{}|{}|en", ["ann", "bob"], "id=0,text=1,speaker=2,language=3"),
     ("c{}|{}|Said in {} other words.|1.7{}", ["some", "few", "my", "the"], "id=0,text=1,normalised=2"),  # CSS10
     ("c{0}|ann|AUTO|{1}", [""], "id=0,speaker=1,text=3"),
-])  # fmt: skip
+])
 def test_an_unexpected_column_is_rejected_with_options_that_fit(tmp_path, line, values, columns):
     lines = [line.format(number, text, values[number % len(values)], number) for number, text in enumerate(SENTENCES)]
     write_files(tmp_path, {"metadata.csv": "\n".join(lines)})
@@ -183,7 +183,7 @@ LISTS = {
     ("chloe\u0301/a chlo\xe9/b anna/c", ["anna", "chlo\xe9", "chlo\xe9"]),  # either form of Unicode
     *((paths, ["", ""])
       for paths in ("wavs/a wavs/b", "anna/a anna/b", "train/a test/b", "part1/a part_2/b", "anna/a b")),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("kind", LISTS)
 def test_folders_name_the_speakers(tmp_path, paths, speakers, kind):
     files = {f"{path}.wav": b"" for path in paths.split()}
@@ -203,7 +203,7 @@ def test_folders_name_the_speakers(tmp_path, paths, speakers, kind):
     "2025-03-01, 2025-03-02", "01.03.2025 abends, 02.03.2025", "Kapitel 1, Kapitel 2 - Ende", "Episode_1, Episode_2",
     "01, 02", "happy, sad", "monday, tuesday", "1. März, 2. März", "Teil IV, Teil V", "فصل 1, فصل 2", "第一章, 第二章",
     "20250301T1230, 20250302T09",
-])  # fmt: skip
+])
 def test_days_chapters_and_styles_are_no_speakers_unless_told(tmp_path, folders):
     names = folders.split(", ")
     files = {f"wavs/{name}/{i}.{kind}": "x" for i, name in enumerate(names) for kind in ("wav", "txt")}
@@ -246,7 +246,7 @@ def test_equal_file_names_in_two_folders_get_ids_from_paths(tmp_path):
     )
     assert [(clip.id, clip.source) for clip in read_corpus(lj).clips] == [
         ("p1_a", "wavs/p1/a.wav"), ("p2_a", "wavs/p2/a.wav"),
-    ]  # fmt: skip
+    ]
     write_files(lj, {"metadata.csv": "a|one\n"})
     with pytest.raises(LockstepError, match=r"metadata\.csv:1: 2 files called 'a', the first are p1/a\.wav and p2/a"):
         read_corpus(lj)

@@ -24,7 +24,7 @@ ODD = "one\u2028two\u2029three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
 @pytest.mark.parametrize(("data", "text"), [
     ("a|x\r\nb|y\r\n", "x"), ("\ufeffa|x\nb|y", "x"), ("\na|x\n\n  \nb|y\n\n", "x"),
     (f"a|{ODD}\nb|y\n", ODD),  # separators that end no line
-])  # fmt: skip
+])
 def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data, text):
     write_files(tmp_path, {"metadata.csv": data})
     assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("a", text), ("b", "y")]
@@ -33,7 +33,7 @@ def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data, text):
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 1001, "\ud800",
              "\x9bm", "a\u2028b", "a\u202ewav", "\u2067a"]
-)  # fmt: skip
+)
 def test_unsafe_names_are_rejected(name):
     assert name_problem(name) is not None
 
@@ -41,7 +41,7 @@ def test_unsafe_names_are_rejected(name):
 @pytest.mark.parametrize("name", [
     "Recording1.05\u202fPM", "nahr\u00e1vka\u00a01", "\u9332\u97f3\u30001", "\u0645\u06cc\u200c\u062e\u0648",
     "\u200ePTT-WA1", "\U0001f469\u200d\U0001f393\ufe0f", "\uf022of-Samba", "\u5929" * 83,
-])  # fmt: skip
+])
 def test_names_as_people_write_them_are_ids_and_speakers(tmp_path, name):
     write_files(tmp_path, {f"{name}.WAV": b"", f"{name}.TXT": "Words.", "b.wav": b"", "list.CSV": f"b.wav|{name}|x\n"})
     write_files(tmp_path, {"wav.scp": f"{name}\t{name}.WAV\n", "text": f"{name} two words\n"})
@@ -62,7 +62,7 @@ def test_names_as_people_write_them_are_ids_and_speakers(tmp_path, name):
         ("file=0,text=1", 'a.wav,"x; y"\nb.wav,w\n', [("a", "", "x; y"), ("b", "", "w")]),
         ("id=3,file=0,text=1,normalised=2", "a.wav|5|five|z1\nb.wav|x||z2\n", [("z1", "", "five"), ("z2", "", "x")]),
     ],
-)  # fmt: skip
+)
 def test_named_columns_are_read(tmp_path, columns, data, expected):
     root = write_files(tmp_path, {"list.tsv": data})
     clips = read_corpus(root / "list.tsv", columns=columns).clips
@@ -74,7 +74,7 @@ def test_named_columns_are_read(tmp_path, columns, data, expected):
     ("metadata.csv", 'file_name,text\na.wav,"x, y"\nd/b.wav,z\n'),
     ("metadata.csv", "n;Path;Sentence\n1;a.wav;x, y\n2;d/b.wav;z\n"),
     ("metadata.jsonl", '{"file_name": "a.wav", "text": "x, y"}\n{"file_name": "d/b.wav", "transcription": "z"}\n'),
-])  # fmt: skip
+])
 def test_hugging_face_audio_folders_are_read(tmp_path, name, data):
     corpus = read_corpus(write_files(tmp_path, {name: data, "a.wav": b"", "d/b.wav": b""}))
     clips = [(clip.id, clip.source, clip.text, clip.speaker) for clip in corpus.clips]
@@ -92,7 +92,7 @@ def test_hugging_face_audio_folders_are_read(tmp_path, name, data):
     ({"de/validated.tsv": "path"}, "give the folders that have lists, as in --data de={}/de"),
     ({"a.webm": "", "a.txt": "x"}, "convert .webm to .wav or .flac, e.g. with ffmpeg"),
     ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
-])  # fmt: skip
+])
 def test_an_unread_corpus_is_rejected_with_the_option_that_fits(tmp_path, files, fix):
     with pytest.raises(LockstepError) as caught:
         read_corpus(write_files(tmp_path, files))
@@ -105,7 +105,7 @@ def test_an_unread_corpus_is_rejected_with_the_option_that_fits(tmp_path, files,
     ("common-voice", {"validated.tsv": "path\tsentence\na.wav\tx\nb.wav\ty"}),
     ("kaldi", {"wav.scp": "a wavs/a.wav\nb wavs/b.wav", "text": "a x\nb y"}),
     ("nemo", {"manifest.json": "\n".join(f'{{"audio_filepath": "wavs/{name}.wav", "text": "x"}}' for name in "ab")}),
-])  # fmt: skip
+])
 def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
     files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.M4A", "notes.txt")}
     write_files(tmp_path, files | lists)
@@ -133,7 +133,7 @@ def test_names_in_either_unicode_form_are_equal(tmp_path, layout):
 @pytest.mark.parametrize(("line", "columns"), [
     ("wavs/a.wav|ann|EN|Hello.", "file=0,speaker=1,language=2,text=3"),
     ("a.wav|ann|Hello.", "file=0,speaker=1,text=2"),
-])  # fmt: skip
+])
 def test_a_list_with_another_suffix_is_rejected_with_its_columns(tmp_path, line, columns):
     write_files(tmp_path, {"slicer_opt.list": line})
     with pytest.raises(
@@ -147,7 +147,7 @@ def test_a_list_with_another_suffix_is_rejected_with_its_columns(tmp_path, line,
     ("corpus", "an archive, expected an unpacked corpus; unpack it: unzip "),
     ("LJSpeech-1.1.tar.bz2", "an archive, expected an unpacked corpus; unpack it: tar xf "),
     ("a.xlsx", "a spreadsheet"),
-])  # fmt: skip
+])
 def test_archives_and_spreadsheets_are_rejected_as_such(tmp_path, name, found):
     (tmp_path / name).write_bytes(b"PK\5\6" + bytes(18))
     with pytest.raises(LockstepError, match=f"{name}: {found}"):
@@ -159,7 +159,7 @@ def test_archives_and_spreadsheets_are_rejected_as_such(tmp_path, name, found):
 
 @pytest.mark.parametrize("name", [
     "metadata.csv", "validated.tsv", "manifest.jsonl", "cuts.jsonl.gz", "a.tar", "a.parquet", "a.txt",
-])  # fmt: skip
+])
 def test_a_pointer_of_git_lfs_is_named_wherever_it_lies(tmp_path, name):
     write_files(tmp_path, {name: POINTER_FILE, **({"a.wav": b""} if name == "a.txt" else {})})
     for data in (tmp_path, tmp_path / name):
@@ -177,7 +177,7 @@ def test_the_list_without_clips_is_the_one_that_was_read(tmp_path):
     ("wavs.zip", r"1 \.zip in wavs, .*; unpack wavs\.zip"),
     ("A.WAV", r"wavs/a\.wav is missing; found instead: A\.WAV \(case differs\)"),
     ("a.m4a", r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, e.g. with ffmpeg"),
-])  # fmt: skip
+])
 def test_what_lies_in_place_of_missing_audio_is_reported(tmp_path, file, message):
     write_files(tmp_path, {"metadata.csv": "a|hello there\n", f"wavs/{file}": sound()})
     with pytest.raises(LockstepError, match=message):
@@ -214,7 +214,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
     assert [(clip.id, clip.source, clip.speaker, clip.duplicate) for clip in clips] == [
         ("a", "deep/a.wav", "ann", False), ("b", "b.flac", "0", False),
         ("3", str(tmp_path / "away.wav"), "ann", False), ("b", "c/b.wav", "ann", True),
-    ]  # fmt: skip
+    ]
     assert [clip.language for clip in clips] == ["en", "", "", ""]
     assert [(clip.text, clip.normalised) for clip in clips][2:] == [("third", False), ("fourth", True)]
 
@@ -231,7 +231,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
     ({"speaker": {"name": "ann"}}, r"m\.jsonl:2: speaker is \{'name': 'ann'\}, expected a string"),
     ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are not text"),
     ({"text": "\ud800"}, r"m\.jsonl:2: characters that are not text"),
-])  # fmt: skip
+])
 def test_invalid_manifest_lines_are_rejected(tmp_path, entry, message):
     line = entry if isinstance(entry, str) else json.dumps({"audio_filepath": "b.wav", "text": "x", **entry})
     write_files(tmp_path, {"m.jsonl": '{"audio_filepath": "a.wav", "text": "fine"}\n' + line})
@@ -274,7 +274,7 @@ def test_paths_of_windows_are_read(tmp_path):
     ("/elsewhere/a/000.wav", ["a/000.flac", "b/000.flac"], "a/000.flac"),
     ("000", ["audio/1/000.flac"], "audio/1/000.flac"),
     ("a/000.opus", ["a/000.opus", "a/000.wav"], "a/000.opus"),
-])  # fmt: skip
+])
 def test_the_folders_that_a_list_names_are_kept(tmp_path, named, paths, source):
     write_files(tmp_path, dict.fromkeys([*paths, "other.wav"], b"") | {"list.csv": f"{named}|x\nother.wav|y\n"})
     clips = read_corpus(tmp_path / "list.csv", columns="file=0,text=1").clips
@@ -287,7 +287,7 @@ def cut(name: str, source: str, text: str, **changes: Any) -> dict[str, Any]:
         "id": name, "start": 0, "duration": 1.0, "channel": 0, "type": "MonoCut", "custom": {"shape": [1]},
         "supervisions": [{"id": name, "start": 0.0, "text": text, "language": "English", "speaker": "ann"}],
         "recording": {"sources": [{"type": "file", "channels": [0], "source": source}], "duration": 1.0},
-    }  # fmt: skip
+    }
     if changes.get("recording"):
         changes["recording"] = {**entry["recording"], **changes["recording"]}
     return {**entry, **changes}
@@ -309,7 +309,7 @@ def test_cuts_of_whole_and_partial_recordings_are_clips(tmp_path, name):
     assert [(c.id, c.speaker, c.text, c.source, c.start, c.duration) for c in read_corpus(path).clips] == [
         ("one", "ann", "first", "a.wav", None, None), ("two", "ann", "second", "b.wav", None, None),
         ("three", "ann", "third", "a.wav", 0.25, 0.5),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(("changes", "message"), [
@@ -324,7 +324,7 @@ def test_cuts_of_whole_and_partial_recordings_are_clips(tmp_path, name):
     ({"recording": {"sources": [{"type": "command", "channels": [0], "source": "rm x"}]}},
      "a recording that is not one file"),
     ({"recording": {"transforms": [{"name": "Speed"}]}}, "a recording with transforms"),
-])  # fmt: skip
+])
 def test_cuts_of_anything_but_one_plain_file_are_rejected(tmp_path, changes, message):
     with pytest.raises(LockstepError, match=message):
         read_corpus(write(tmp_path / "cuts.jsonl", cut("a", "a.wav", "x", **changes)))
@@ -334,7 +334,7 @@ def test_cuts_of_anything_but_one_plain_file_are_rejected(tmp_path, changes, mes
     (gzip.compress(b"x" * 99, mtime=0)[:-9], "cannot be unpacked"),
     (b"no gzip", "cannot be unpacked"),
     (gzip.compress(bytes(2**25), mtime=0), "a line that is longer, expected at most 16,777,216 bytes"),
-])  # fmt: skip
+])
 def test_a_broken_gzip_file_or_endless_line_is_rejected(tmp_path, data, found):
     (tmp_path / "cuts.jsonl.gz").write_bytes(data)
     with pytest.raises(LockstepError, match=rf"cuts\.jsonl\.gz.*{found}"):

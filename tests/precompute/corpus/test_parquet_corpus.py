@@ -37,7 +37,7 @@ def told(data: Path, **options: str) -> list[tuple[str, str, str, str]]:
     ({"text": ["No 5"], "normalized_text": ["no five"], "file": ["/home/me/b.flac"]}, ("b", "", "no five", "")),
     ({"text_normalized": ["five"], "text_original": ["5"], "utt_id": ["u"]}, ("u", "", "five", "")),
     ({"TEXT": [" x\ny "], "path": ["c/d.wav"], "gender": [1]}, ("d", "", "x y", "")),
-])  # fmt: skip
+])
 def test_columns_are_recognized_by_their_usual_names(tmp_path, columns, row):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
     assert told(data) == [row]
@@ -47,7 +47,7 @@ def test_columns_are_recognized_by_their_usual_names(tmp_path, columns, row):
 
 def test_columns_are_read_by_name_or_position(tmp_path):
     columns = {"said": ["one", "two"], "text": ["1", "2"], "sound": audio("a.wav", "b.wav"), "who": [1, 2],
-               "other": audio("c.wav", "d.wav", data=b"x")}  # fmt: skip
+               "other": audio("c.wav", "d.wav", data=b"x")}
     data = put(tmp_path / "x.parquet", columns)
     with pytest.raises(LockstepError, match=r"x\.parquet: 2 columns of audio, expected .*--columns file=audio"):
         read_corpus(data)
@@ -55,7 +55,7 @@ def test_columns_are_read_by_name_or_position(tmp_path):
     clips = read_corpus(data, columns="text=1,normalised=said,file=other").clips
     assert [(clip.id, clip.text, clip.source, clip.normalised) for clip in clips] == [
         ("c", "one", "x.parquet/0:other", True), ("d", "two", "x.parquet/1:other", True),
-    ]  # fmt: skip
+    ]
     assert [clip.source for clip in read_corpus(data, columns="file=text,text=said").clips] == ["1.wav", "2.wav"]
 
 
@@ -66,7 +66,7 @@ def test_columns_are_read_by_name_or_position(tmp_path):
     ({"text": [[1]]}, "text=text", "column 'text' of list<.*>, expected text"),
     ({"text": ["x"], "speaker": ["a/b"]}, None, r"x\.parquet row 0: speaker 'a/b' reads as a path"),
     ({"text": ["x"], "id": pa.array([None], pa.string())}, None, r"row 0: clip id '' is empty"),
-])  # fmt: skip
+])
 def test_unusable_columns_are_rejected(tmp_path, columns, options, message):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
     with pytest.raises(LockstepError, match=message) as caught:
@@ -76,7 +76,7 @@ def test_unusable_columns_are_rejected(tmp_path, columns, options, message):
 
 def test_only_the_training_splits_are_read_and_others_reported(tmp_path):
     for name in ("train.clean-00000-of-00002", "train.clean-00001-of-00002-0a1b", "train.other-00000-of-00001",
-                 "test-00000-of-00002", "test-00001-of-00002", "validation-00000-of-00001"):  # fmt: skip
+                 "test-00000-of-00002", "test-00001-of-00002", "validation-00000-of-00001"):
         put(tmp_path / "data" / f"{name}.parquet", {**ONE, "audio": audio(f"{name}.wav")})
     corpus = read_corpus(tmp_path)
     assert [clip.id[:11] for clip in corpus.clips] == ["train.clean", "train.clean", "train.other"]
@@ -95,7 +95,7 @@ def test_only_the_training_splits_are_read_and_others_reported(tmp_path):
     (["values", "devotional"], 2),
     (["test-00000-of-00002", "test-00001-of-00002"], 2),
     (["test-00000-of-00001", "validation-00000-of-00001"], 0),
-])  # fmt: skip
+])
 def test_the_files_of_one_split_are_read(tmp_path, names, read):
     for name in names:
         put(tmp_path / f"{name}.parquet", ONE)
@@ -113,7 +113,7 @@ def test_ids_come_from_columns_or_file_names_or_row_positions(tmp_path):
         put(tmp_path / "paths" / f"{name}.parquet", {"audio": audio(f"{name}/1.wav", "2.wav"), "text": ["s", "t"]})
     assert [(clip.id, clip.duplicate) for clip in read_corpus(tmp_path / "ids").clips] == [
         ("x", False), ("y", False), ("y", True), ("z", False),
-    ]  # fmt: skip
+    ]
     assert [clip.id for clip in read_corpus(tmp_path / "rows").clips] == ["a-0", "a-1", "b-0", "b-1"]
     assert [clip.id for clip in read_corpus(tmp_path / "paths").clips] == ["a_1", "2", "b_1", "2"]
     assert read_corpus(tmp_path / "paths", limit=3).clips == read_corpus(tmp_path / "paths").clips[:3]
@@ -141,7 +141,7 @@ def test_links_of_the_hub_cache_are_followed(tmp_path):
     clips = [read_corpus(data).clips[0] for data in (link, link.parent, link.parents[1])]
     assert [(clip.id, clip.source) for clip in clips] == [
         ("a", f"{link.name}/0"), ("a", f"{link.name}/0"), ("a", f"data/{link.name}/0"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_list_is_preferred_to_parquet_files_beside_it(written, tmp_path):
@@ -164,10 +164,10 @@ def test_unusable_parquet_rows_are_rejected_in_the_index(tmp_path):
             if not row.is_kept} == {
         "1": ("missing audio", "the row holds no audio"), "2": ("empty audio", "a file of 0 bytes"),
         "3": ("unreadable audio", "Format not recognised."),
-    }  # fmt: skip
+    }
     assert {name: row.notes for name, row in rows.items() if row.is_kept} == {
         "0": "", "4": "resampled from 48000 Hz", "5": "",
-    }  # fmt: skip
+    }
     assert rows["4"].clip.source == "x.parquet/4"
 
 

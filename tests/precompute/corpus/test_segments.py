@@ -26,7 +26,7 @@ def write_nemo(root: Path, recordings: dict[str, np.ndarray], suffix: str = "wav
             {"id": f"{name}{number}", "audio_filepath": f"{name}.{suffix}", "offset": start, "duration": duration,
              "text": f"clip {'abcdefgh'[number]} of {name}"}
             for number, (start, duration) in enumerate(SPANS)
-        ]  # fmt: skip
+        ]
     (root / "manifest.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
     return root
 
@@ -105,12 +105,12 @@ def test_a_changed_segment_rewrites_only_its_shard(tmp_path, recordings, change,
     ("a.txt", "0:00\nGood morning.\n0:02\nThe book lies\non the table.\n1:00:05\nThe end.\n"),
     ("a.txt", "[00:00.000 --> 00:02.000]  Good morning.\n[00:02.000 --> 01:00:05.000]  The book lies on the table.\n"
      "[01:00:05.000 --> 01:00:06.000]  The end.\n"),
-])  # fmt: skip
+])
 def test_labels_subtitles_and_transcripts_with_times_are_read_as_segments(tmp_path, name, text):
     clips = read_corpus(write_files(tmp_path, {"a.wav": b"", name: text})).clips
     assert [(clip.text, clip.source, clip.start) for clip in clips] == [
         ("Good morning.", "a.wav", 0.0), ("The book lies on the table.", "a.wav", 2.0), ("The end.", "a.wav", 3605.0)
-    ]  # fmt: skip
+    ]
     assert [(clip.id, clip.duration) for clip in clips[:2]] == [("a_0-2000", 2.0), ("a_2000-3605000", 3603.0)]
 
 
@@ -146,7 +146,7 @@ Good morning.
     ("talk.txt", "0:03\n[Music]\n0:05\nThere\n", ["There"], "1 segment", "[Music]"),
     ("talk.txt", "[00:03.000 --> 00:03.000] you\n[00:03.000 --> 00:05.000] There\n", ["There"], "1 segment", "you"),
     ("talk.txt", "1.5\t1.5\tmark\n2.0\t3.5\tThere\n", ["There"], "1 segment", "mark"),
-])  # fmt: skip
+])
 def test_segments_without_speech_or_length_are_passed_over_and_counted(tmp_path, name, text, texts, count, first):
     corpus = read_corpus_of(write_files(tmp_path, {"talk.wav": b"", name: text}))
     assert [clip.text for clip in clips_of(corpus.clips)] == texts

@@ -40,7 +40,7 @@ def test_a_corpus_name_prefixes_ids_and_speakers(two, tmp_path):
     corpora = read("y=b", "x=a")
     assert found(corpora) == [
         ("x_1", "x_p1", "", "x"), ("x_2", "x_p2", "", "x"), ("y_1", "y_p1", "", "y"), ("y_3", "y_p3", "fa", "y")
-    ]  # fmt: skip
+    ]
     assert corpora.roots == {"x": tmp_path / "a", "y": tmp_path / "b"}
     assert read("x=a", "y=b") == read("y=b", "x=a")
     assert found(read("x=a")) == found(corpora)[:2]  # whatever else there is
@@ -70,7 +70,7 @@ def test_a_yaml_file_lists_corpora(two, tmp_path):
     assert found(corpora) == [
         ("1", "p1", "fa", ""), ("3", "p3", "fa", ""), ("x_1", "p1", "", "x"), ("x_2", "p2", "", "x"),
         ("z_7", "zoe", "de", "z"), ("z_8", "zoe", "de", "z"), ("z_9", "zoe", "de", "z"),
-    ]  # fmt: skip
+    ]
     assert corpora.weights == {"": 0.5, "x": 2.0}
     with pytest.raises(LockstepError, match="--layout with a list of corpora; set it in the file"):
         read("lists/corpora.yaml", layout="ljspeech")
@@ -92,7 +92,7 @@ def test_a_yaml_file_lists_corpora(two, tmp_path):
     (("a", "same"), "same: speaker p1 is in a and in same, expected every speaker in one corpus"),
     (("folder.yaml",), "cannot be read"),
     (("none.yaml",), "no such folder"),
-])  # fmt: skip
+])
 def test_overlapping_or_unnameable_corpora_are_rejected(two, write, tmp_path, data, message):
     others = {"other/a": "5", "b b": "6", "e": "f_g", "e_f": "g", "long": "i" * 990}
     for name, clip in others.items():
@@ -118,7 +118,7 @@ def test_overlapping_or_unnameable_corpora_are_rejected(two, write, tmp_path, da
     ("- {data: a", "not readable as YAML"),
     (b"\xff\xfe", "not UTF-8 text"),
     ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
-])  # fmt: skip
+])
 def test_an_invalid_yaml_list_is_rejected_in_one_line(two, tmp_path, text, message):
     write_files(tmp_path, {"corpora.yaml": text})
     with pytest.raises(LockstepError, match=message) as caught:

@@ -37,12 +37,12 @@ def test_webdataset_reads_texts_from_txt_and_json_members(tmp_path):
         ("four.mp3", b"4"), ("four.json", json.dumps({"_id": "x", "transcript": "t", "lang": "en",
                                                       "speaker_id": "ann"}).encode()),
         ("readme.md", b"hello"), ("cover.png", b"\x89PNG"), ("./._a.wav", b""), ("b/.hidden.wav", b""),
-    )  # fmt: skip
+    )
     clips = read_corpus(tmp_path).clips
     assert [(clip.id, clip.speaker, clip.text, clip.language, clip.normalised) for clip in clips] == [
         ("one", "7", "first", "en", False), ("two", "bob", "second", "", False), ("three", "bob", "third", "", True),
         ("x", "ann", "t", "en", False),
-    ]  # fmt: skip
+    ]
     assert read_corpus(tmp_path / "A.TAR").clips == clips
 
 
@@ -54,12 +54,12 @@ def test_equal_keys_in_two_tar_files_get_different_ids(tmp_path):
 
 def test_members_without_text_or_audio_are_rejected_in_the_index(tmp_path):
     members = [("a.wav", sound()), ("a.txt", b"some words"), ("b.wav", sound()), ("c.txt", b"no sound"),
-               ("d.wav", b"no sound"), ("d.txt", b"x"), ("e.wav", b""), ("e.txt", b"x")]  # fmt: skip
+               ("d.wav", b"no sound"), ("d.txt", b"x"), ("e.wav", b""), ("e.txt", b"x")]
     write_tar(tmp_path / "data/a.tar", *members)
     build(tmp_path / "data", tmp_path / "cache", "shapes.max_reject_fraction=0.9")
     assert rejected(tmp_path / "cache") == {
         "b": "empty text", "c": "missing audio", "d": "unreadable audio", "e": "empty audio"
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_shard_id_selects_the_tar_file(tmp_path, manifests):
     *(("b/audio_1.tar", number, r"manifest\.json:1: shard_id is .*, expected the number of one of 2")
       for number in ("0", None, 7)),
     ("b/audio_0.tar", 0, r"a/audio_0\.tar and b/audio_0\.tar for shard_id 0"),
-])  # fmt: skip
+])
 def test_a_shard_id_without_exactly_one_tar_file_is_rejected(tmp_path, second, number, message):
     for tar in ("a/audio_0.tar", second):
         tar_of(tmp_path / tar, "a.wav")
@@ -113,7 +113,7 @@ def test_a_segment_of_a_tar_member_is_read(tmp_path):
         r"audio without texts of the same .*: tar -xf a\.tar",
     ),
     ([("readme", b"x")], "no clips, expected KEY.wav with KEY.json"),
-])  # fmt: skip
+])
 def test_invalid_members_are_rejected(tmp_path, members, message):
     with pytest.raises(LockstepError, match=message):
         read_corpus(write_tar(tmp_path / "a.tar", *members))

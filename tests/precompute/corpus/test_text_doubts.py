@@ -31,7 +31,7 @@ DAMAGED = [
     ("escape", "one%20two"), ("escape", "It\\u2019s"), ("escape", "one\\ntwo"), ("escape", "b'bytes'"),
     ("phonemes", "{HH AH0 L OW1} you"), ("phonemes", "{DH AH}"),
     ("no text", "nan"), ("no text", "None"), ("no text", "#NAME?"),
-]  # fmt: skip
+]
 GOOD = [
     "Ärger, »Ä« und „Ö“; R&D; AT&T; [1] [[hə]] [It] <3", "AMANHÃ\u00a0É 5", "M&Ms; are sweet, B&Bs; are not.",
     "Watch it at youtube.com/watch?v=abc and see.", "[uh] I [uh] do not know.", "[so] I [so] do", "[HE]llo there",
@@ -43,7 +43,7 @@ GOOD = [
     "фонтан", "салями", "тамтам", "немедленно", "为什么", "目前为止", "みなとみらい", "περισσοτερα",
     "mRNA — DNA", "iOS – NEU", "СССР — iPHONE", "мРНК — ДНК",
     f"{'早上好，你今天好吗'.encode().decode('gbk', 'ignore')} 这里有一个奇怪的词，但是其余的文字都没有问题，我们可以读",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kind", "text"), DAMAGED)
@@ -62,7 +62,7 @@ def test_a_good_text_is_not(text):
 @pytest.mark.parametrize(("text", "word"), [
     (f"Да: {'早上好，你今天好吗'.encode().decode('gbk', 'ignore')}", "鏃╀笂濂斤紝浣犱粖澶╁ソ鍚"),
     (f"Ja, {'Доброе утро, как дела?'.encode('cp1251').decode('koi8-r')}", "дНАПНЕ СРПН"),
-])  # fmt: skip
+])
 def test_the_misread_word_is_named(text, word):
     assert text_doubt(text) == ("encoding", word)
 
@@ -94,7 +94,7 @@ def test_a_doubtful_clip_is_rejected_with_its_line_and_can_be_accepted(tmp_path)
     report = build(corpus, cache, "shapes.max_reject_fraction=0.2")
     assert report.reject_lines == [
         "1 doubtful text: tag ('<unk>' in metadata.csv:1)", "1 doubtful text: entity ('&amp;' in metadata.csv:2)"
-    ]  # fmt: skip
+    ]
     report = build(corpus, cache, "data.accept=[tag, entity]")
     assert report.rejected == {}
     assert rows_of(cache)["c0"].is_kept

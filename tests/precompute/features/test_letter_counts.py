@@ -24,7 +24,7 @@ def test_characters_are_listed_with_name_count_and_example():
     assert told == [
         ("5", 2, "clip1", "dropped", False), ("日", 2, "clip1", "dropped", True),
         ("€", 1, "clip2", "dropped", False), ("é", 2, "clip1", "folded", True),
-    ]  # fmt: skip
+    ]
     assert counts.characters()[2].name == "EURO SIGN"
     assert counts.characters()[2].shown == "€ 1x in clip clip2"
     assert counts.lost_share == pytest.approx(4 / counts.letters.total())
@@ -103,7 +103,7 @@ GERMAN = [
 @pytest.mark.parametrize(("language", "lines", "written", "read"), [
     ("hu", HUNGARIAN, "cp1250", "cp1252"), ("tr", TURKISH, "cp1254", "latin-1"), ("de", GERMAN, "utf-8", "gbk"),
     ("de", GERMAN, "utf-8", "cp1253"), ("de", GERMAN, "cp850", "cp1251"), ("hu", HUNGARIAN, "cp1250", "koi8-r"),
-])  # fmt: skip
+])
 def test_a_list_in_a_wrong_encoding_has_letters_of_other_languages(language, lines, written, read):
     check_encoding(wrongly_read(language, lines, "utf-8", "utf-8"), 0.001)
     counts = wrongly_read(language, lines, written, read)

@@ -10,7 +10,7 @@ from xtts.shared.audio.signal_quality import SignalQuality
 USUAL = SignalQuality(
     loudness_db=-20.0, noise_floor_db=-60.0, clipped_share=0.0, leading_silence=0.1, trailing_silence=0.1,
     band_hz=10_900.0, decay_db=18.0,
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def row(kept_row):
         return replace(
             usual, clip=replace(usual.clip, text=text, speaker=speaker),
             notes=notes, seconds=seconds, quality=replace(USUAL, **different),
-        )  # fmt: skip
+        )
 
     return make
 
@@ -52,7 +52,7 @@ def test_neither_a_uniform_corpus_nor_a_better_clip_has_outliers(even, row, diff
     ({"leading_silence": 2.0}, "silence at the start"), ({"trailing_silence": 2.0}, "silence at the end"),
     ({"band_hz": 8_000.0}, "band"),
     ({"text": "two"}, "speaking rate"), ({"seconds": 0.3}, "speaking rate"),
-])  # fmt: skip
+])
 def test_a_broken_clip_stands_out_by_what_is_broken(even, row, different, measure):
     stats = quality_stats([*even, row("broken", **different)], 22_050)
     assert [(outlier.row.clip.id, outlier.measure.name) for outlier in stats.outliers] == [("broken", measure)]
@@ -82,7 +82,7 @@ def test_kept_clips_with_a_low_sample_rate_are_counted(even, row):
     ({"text": "EN"}, ["12 clips share 1 distinct texts: is this the right column?"]),
     ({"seconds": 60.0}, ["0.2 letters per second, expected 1.5 to 35: are these the transcripts?"]),
     ({"text": "many letters " * 9}, ["99.0 letters per second, expected 1.5 to 35: are these the transcripts?"]),
-])  # fmt: skip
+])
 def test_texts_that_cannot_be_transcripts_are_doubted(row, different, doubts):
     clips = [row(f"clip-{i}", **different) for i in range(12)]
     assert quality_stats(clips, 22_050).doubts[-1:] == doubts

@@ -8,7 +8,7 @@ from xtts.precompute.features.recording_advice import recording_advice
 GOOD = {
     "seconds": 5.2, "loudness_db": -24.0, "noise_floor_db": -60.0, "clipped_share": 0.0, "leading_silence": 0.1,
     "trailing_silence": 0.1, "band_hz": 10_900.0, "decay_db": 18.0, "other_channel_share": 0.04,
-}  # fmt: skip
+}
 
 
 def advice(*groups, clips=300, loudness=None):
@@ -37,7 +37,7 @@ def test_good_recordings_are_good_in_every_line():
     (3, [{"band_hz": 3_900.0}], 300, "up to 3.9 kHz (10.7, 7.4): use the originals"),
     (5, [{"other_channel_share": 0.06}, {}], 300, "150 of 300 clips mixed from channels that differ: if they"),
     (4, [{"decay_db": 10.0}], 300, "falls by 10 dB in 60 ms (15, 21): record nearer to the microphone"),
-])  # fmt: skip
+])
 def test_a_fault_is_named_in_its_line_with_what_to_do(line, groups, clips, words):
     lines = advice(*groups, clips=clips)
     assert words in lines[line]

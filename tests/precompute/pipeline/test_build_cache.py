@@ -100,7 +100,7 @@ def test_index_has_a_row_and_a_reason_for_every_clip(workspace, tmp_path):
         "tone-0004": "empty audio", "tone-0005": "too short audio", "tone-0006": "non-finite mel",
         "tone-0009": "empty text", "tone-0010": "no known letters", "tone-0012": "duplicate id",
         "tone-0013": "no known letters",
-    }  # fmt: skip
+    }
     page = " ".join(FORMAT.read_text(encoding="utf-8").split())
     documented = page.partition("`reason` is one of: ")[2].partition(". A clip")[0]
     assert set(reasons.values()) <= set(documented.replace(";", ",").split(", "))

@@ -102,7 +102,7 @@ def test_touched_files_are_known_by_their_digest(workspace):
     ({"text__add_blank": False}, "text.add_blank: True -> False: all texts are tokenised again"),
     ({"shapes__buckets": 2}, "shapes.buckets: 3 -> 2: the mels come from the cache and are padded again"),
     ({"split__seed": 1}, "split.seed: 0 -> 1: the clips are divided again"),
-])  # fmt: skip
+])
 def test_other_settings_reuse_the_stored_mels(workspace, flags, line):
     wavs = workspace / "corpus" / "wavs"
     update(workspace, config(**flags), "fresh")

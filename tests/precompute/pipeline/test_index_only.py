@@ -107,7 +107,7 @@ def test_settings_that_change_the_audio_are_refused(tiny_corpus, tmp_path, setti
     ("float", 22_050, 1, {"subtype": "FLOAT"}, "wav of format 3 (unknown format: 3)"),
     ("extensible", 22_050, 1, {"subtype": "PCM_16", "format": "WAVEX"}, "an extensible wav"),
     ("flac", 22_050, 1, {"format": "FLAC"}, "not a wav file"),
-])  # fmt: skip
+])
 def test_other_formats_are_refused_with_the_command_that_converts(
     tone_corpus, tiny_config, tmp_path, name, rate, channels, options, kind
 ):

@@ -32,7 +32,7 @@ def corpus(tone_corpus, tmp_path):
 @pytest.mark.parametrize(("text", "language", "message"), [
     (PERSIAN, "fa", r"English \(en\), but most letters are Arabic, .*--set text.language=CODE"),
     (GERMAN, "de", r"of the letters are not English and would lose their accents .*--set text.language=CODE"),
-])  # fmt: skip
+])
 def test_another_language_stops_the_build_unless_it_is_set(corpus, tmp_path, text, language, message):
     root = corpus(text)
     with pytest.raises(LockstepError, match=message) as stopped:

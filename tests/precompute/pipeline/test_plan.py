@@ -85,7 +85,7 @@ def test_a_share_is_held_out_of_many_voices_with_one_text_each(second_texts):
     ({"shards.shard_mb": 1, "split.seed": 7, "shapes.buckets": 9, "shards.mel_dtype": "float32"},
      "9bf4af4343661697"),
     ({"shapes.pad_to_fixed_length": False}, "ebaa5cfe39e32e5c"),
-])  # fmt: skip
+])
 def test_plans_do_not_depend_on_the_order_of_the_clips(flags, golden):
     """Of three corpora, without and with what an earlier build decided; a plain loop over the clips gave the same."""
     settings, draw, shown = load_config("normal", flags=flags), random.Random(1), list[object]()
@@ -131,7 +131,7 @@ def test_padded_lengths_that_waste_much_are_chosen_again():
     (51, 100, "too long text", "51 tokens, at most 50 are allowed"),
     (40, 30, "too short audio", "30 frames for 40 tokens: they cannot be aligned; text.add_blank=false halves the "
      "tokens"),
-])  # fmt: skip
+])
 def test_lengths_are_judged(tokens, frames, reason, detail):
     filtered = filter_by_lengths(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
     assert (filtered.reason, filtered.detail) == (reason, detail)

@@ -16,7 +16,7 @@ RATE, CLIPS = 22_050, 16
 EVERY_FILTER = {
     "min_loudness_db": -30.0, "max_noise_floor_db": -40.0, "max_clipped_share": 0.01, "max_edge_silence_seconds": 0.5,
     "min_letters_per_second": 2.0, "max_letters_per_second": 25.0, "min_sample_rate": 20_000,
-}  # fmt: skip
+}
 BROKEN = {
     "clip-01": ("too noisy", "max_noise_floor_db", -30.0),
     "clip-02": ("clipped", "max_clipped_share", 0.32),

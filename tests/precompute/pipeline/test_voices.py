@@ -76,7 +76,7 @@ def test_each_speaker_has_a_row_and_keeps_it_without_clips(tone_corpus, tmp_path
 
     def write(names):
         rows = [{"id": key, "audio_filepath": str(wav), "text": f"a {key[:3]} word", "speaker": name}
-                for (key, name), wav in zip(lines.items(), wavs, strict=True) if name in names]  # fmt: skip
+                for (key, name), wav in zip(lines.items(), wavs, strict=True) if name in names]
         listed.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     write(("zoe", "ann"))

@@ -25,7 +25,7 @@ def rounded(clips):
     ([(0.05, 4), (27, 29.95)], [(0, 4.1), (26.9, 30)], 0),  # the ends of the recording
     ([(0, 5), (5.2, 9), (9.3, 13), (13.2, 16)], [(0, 9.1), (9.2, 16.1)], 0),  # the longest pause of a long stretch
     ([(0, 1), (1.4, 7), (7.1, 13)], [(0, 7.05), (7.05, 13.1)], 0),  # with enough on both sides; half a pause of 0.1 s
-])  # fmt: skip
+])
 def test_pauses_end_clips(speech, clips, left_out):
     is_short = all(end - start <= LONGEST - 0.2 for start, end in speech)
     made, left = cut(speech, 30.0, no_words if is_short else lambda _: [])

@@ -79,7 +79,7 @@ def test_the_corpus_is_one_that_build_reads(tmp_path):
     assert summary.splitlines() == [
         f"{out}: 2 clips (0.1 min) of 1 recording", "not in clips: 2 s without speech",
         f"next: xtts-voice {out} --language en",
-    ]  # fmt: skip
+    ]
     assert {name: data for name, data in tree(tmp_path).items() if not name.startswith("out/")} == before
 
 
@@ -128,7 +128,7 @@ def test_speech_without_a_pause_is_cut_between_words(tmp_path):
     transcribe(tmp_path / "out", record(tmp_path / "a.wav", 3.5, 20))
     assert [line.split(",")[2:4] for line in (tmp_path / "out" / "transcripts.csv").read_text().splitlines()[1:]] == [
         ["0.900", "4.600"], ["5.400", "15.450"], ["15.450", "25.500"],
-    ]  # fmt: skip
+    ]
 
 
 def test_a_long_recording_is_cut_as_a_short_one(tmp_path):
@@ -155,7 +155,7 @@ def test_silence_gives_no_clip(tmp_path):
     assert summary.splitlines() == [
         f"{tmp_path / 'out'}: 0 clips (0.0 min) of 2 recordings",
         "not in clips: 21 s without speech, 2 s of speech in pieces too short or too long",
-    ]  # fmt: skip
+    ]
 
 
 def test_languages_are_detected_and_not_mixed(tmp_path):
@@ -195,7 +195,7 @@ def test_a_bad_recording_and_other_files_are_named_and_passed_over(tmp_path):
     assert sorted(" ".join(line.split()[:4]) for line in said.lines[-4:]) == [
         f"passed over: {tmp_path}/all/{name}"
         for name in ("b.flac: unreadable", "c.wav: empty", f"e.3gp: {by_ffmpeg}", "h.m4a: a")
-    ]  # fmt: skip
+    ]
     assert "h.m4a: a pointer of Git LFS" in "".join(said.lines)
     with pytest.raises(LockstepError, match=r"b\.flac: unreadable audio: "):
         transcribe(tmp_path / "out", tmp_path / "all" / "b.flac")
@@ -226,7 +226,7 @@ def test_a_changed_recording_takes_the_place_of_its_earlier_clips(tmp_path):
         assert metadata(out) == [
             y, "a-0004|Six!", "a-0006|Three!", "a-3-0001|Four!", f"a-3-0002|{texts['a-0001']}",
             "a-3-0004|7.2 seconds, said in en.", "a-3-0005|Eight!",
-        ]  # fmt: skip
+        ]
     assert said.lines[1:] == [
         f"{tmp_path}/x/a.wav: new clips take the place of the earlier a-0001 and so on",
         "  corrected lines that no new clip fits stay: a-0004, a-0006",
@@ -268,7 +268,7 @@ def test_another_model_or_language_transcribes_again_what_nobody_has_corrected(t
     transcribe(out, recording, record(tmp_path / "b.wav", 3, seed=1))
     assert [row.split(",")[6] for row in (out / "transcripts.csv").read_text().splitlines()[1:]] == [
         "small", "base", "small", "base", "small",
-    ]  # fmt: skip
+    ]
 
 
 def test_one_channel_of_two_people_is_transcribed(tmp_path):
@@ -299,7 +299,7 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch):
         ("bad", "out", "bad/x.wav: unreadable audio: "),
         ("none", "out", "none: no recordings, but 1 .zip, 1 .md, expected sound: .wav, "),
         ("a.m4a", "out", "a.m4a: faster-whisper, which decodes it, is not installed; pip install"),
-    ):  # fmt: skip
+    ):
         done = command("transcribe", tmp_path / audio, "--out", tmp_path / out)
         assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.stderr
         assert done.stderr.startswith(f"error: {tmp_path}/{message}")
@@ -327,7 +327,7 @@ def library(monkeypatch):
 @pytest.mark.parametrize(("texts", "heard"), [
     ([" And so | on."], ("And so on.", np.exp(-0.5))),
     ([" And so on." * 40, " And so on."], ("And so on.", 0.0)),
-])  # fmt: skip
+])
 def test_a_loop_is_transcribed_again_and_doubtful(library, texts, heard):
     library.texts = texts
     text, confidence = Recogniser("base", "cmn").transcribe(np.zeros(3 * RATE, np.float32), "cmn")

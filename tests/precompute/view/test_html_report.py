@@ -78,7 +78,7 @@ def test_the_page_escapes_texts_and_loads_nothing_external(hostile_page, hostile
     heights = {bucket.frames for bucket in clips.spec.buckets}
     assert {Image.open(io.BytesIO(picture)).width for picture in hostile_page.pictures} <= heights  # with the padding
     shown = ("empty audio 1 <i>4 (a file of 0 bytes)", "missing audio 1 clip-5", "resampled from 16000 Hz 1",
-             "<b>a 6 ", "<b>b 6 ", "Characters to check")  # fmt: skip
+             "<b>a 6 ", "<b>b 6 ", "Characters to check")
     text = " ".join(hostile_page.text.split())
     assert [words for words in shown if words not in text] == []
 

@@ -85,7 +85,7 @@ def test_an_unknown_engine_and_a_missing_ray_are_reported_with_the_fix(monkeypat
 @pytest.mark.parametrize(("address", "found"), [
     ("127.0.0.1:1", r"RAY_ADDRESS=127\.0\.0\.1:1: no Ray cluster \(.*\); start one there .*, or unset RAY_ADDRESS"),
     *((address, "expected auto or HOST:PORT") for address in ("6379", "ray://here:10001", "http://here:1")),
-])  # fmt: skip
+])
 def test_an_address_without_a_cluster_is_rejected(monkeypatch, address, found):
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(LockstepError, match=found):

@@ -26,7 +26,7 @@ def tone(rate: int, seconds: float, hertz: float = 440.0) -> np.ndarray:
     ([[0.75, 0.5], [0.75, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # an offset alone
     ([[0.5, 0.5, -0.5], [0.1, 0.3, -0.7]], [0.5 / 3, -0.1], "mixed down from 3 channels"),
     ([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0], "mixed down from 2 channels"),
-])  # fmt: skip
+])
 def test_samples_are_read_back_and_channels_averaged(tmp_path, written, read, notes):
     path = wav(tmp_path / "a.wav", np.array(written), 22_050)
     np.testing.assert_allclose(decode(path.read_bytes(), rate=22_050), read, atol=1 / 32768)
@@ -61,7 +61,7 @@ def test_resampling_keeps_the_tone_and_gives_the_exact_length(tmp_path, rate):
     ("container", "subtype"),
     [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("WAVEX", "PCM_24"), ("AIFF", "PCM_16"), ("AU", "PCM_16"), ("W64", "PCM_16"),
      ("RF64", "PCM_16"), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("FLAC", "PCM_16"), ("MP3", "MPEG_LAYER_III")],
-)  # fmt: skip
+)
 def test_a_truncated_file_is_unreadable(tmp_path, container, subtype):
     path = tmp_path / "a"
     noise = 0.1 * np.random.default_rng(0).standard_normal(20 * 24_000)

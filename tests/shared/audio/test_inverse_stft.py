@@ -27,7 +27,7 @@ def forward(samples, settings):
     VOCOS, replace(VOCOS, centered=False), replace(VOCOS, window_samples=800),
     replace(VOCOS, normalized=True, window="rectangular"),
     replace(VOCOS, fft_size=1200, window_samples=1200, hop_samples=350, centered=True),
-])  # fmt: skip
+])
 def test_the_inverse_gives_back_the_signal(settings):
     samples = np.random.default_rng(0).uniform(-0.9, 0.9, 40 * settings.hop_samples)
     restored = inverse_stft(forward(samples, settings), settings)

@@ -40,7 +40,7 @@ SWAY = 0.25 * np.sign(np.sin(2 * np.pi * np.arange(len(TURNS)) / RATE * 4))
     ([noise(TURNS, -50.0), noise(0.4 * TURNS, -30.0)], 0.0),  # a noisy channel
     ([TURNS, 0.5 * TURNS], 0.0), ([TURNS, noise(0.8 * TURNS, -40.0)], 0.0), ([TURNS, noise(0 * TURNS, -50.0)], 0.0),
     ([TURNS], 0.0), ([0 * TURNS, 0 * TURNS], 0.0),
-])  # fmt: skip
+])
 def test_two_people_in_two_channels_are_told_from_one(channels, share):
     assert other_channel_share(channel_power(np.stack(channels, axis=1), RATE)) == pytest.approx(share, abs=0.02)
 

@@ -23,7 +23,7 @@ def recording(name):
     (38_000, {193: 0.2844, 111: 0.2240, 251: 0.2097}),  # the last window is covered enough
     (31_000, {251: 0.2997, 193: 0.2903, 2: 0.2087}),  # and not enough
     (9_000, {251: 0.2712, 160: 0.2638, 193: 0.2361}),  # less than a window
-])  # fmt: skip
+])
 def test_embeddings_are_those_of_resemblyzer(samples, largest):
     embedding = embed_speaker(recording("kerstin-recorded")[:samples])
     assert embedding.shape == (256,)
@@ -56,7 +56,7 @@ def after_a_pause(own, other):
     (after_a_pause, False),
     (lambda own, other: [own, other[: len(own) // 2]], True),
     (lambda own, other: [0.05 * own], False),
-])  # fmt: skip
+])
 def test_a_recorded_voice_is_that_of_most_of_the_sound(people, disturb, doubts):
     own, other, told = np.concatenate([people["kerstin"]] * 2), np.concatenate([people["kathleen"]] * 2), []
     plain, found = recorded_voice([own]), recorded_voice(disturb(own, other), told.append)

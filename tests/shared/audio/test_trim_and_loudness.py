@@ -71,7 +71,7 @@ def test_gain_is_constant_but_for_true_peaks():
     (silence(1) + 0.25, "empty audio: only silence"),
     (0.3 + np.tile([0.0, 1 / 32_768], RATE), "empty audio: only silence"),  # an offset with dither
     (32_768 * tone(1), "unreadable audio: samples up to 16384, expected floats from -1 to 1"),
-])  # fmt: skip
+])
 @pytest.mark.parametrize("trim", [None, 40.0])
 def test_silence_and_unscaled_floats_are_refused(samples, problem, trim):
     for sound in (tone(1, 1e-3), tone(1, 2.0)):

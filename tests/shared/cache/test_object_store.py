@@ -15,7 +15,7 @@ from xtts.shared.errors import LockstepError
     ("s3://KEY:SECRET@bucket/cache", "s3://bucket/cache: credentials in the URL"),
     ("s3://KEY:SEC/RET?@bucket/cache?region=x", "s3://bucket/cache: credentials in the URL"),
     ("abfs://a@b/cache?client_secret=SECRET", "abfs://b/cache: credentials in the URL"),
-])  # fmt: skip
+])
 def test_an_unusable_url_is_refused_without_showing_secrets(text, found):
     with pytest.raises(LockstepError, match="expected") as error:
         local_cache(text)
@@ -29,7 +29,7 @@ def test_an_unusable_url_is_refused_without_showing_secrets(text, found):
     (OSError("AWS Error NETWORK_CONNECTION: curlCode: 7"), "no answer (AWS .*; check AWS_ENDPOINT_URL"),
     (FileNotFoundError(2, "Path does not exist 'b/x'"), "missing (.*; run this again"),
     (OSError(28, "No space left on device", "/x/y"), "the copy fails (.*: '/x/y'); free some space"),
-])  # fmt: skip
+])
 def test_a_failure_is_explained(raised, found):
     found = found.replace("(", r"\(").replace(")", r"\)")
     with pytest.raises(LockstepError, match=f"^s3://b/x: {found}"), object_store._errors_explained("s3://b/x"):

@@ -9,7 +9,7 @@ from xtts.shared.cache.records import CorruptRecord, Record, frame, parse_exampl
 RECORD = Record(
     clip_id="clip-é", tokens=np.array([1, 300, 2**40, 0]), mel=np.arange(8, dtype="<f2").reshape(4, 2),
     token_length=3, mel_length=4, speaker=-1,
-)  # fmt: skip
+)
 
 
 def parse(payload):

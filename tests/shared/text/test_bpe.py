@@ -17,7 +17,7 @@ from xtts.trainer.stored.run_folder import voice_of
 TEXTS = [
     "The other weather is there", "Whether the feather gathers there",
     "Another brother, rather than his mother", "There, then: the thing that they thought",
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def test_the_alphabet_holds_the_letters_of_the_corpus():
     ("pypinyin", "cmn", "我在银行，等绿的A！", "wo³ zai⁴ yin² hang², deng³ lü⁴ de⁵ a!"),
     ("pyopenjtalk", "ja", "東京は3人、高い。", "トーキョーワサンニン,タカイ."),
     ("json", "ko", "안녕하세요!", "안녕하세요!"),  # jamo, and syllables again
-])  # fmt: skip
+])
 def test_chinese_japanese_and_korean_are_spelled_as_read(library, code, text, read):
     pytest.importorskip(library)
     made = learn({code: [text]})
@@ -64,7 +64,7 @@ def test_several_languages_share_a_table_of_all_their_letters():
     ("el", "Ποιος; Ναι·", "ποιος? ναι;"),
     ("uk", "Об’єкт «м'я»", "об'єкт \"м'я\""),
     ("ko", "각", "\u1100\u1161\u11a8"),
-])  # fmt: skip
+])
 def test_lower_case_strips_nothing(language, text, lowered):
     assert lower_case(text, language) == lowered
 
@@ -73,7 +73,7 @@ def test_lower_case_strips_nothing(language, text, lowered):
     ("pypinyin", "characters", "cmn", "mandarin"),
     ("pyopenjtalk", "characters", "ja", "japanese"),
     ("tokenizers", "bpe", "de", "bpe"),
-])  # fmt: skip
+])
 def test_a_missing_library_is_reported_with_its_extra(monkeypatch, library, kind, language, extra):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(LockstepError, match=rf"lockstep-tts\[{extra}\]"):

@@ -26,7 +26,7 @@ from xtts.shared.text.tokenizer import learn_tokenizer
     ("ru", "12.05.2024, 14:30, 1-й",
      "двенадцатого мая две тысячи двадцать четвертого года, четырнадцать тридцать, первый"),
     ("fa", "12/05/2024 14:30", "دوازدهم مه دو هزار و بیست و چهار چهارده و سی دقیقه"),
-])  # fmt: skip
+])
 def test_numbers_dates_and_times_are_read_in_their_language(language, written, spoken):
     assert expand(written, language) == spoken
 
@@ -44,7 +44,7 @@ def test_no_english_word_gets_into_another_language(language):
     ("bg", "05.3", "нула пет.три"),
     ("cmn", "ni3 hao3 10", "ni³ hao³ yi¹ ling²"),
     ("uz", "8!", "sakkiz!"),
-])  # fmt: skip
+])
 def test_digits_are_read_one_by_one_without_other_words(language, written, spoken):
     if language == "cmn":
         pytest.importorskip("pypinyin")

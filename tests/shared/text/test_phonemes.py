@@ -53,7 +53,7 @@ PHONEMES = {
         ("hello мир", "ru"): "həlˈəʊ mʲˈir", ("je ne sais", "fr"): "ʒə nə sˈɛ", ("麻", "cmn"): "mˈɑ²",
         ("hello 你好", "cmn"): "həlˈəʊ ni³χˈɑu³", ("出租车，吃饭。", "cmn"): "tʂhˈu¹ tsˈu¹ tʂhˈɤ¹, tʂhˈɨ¹ fˈa⁴n.",
     },
-}  # fmt: skip
+}
 """Tones and pauses of other languages are in the golden tokens."""
 
 
@@ -79,7 +79,7 @@ def test_signs_that_readers_do_not_say_are_not_named():
     ("۱۲", "12", "ur"),
     ("كتاب علي ﻻله تــاریخ لطفًا ه\u200d", "کتاب علی لاله تاریخ لطفاً ه", "fa"),
     ("这儿很好", "这[[ər²]]很好", "cmn"),
-])  # fmt: skip
+])
 def test_variant_forms_of_characters_are_read_as_the_plain_ones(written, plain, code):
     variant, expected = spoken((written, code), (plain, code))
     assert variant == expected

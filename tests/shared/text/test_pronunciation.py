@@ -27,7 +27,7 @@ def lexicon(tmp_path):
     ("A co-op, a co and an OP; Co-Op-US!", "A koh opp, a co and an OP; Co-Op-you ess!"),
     ("O'Brien O’Brien o'brien हिन्दी", "oh bryan oh bryan o'brien hindee"),
     ("[[nguyen]] -- US", "[[nguyen]] -- you ess"),
-])  # fmt: skip
+])
 def test_whole_words_are_replaced_lower_case_ones_in_any_case(lexicon, written, read):
     assert apply_lexicon(written, lexicon(WORDS, "phonemes")) == read
 
@@ -48,7 +48,7 @@ def test_words_with_digits_or_points_are_found_as_they_are_written(lexicon):
       for line in ("New York\tb", "Dr..\tb", "(a\tb")],
     ("a\t[[x]]", r"phonemes, \[\[x\]\], expected a respelling for the tokenizer characters.*tokenizer=phonemes"),
     ("ok\tno", r"a second reading of 'ok', expected one for each word"),
-])  # fmt: skip
+])
 def test_a_malformed_line_is_refused_with_its_location(lexicon, line, message):
     with pytest.raises(LockstepError, match=rf"lexicon.tsv:3: .*{message}"):
         lexicon(f"ok\tokay\n\n{line}\n")

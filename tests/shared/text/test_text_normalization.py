@@ -18,7 +18,7 @@ from xtts.shared.text.text_normalization import expand
      "one point five dollars; Number five? No. Mister Jones"),
     ("1" * 20, " ".join(["one"] * 20)),
     ("$" + "9" * 5000, " ".join(["nine"] * 5000) + " dollars"),
-])  # fmt: skip
+])
 def test_numbers_and_abbreviations_become_words(written, spoken):
     assert expand(written) == spoken
     assert expand(spoken) == spoken

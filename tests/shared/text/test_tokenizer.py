@@ -38,7 +38,7 @@ SIGNS = {
     "five/twelve": "five twelve", "home_page": "home page", "x*y": "x y", "* a ** b *": "a b", "so */ !": "so!",
     "a\U0001f600b \u2022 (c)": "a b (c)", "so\u00adft ze\u200bro": "soft zero", "a5b \u65e5c": "ab c",
     "a @ , b": "a, b",
-}  # fmt: skip
+}
 """Only signs separate words; letters and digits without a symbol, and what is invisible, do not."""
 
 

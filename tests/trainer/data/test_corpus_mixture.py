@@ -116,7 +116,7 @@ def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):
 @pytest.mark.parametrize(("size", "clips", "steps", "from_a_model"), [
     ("tiny", 800, 40 * 800 // 8, 12 * 800 // 8), ("tiny", 32, 1500, 600), ("tiny", 16, 1500, 150 * 16 // 8),
     ("vocoder", 2000, 25_000, 8 * 2000 // 8), ("vocoder", 32, 25_000, 750),
-])  # fmt: skip
+])
 def test_a_run_from_a_model_is_shorter_than_one_from_nothing(made, size, clips, steps, from_a_model):
     spec = made({"a": (clips // 2,), "b": (clips // 2,)})
     config = load_config(size, flags={"training.batch_size": 8})

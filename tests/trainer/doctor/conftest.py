@@ -25,7 +25,7 @@ def workload(one_shape_cache, micro, run_steps):
     examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
     loops = build_loops(
         training_buckets(examined.cache, examined.spec, examined.config), examined.kind.objective, examined.config
-    )  # fmt: skip
+    )
     warm_up(loops)
     return SimpleNamespace(setup=examined, loops=loops)
 

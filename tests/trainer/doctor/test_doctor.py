@@ -61,7 +61,7 @@ def test_without_a_problem_the_exit_code_is_0_and_with_one_the_page_says_where_i
     (("--cache", "nowhere"), "nowhere/cache.json: no such folder, expected a cache"),
     (("--config", "tinny"), "tinny: cannot be read"),
     (("--cache", "damaged"), "cannot be read"),
-])  # fmt: skip
+])
 def test_what_cannot_be_examined_is_unusable_and_left_alone(call, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "damaged").mkdir()

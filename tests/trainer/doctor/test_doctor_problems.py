@@ -27,7 +27,7 @@ def step_times(waiting):
     return StepTimes(
         compile_seconds=1.0,
         steps=CallResult(None, np.array([[0.0, waiting, 0.1 - waiting]] * 8), np.zeros(8, np.int32), None, wall=0.8),
-    )  # fmt: skip
+    )
 
 
 def test_steps_that_wait_for_their_batches(only, problems):

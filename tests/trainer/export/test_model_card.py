@@ -32,7 +32,7 @@ def test_the_folder_has_what_model_hubs_expect(safetensors_folder, one_shape_cac
     assert {path.name for path in folder.iterdir()} == {
         "README.md", "model.safetensors", "config.yaml", "tokenizer.json", "voice.json", "profile.json", "facts.json",
         "vocoder.onnx",
-    }  # fmt: skip
+    }
     tokenizer, profile = (json.loads((folder / f"{name}.json").read_text()) for name in ("tokenizer", "profile"))
     assert tokenizer == json.loads(tokenizer_path(one_shape_cache).read_text())
     assert (profile["name"], profile["sample_rate"]) == ("hifigan", 22_050)
@@ -60,12 +60,12 @@ def test_the_card_says_what_is_known_and_no_more(safetensors_folder, moved_run, 
     hours = facts["corpus"]["hours"]
     assert own == {
         "name": "own corpus", "hours": hours, "license": "", "note": "", "synthetic": None, "through": [],
-    }  # fmt: skip
+    }
     assert "| model | own corpus | 0.01 | not stated | not stated |  |  |" in text
     assert [(each["hours"], each["license"], each["synthetic"]) for each in vocoder] == [
         (1.2, "cc0-1.0", False), (1.5, "cc0-1.0", False), (1.0, "cc0-1.0", False), (3.9, "cc-by-4.0", False),
         (1.7, "mit-festival", False),
-    ]  # fmt: skip
+    ]
     assert "Synthetic hours, as far as known: 0 in the model, 0 in the vocoder.\n" in text
 
 
@@ -106,7 +106,7 @@ def report(checkpoint):
     return {
         "checkpoint": str(checkpoint), "cache": "/home/someone/features", "split": "validation", "options": {},
         "spoken": 3, "recordings": 3, "systems": {"synthesised": means},
-    }  # fmt: skip
+    }
 
 
 def test_figures_and_licence_are_taken_where_they_are_given(call, finished_run, tmp_path):

@@ -26,7 +26,7 @@ def expected(model, schedule=None, *, voice=None, **numbers):
         tf.constant([IDS]), tf.constant([len(IDS)]), noise=tf.constant(NOISE), temperature=0.5, speed=1.0,
         schedule=tf.constant(OPTIONS.schedule if schedule is None else schedule),
         conditioning=Conditioning(voice=voice, **rows),
-    )  # fmt: skip
+    )
     return mel[0, : int(length[0])].numpy().T
 
 

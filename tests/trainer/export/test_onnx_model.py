@@ -66,7 +66,7 @@ def test_sentences_are_tensorflows(moved_run, model, graph, speed):
         mel, frames, _ = model.generate(
             tf.constant(tokens), tf.constant([length]), noise=noise, temperature=0.667,
             schedule=tf.constant(OPTIONS.schedule), speed=speed, conditioning=NO_CONDITIONING,
-        )  # fmt: skip
+        )
         asked = inputs(tokens[0, :length], noise=noise, length_scale=1.0 / speed)
         expected = mel[0, : int(frames[0])].numpy().T
         np.testing.assert_allclose(graph.run(None, asked)[0], expected[np.newaxis], atol=1e-3)
@@ -136,7 +136,7 @@ def test_metadata_are_those_of_matcha_models(onnx_folder):
     expected = {
         "model_type": "matcha-tts", "sample_rate": "22050", "n_speakers": "1", "language": "English", "voice": "en-us",
         "pad_id": "1", "use_eos_bos": "1", "jieba": "0", "has_espeak": "0", "version": "1", "mel_profile": "hifigan",
-    }  # fmt: skip
+    }
     assert expected.items() <= declared.items()
     graph = onnx.load(onnx_folder / "model.onnx")
     assert (graph.producer_name, graph.producer_version) == ("lockstep-tts", metadata.version("lockstep-tts"))
@@ -144,7 +144,7 @@ def test_metadata_are_those_of_matcha_models(onnx_folder):
     assert names == [
         "config.yaml", "facts.json", "model.onnx", "profile.json", "tokenizer.json", "tokens.txt", "vocoder.onnx",
         "voice.json",
-    ]  # fmt: skip
+    ]
 
 
 def test_tokens_of_each_kind_of_tokenizer():

@@ -150,7 +150,7 @@ def test_the_graph_is_one_that_old_runtimes_have(folder, session):
     assert session.get_modelmeta().custom_metadata_map == {
         "model_type": "vits", "comment": "piper", "language": "German", "voice": "de", "has_espeak": "1",
         "n_speakers": "1", "sample_rate": "22050",
-    }  # fmt: skip
+    }
 
 
 def test_the_json_has_what_piper_reads(folder, ids):
@@ -161,7 +161,7 @@ def test_the_json_has_what_piper_reads(folder, ids):
         "audio": {"sample_rate": 22050}, "hop_length": 256, "language": {"code": "de"}, "espeak": {"voice": "de"},
         "phoneme_type": "espeak", "inference": {"noise_scale": 0.5, "length_scale": 1.0, "noise_w": 0.0},
         "num_symbols": 142, "num_speakers": 1, "speaker_id_map": {},
-    }  # fmt: skip
+    }
     lines = (folder / "tokens.txt").read_text(encoding="utf-8").splitlines()
     assert dict(line.rsplit(" ", 1) for line in lines) == {phoneme: str(i) for phoneme, i in ids.items()}
     assert all(len(phoneme) == 1 for phoneme in ids), "Piper in C++ refuses others"
@@ -172,7 +172,7 @@ def test_the_json_has_what_piper_reads(folder, ids):
     ("de", False, "ç̧ fr̯-ˈɪç", "ç frˈɪç"),  # a mark after another one, and phonemes that the voice lacks
     ("en", True, "ðɪʲ ˈɛnd - brˈiːʲ tʲa", "ðɪ ˈɛnd - brˈiː tʲa"),
     ("en", False, "", ""),
-])  # fmt: skip
+])
 def test_phonemes_of_pipers_espeak_become_those_of_the_voice(language, add_blank, theirs, ours):
     tokenizer = build_tokenizer("phonemes", add_blank=add_blank)
     ids, rules = piper_phonemes(tokenizer, language)

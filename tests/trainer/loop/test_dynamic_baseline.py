@@ -17,7 +17,7 @@ from xtts.trainer.loop.validation_loop import ValidationLoop
 
 UNPADDED = (
     "shapes.pad_to_fixed_length=false", "shapes.buckets=1", "model.duration_layers=1", "model.decoder_levels=[]",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

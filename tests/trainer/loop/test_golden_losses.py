@@ -33,7 +33,7 @@ SETTINGS = [
     "model.duration_width=16", "model.decoder_width=16", "model.decoder_blocks=1", "model.decoder_levels=[]",
     f"training.steps={STEPS}", "training.warmup_fraction=0.25", "training.learning_rate=5.0e-3", "training.seed=3",
     "training.optimizer=adamw", "model.duration_dropout=0.05",
-]  # fmt: skip
+]
 RUNS: dict[str, list[str]] = {
     "plain": [],
     "voice": ["model.voice_from=recording"],
@@ -45,7 +45,7 @@ RUNS: dict[str, list[str]] = {
         "training.kind=vocoder", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2",
         "vocoder.discriminator_width=8",
     ],
-}  # fmt: skip
+}
 """Further settings by name."""
 TOLERANCE = 3e-5
 """Relative. Code for AVX-512, AVX2 and
@@ -93,7 +93,7 @@ def golden_steps(folder, *assignments, count=STEPS, compiled=True):
     cache = SimpleNamespace(
         mel_profile=profile, statistics=statistics, vocabulary=VOCABULARY, speakers=[], languages=["en"],
         voices=SimpleNamespace(file="voices.npy"),
-    )  # fmt: skip
+    )
     embeddings = np.random.default_rng(5).normal(size=[1, len(FACTORS), VARIANTS, EMBEDDING])
     np.save(folder / "voices.npy", embeddings.astype(np.float16))
     kind, batch = kind_of(config), crops() if "training.kind=vocoder" in assignments else clips()

@@ -16,7 +16,7 @@ from xtts.trainer.models.acoustic.objective import AcousticObjective
 TRAINING = TrainingConfig(
     learning_rate=0.01, weight_decay=0.1, adam_beta2=0.99, warmup_fraction=1 / 11, steps=110,
     final_learning_rate_share=0.1,
-)  # fmt: skip
+)
 
 
 def weights(*values):
@@ -62,7 +62,7 @@ class Lion(UpdateRule):
 @pytest.mark.parametrize(("rule", "theirs", "state"), [
     (AdamW, keras.optimizers.AdamW(0.01, weight_decay=0.1, beta_2=0.99, epsilon=1e-8), {"first", "second"}),
     (Lion, keras.optimizers.Lion(0.01, weight_decay=0.1), {"momentum"}),
-])  # fmt: skip
+])
 def test_updates_equal_those_of_keras_and_no_moments_are_kept_that_nothing_reads(monkeypatch, rule, theirs, state):
     monkeypatch.setitem(OPTIMIZERS, "adamw", lambda hidden: rule)
     ours, kept = optimizer_of(weights()), weights()
@@ -103,7 +103,7 @@ def test_averages_follow_the_weights_and_exchanging_twice_restores_both():
     (1.0, 0, 0.001), (1.0, 9, 0.01), (1.0, 10, 0.01), (1.0, 60, 0.0055), (1.0, 110, 0.001), (1.0, 500, 0.001),
     (0.2, 0, 0.001), (0.2, 10, 0.01), (0.2, 90, 0.01), (0.2, 100, 0.0055), (0.2, 110, 0.001),
     (0.0, 109, 0.01),
-])  # fmt: skip
+])
 def test_warm_up_then_the_peak_then_a_cosine_to_the_floor(decay_fraction, step, expected):
     training = TRAINING.model_copy(update={"decay_fraction": decay_fraction})
     assert float(learning_rate(training, tf.constant(step, tf.int64))) == pytest.approx(expected, rel=1e-5)

@@ -52,7 +52,7 @@ def test_multiworker_needs_tf_config():
     (environment({"worker": WORKERS}, {"type": "worker", "index": "1"})["TF_CONFIG"], 'task index "1" of 2'),
     (environment({"worker": WORKERS[:1] * 2})["TF_CONFIG"], "a worker address twice"),
     (environment({"worker": ["10.0.0.1", "10.0.0.2:2"]})["TF_CONFIG"], 'worker addresses ["10.0.0.1"'),
-])  # fmt: skip
+])
 def test_a_malformed_tf_config_is_refused(text, found):
     for strategy in ("auto", "multiworker"):
         with pytest.raises(LockstepError, match=r"^TF_CONFIG: ") as raised:

@@ -36,7 +36,7 @@ def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices,
     (["GPU:0", "GPU:1"], "auto", 2, 2),
     (["GPU:0", "GPU:1"], "single", 2, 0),
     (["GPU:0", "GPU:1"], "auto", 1, 0),
-])  # fmt: skip
+])
 def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert join_group(training()) is ALONE
@@ -50,7 +50,7 @@ def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsy
     monkeypatch.setattr(
         tf.distribute, "MirroredStrategy",
         lambda names: taken.extend(names) or SimpleNamespace(num_replicas_in_sync=len(names)),
-    )  # fmt: skip
+    )
     chosen = training(f"training.strategy={strategy}", f"training.gradient_accumulation_steps={parts}")
     assert join_group(chosen).size == max(found, 1)
     assert taken == visible[:found]
@@ -86,7 +86,7 @@ MEMORY = "lower training.batch_size (see xtts-doctor), or exclude the longest cl
     (tf.errors.DataLossError, "corrupted record at 12", "corrupted record at 12", "look at the data"),
     ("jax", "RESOURCE_EXHAUSTED: Out of memory allocating 123456789 bytes.", "out of memory", MEMORY),
     ("jax", "INTERNAL: the device is lost\nand more", "INTERNAL: the device is lost", "look at the data"),
-])  # fmt: skip
+])
 def test_after_any_failure_of_a_runtime_the_last_whole_step_is_saved(error, message, found, fix):
     """`RunEnded` reports it, whatever the message of TensorFlow or JAX is."""
     if error == "jax":

@@ -28,7 +28,7 @@ class MelObjective(Objective):
 def objective(config, spec, cache):
     initial = keras.initializers.GlorotUniform(config.training.seed)
     layers = [keras.layers.Dense(8, name="encoder", kernel_initializer=initial),
-              keras.layers.Dense(spec.mel_channels, name="decoder", kernel_initializer=initial)]  # fmt: skip
+              keras.layers.Dense(spec.mel_channels, name="decoder", kernel_initializer=initial)]
     model = keras.Sequential(layers, name="auto_encoder")
     model.build([None, None, spec.mel_channels])
     return MelObjective(model)

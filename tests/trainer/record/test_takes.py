@@ -57,7 +57,7 @@ def test_other_prompts_in_the_same_folder_mix_no_takes(takes):
     others.remove(3)
     assert (takes.folder / "metadata.csv").read_text().splitlines() == [
         f"0001|{PROMPTS[0]}", "0004|Something else.", "mine|By hand.",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_text_that_is_no_prompt_is_refused(takes):

@@ -14,7 +14,7 @@ OF_THE_CACHE = ["shapes.buckets=2", "split.validation_fraction=0.1", "training.b
 @pytest.mark.parametrize("prepare", [
     lambda cache, out: make_plan(["tiny"], OF_THE_CACHE, {}, cache=cache, out=out, resume=None, init_from=None),
     lambda cache, _: load_setup(["tiny"], OF_THE_CACHE, {}, cache),
-], ids=["run", "examination"])  # fmt: skip
+], ids=["run", "examination"])
 def test_a_cache_is_held_until_a_run_or_an_examination_ends(tiny_cache, tmp_path, prepare):
     cache = shutil.copytree(tiny_cache, tmp_path / "features")
     with prepare(cache, tmp_path / "run").lock, without_readers(cache) as free:

@@ -67,7 +67,7 @@ def test_they_continue_a_run_by_tensorflow(by_steps, finished_run, read_steps):
     (["--set", "training.weight_decay=0.5"],
      r"steps: exported with training.weight_decay = 0.01, expected 0.5; export the steps again"),
     (["--steps", "99"], r"steps: steps 0 to 12, expected 0 to 99; export the steps again"),
-])  # fmt: skip
+])
 def test_other_settings_and_longer_runs_are_refused(arguments, message, by_steps, call):
     code, _, err = by_steps[1](*arguments)
     assert (code, err.strip().endswith(message)) == (2, True), err

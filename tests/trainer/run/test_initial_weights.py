@@ -71,7 +71,7 @@ def start(tiny_cache):
         setup = Setup(
             config=load_config(config, assignments=assignments), cache=tiny_cache, named_cache=tiny_cache, spec=spec,
             lock=ReadLock(tiny_cache),
-        )  # fmt: skip
+        )
         return setup.default_start(said.append), said
 
     return choose
@@ -81,7 +81,7 @@ def test_a_small_corpus_starts_from_our_voice(start):
     assert start() == (OUR_VOICE, ["starting from our voice: 1.0 hours of recordings, fewer than 3"])
     assert start(hours=3.0) == (
         None, [f"training from scratch: 3.0 hours of recordings (from our voice: --init-from {OUR_VOICE})"]
-    )  # fmt: skip
+    )
     assert start(config="normal") == (None, []), "a larger size never did"
     assert start("model.voice_from=recording")[0] == OUR_VOICE, "what reads a recording begins anew"
 
@@ -89,7 +89,7 @@ def test_a_small_corpus_starts_from_our_voice(start):
 @pytest.mark.parametrize(("assignments", "tokenizer", "reason"), [
     ([], "characters", "a model that reads phonemes, expected characters"),
     (["model.text_width=64"], "phonemes", "weights of model.text_width = 128, expected 64"),
-])  # fmt: skip
+])
 def test_a_model_that_our_voice_does_not_fit_starts_from_nothing(start, assignments, tokenizer, reason):
     chosen, (said,) = start(*assignments, tokenizer=tokenizer)
     assert chosen is None

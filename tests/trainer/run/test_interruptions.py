@@ -12,7 +12,7 @@ STEPS, KILLS = 400, 6
 SETTINGS = (
     f"training.steps={STEPS}", "training.steps_per_call=1", "training.checkpoint_every=2",
     "training.validate_every=1000", "training.decay_fraction=0",
-)  # fmt: skip
+)
 
 
 def newest(folder):

@@ -35,7 +35,7 @@ def reporter(terminal, tmp_path):
     made = Reporter(
         RunFolder(tmp_path), terminal, ACOUSTIC, total_steps=250_000, log_every=10, buckets=12,
         device_state=device_state(),
-    )  # fmt: skip
+    )
     yield made
     made.close()
 

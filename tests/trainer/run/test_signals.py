@@ -39,7 +39,7 @@ def test_a_terminal_that_closes_is_a_request_unless_that_is_ignored(tmp_path, tr
     process = subprocess.Popen(
         ["sh", "-c", f'{trap}exec "$@"', "sh", sys.executable, "-c", code, tmp_path / "received"],
         stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    )
     os.close(theirs)
     assert process.stderr.readline() == b"ready\n"
     os.close(ours)  # to print there fails from now on

@@ -193,7 +193,7 @@ def test_weights_are_restored_once_the_update_has_written_its_own(training_run):
     KEPT_STEPS.keep(training_run.loops.replicas, buckets, plan.config)
     build_loops(
         buckets, plan.kind.objective, plan.config, compiler=compiler, restore=lambda _: written.append(update.done())
-    )  # fmt: skip
+    )
     assert written == [True]
 
 
@@ -222,7 +222,7 @@ def test_a_resumed_run_makes_up_for_the_validation_it_missed(run_train, read_ste
 PATIENT = (
     "training.learning_rate=1e-12", "training.patience=2", "training.validate_every=2",
     "training.keep_checkpoints=1", "training.decay_fraction=0.5", "training.warmup_fraction=0",
-)  # fmt: skip
+)
 
 
 def test_a_run_that_no_longer_improves_decays_early(finished_run, run_train, read_steps, tmp_path):

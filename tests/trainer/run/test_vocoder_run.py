@@ -15,7 +15,7 @@ from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.stored.checkpoint import load_arrays
 
 STEPS = [*SMALL_VOCODER, "training.steps=6", "training.validate_every=3", "training.checkpoint_every=3",
-         "training.samples_every=6", "training.sample_sentences=2", "training.samples_heard=1"]  # fmt: skip
+         "training.samples_every=6", "training.sample_sentences=2", "training.samples_heard=1"]
 
 
 @pytest.fixture(scope="session")
@@ -85,7 +85,7 @@ def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_f
 @pytest.mark.parametrize("prepare", [
     lambda config, cache, out: make_plan(config, [], {}, cache=cache, out=out, resume=None, init_from=None),
     lambda config, cache, out: load_setup(config, [], {}, cache),
-], ids=["training", "doctor"])  # fmt: skip
+], ids=["training", "doctor"])
 def test_each_kind_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, prepare):
     with pytest.raises(LockstepError, match="crops, which train a vocoder; train with --config vocoder"):
         prepare(["tiny"], crop_cache, tmp_path / "run")

@@ -30,7 +30,7 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
         assert warnings == [
             "volume_multiplier: unknown field; ignored", "lang_code: unknown field; ignored",
             "instructions: not supported; ignored",
-        ]  # fmt: skip
+        ]
     assert capsys.readouterr().err.count("warning: volume_multiplier: unknown field") == 1, "once in the log"
 
 
@@ -53,12 +53,12 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
     ({"input": "good \ud83d"}, "input", "good "),
     ({"input": "good \ud83d\ude00 job"}, "input", "good \U0001f600 job"),
     ({"input": "\ude00 good"}, "input", " good"),
-])  # fmt: skip
+])
 def test_spellings_of_clients_are_understood(served_voice, asked, field, understood):
     capabilities = replace(
         served_voice.capabilities, voices=["anna", "ben"], languages=["en", "de"],
         voice_languages={"anna": "en", "ben": "de"},
-    )  # fmt: skip
+    )
     request, warnings = read_request(json.dumps({"input": "a"} | asked).encode(), capabilities)
     assert (getattr(request, field), warnings) == (understood, [])
 
@@ -72,7 +72,7 @@ def test_names_that_differ_in_case_alone_stay_apart(served_voice):
 @pytest.mark.parametrize(("asked", "voice", "language"), [
     ({}, "anna", "en"), ({"voice": "ben"}, "ben", "de"), ({"language": "de"}, "ben", "de"),
     ({"voice": "alloy", "language": "de"}, "ben", "de"), ({"voice": "anna", "language": "de"}, "anna", "de"),
-])  # fmt: skip
+])
 def test_voice_and_language_follow_each_other(served_voice, asked, voice, language):
     own = {"anna": "en", "ben": "de"}
     capabilities = replace(served_voice.capabilities, voices=[*own], languages=["en", "de"], voice_languages=own)

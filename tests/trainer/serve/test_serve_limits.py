@@ -42,7 +42,7 @@ DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
         (HELLO | {"stream_format": "video"}, "stream_format", "'audio' or 'sse'"),
     ],
     ids=lambda value: None if isinstance(value, str) and len(value) < 40 else "-",
-)  # fmt: skip
+)
 def test_a_malformed_request_is_told_which_field_is_wrong(server, body, param, words):
     answer = speak(server, body)
     assert answer.status_code == 400

@@ -126,7 +126,7 @@ def test_takes_are_played_and_downloaded_again(page, spoken_by_command):
     page.wait_for(HEARD)
     assert page.run("return [shown === takes[1], document.querySelector('[aria-current=true] a').download]") == [
         True, "to-compare.wav",
-    ]  # fmt: skip
+    ]
 
 
 def test_a_download_has_the_format_that_is_chosen(page):

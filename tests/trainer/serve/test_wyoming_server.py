@@ -31,7 +31,7 @@ def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_b
             (program,) = Info.from_event(await client.read_event()).tts
             assert (program.name, program.voices[0].name, program.voices[0].languages) == (
                 "small-voice", "default", ["en"],
-            )  # fmt: skip
+            )
             await client.write_event(Synthesize(HELLO, SynthesizeVoice("default")).event())
             events = []
             while not events or events[-1].type != "audio-stop":
@@ -67,7 +67,7 @@ class Asked:
     (["anna", "ben"], {"anna": "en", "ben": "de"}, {"anna": "en", "ben": "de"}),
     (["ben", "anna"], {"ben": "de"}, {"ben": "de", "anna": "en", "anna (de)": "de"}),
     (["default"], {}, {"default": "en", "default (de)": "de"}),
-])  # fmt: skip
+])
 def test_a_voice_asked_for_by_name_alone_speaks_the_language_it_is_offered_in(served_voice, voices, own, offers):
     voice = Asked(served_voice, voices=voices, voice_languages=own)
 
@@ -97,7 +97,7 @@ def test_a_voice_asked_for_by_name_alone_speaks_the_language_it_is_offered_in(se
     ({"type": "describe", "payload_length": 2_000_000_000}, "an event of 2000000000 bytes, expected at most 4096"),
     ({"type": "describe", "data_length": "many"}, "no event of the Wyoming protocol"),
     (["describe"], "no event of the Wyoming protocol"),
-])  # fmt: skip
+])
 def test_an_event_that_cannot_be_read_is_answered_and_ends_the_connection(served_voice, line, said):
     async def converse():
         await listen(bound, served_voice, RequestQueue(2), 60.0, 4096)

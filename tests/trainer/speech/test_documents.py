@@ -47,7 +47,7 @@ def test_a_wrapped_paragraph_has_its_sentences_at_every_width(text, language):
             "Buy forty eggs from the market downtown today\nCall mother about the birthday party next week",
         )
     ),
-])  # fmt: skip
+])
 def test_only_lines_that_were_one_are_joined(text, joined):
     assert join_lines(text) == joined
 
@@ -85,6 +85,6 @@ def test_markdown_is_read_without_its_marks():
             "__init__", "snake_case_name",
         )
     ),
-])  # fmt: skip
+])
 def test_what_only_looks_like_a_mark_is_read_and_signs_of_other_texts_stay(text, read):
     assert read_document(text).rstrip() == read.rstrip()

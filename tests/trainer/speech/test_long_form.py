@@ -23,7 +23,7 @@ def within(letters):
     ("[[a. b, c]] said [[dɛf]].", 20, ["[[a.]] [[b,]] [[c]]", "said [[dɛf]]."]),
     ("[[abc]]d", 6, ["[[ab]]", "[[c]]d"]),  # between phonemes, where it must be
     ("[[abc]]", 1, ["[[a]]", "[[b]]", "[[c]]"]),
-])  # fmt: skip
+])
 def test_what_does_not_fit_is_cut_at_clauses_words_or_anywhere(text, letters, pieces):
     assert split_text(text, within(letters)) == pieces
 
@@ -35,7 +35,7 @@ def test_what_does_not_fit_is_cut_at_clauses_words_or_anywhere(text, letters, pi
     (f"{'a' * 60}\nwrapped here.\nAnother", [f"{'a' * 60} wrapped here.", "Another"]),
     ("He said [[a. b]] twice. Yes.", ["He said [[a.]] [[b]] twice.", "Yes."]),
     (" \n", []),
-])  # fmt: skip
+])
 def test_sentences_lines_and_items_are_parted(text, sentences):
     assert split_sentences(text, "en") == sentences
 
@@ -55,7 +55,7 @@ def test_sentences_lines_and_items_are_parted(text, sentences):
     ("es", "¿Dónde? ¡Aquí! Sí", ["¿Dónde?", "¡Aquí!", "Sí"]),
     ("hi", "कीमत ३.५ लाख है। ठीक है।", ["कीमत ३.५ लाख है।", "ठीक है।"]),
     ("fa", "نسخهٔ ۲.۰.۱ آمد. خوب است.", ["نسخهٔ ۲.۰.۱ آمد.", "خوب است."]),
-])  # fmt: skip
+])
 def test_sentences_end_where_the_language_has_them(language, text, pieces):
     assert split_sentences(text, language) == pieces
 

@@ -30,7 +30,7 @@ def passages(text, *, phonemes=True):
     ("**Bold** [text](https://a.b/c) <break time='1s'/> and `[[x]]`", [("Bold text", 1), ("and [[x]]", 0)]),
     ('Say <phoneme alphabet="ipa" ph="f&#x259;n">phone</phoneme>, <sub alias="World Wide Web"><b>W</b>WW</sub>!',
      [("Say [[f\u0259n]], World Wide Web!", 0)]),
-])  # fmt: skip
+])
 def test_marks_become_pauses_and_what_is_spoken(text, expected):
     assert passages(text) == (expected, [])
 
@@ -42,7 +42,7 @@ def test_marks_become_pauses_and_what_is_spoken(text, expected):
      "<voice>, <hr>, <mark>"),
     ("<phoneme alphabet='x-sampa' ph='f@n'>phone</phoneme> <sub>x</sub>", "phone x", "<phoneme>, <sub>"),
     ("<phoneme ph='x'>not ended", "not ended", "<phoneme>"),
-])  # fmt: skip
+])
 def test_other_tags_are_left_out_with_one_warning(text, spoken, named):
     warning = f"TEXT: skipped SSML tags that this voice does not know: {named}"
     assert passages(text) == ([(spoken, 0)], [warning])
@@ -62,7 +62,7 @@ def test_a_voice_without_phonemes_reads_the_word_itself():
     ("one <break time='soon'/> two", [("one two", 0)], "skipped a pause of 'soon'"),
     ("a <break strength='loud'/> b", [("a b", 0)], "skipped a break of strength 'loud', expected none or x-weak"),
     ("press <speak now", [("press speak now", 0)], "skipped <, which begins a tag that does not end"),
-])  # fmt: skip
+])
 def test_a_mark_that_cannot_be_read_refuses_no_text(text, expected, said):
     spoken, warnings = passages(text)
     assert spoken == expected
@@ -75,7 +75,7 @@ def test_a_mark_that_cannot_be_read_refuses_no_text(text, expected, said):
     ("git clone <url>", "git clone url"),
     ("See [[Wiki Link]] and [[Berlin|the capital]].", "See Wiki Link and the capital."),
     ("a [[fəˈnɛtɪk]] [[wɪn]] [[həˈloʊ wɜːld]]", "a [[fəˈnɛtɪk]] [[wɪn]] [[həˈloʊ wɜːld]]"),
-])  # fmt: skip
+])
 def test_what_only_looks_like_a_mark_is_words(text, spoken):
     ((words, _),), warnings = passages(text)
     assert (" ".join(words.split()), warnings) == (spoken, [])
@@ -87,4 +87,4 @@ def test_words_are_those_of_the_writer():
     )
     assert [(one.strip(), other.strip()) for one, other in passage.words] == [
         ("A", "A"), ("2,", "two words,"), ("\u4eca\u65e5\u3002",) * 2, ("\u518d\u89c1",) * 2, ("[[ə b]].",) * 2
-    ]  # fmt: skip
+    ]

@@ -67,7 +67,7 @@ def test_a_vocoder_without_a_profile_gets_a_warning_and_clips(tmp_path):
     ({"metadata": {"mel_profile": "vocos24"}}, "a vocoder for mel profile vocos24, expected hifigan, the check"),
     ({"metadata": {"sample_rate": 24_000}}, "sample_rate 24000, expected 22050, as in mel profile hifigan"),
     ({"metadata": {"sample_rate": "high"}}, "sample_rate 'high' in its metadata, expected a number"),
-])  # fmt: skip
+])
 def test_a_model_that_is_no_vocoder_of_the_profile_is_refused(tmp_path, options, message):
     path = hifigan(tmp_path / "v.onnx", **options)
     with pytest.raises(LockstepError, match=message):
@@ -82,7 +82,7 @@ def test_every_output_is_checked_not_only_the_first(tmp_path):
     ]
     kernel = weight("kernel", np.full((80, 1, 256), 1.0, np.float32))
     path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, [1, 80, "T"])],
-                [("audio", TensorProto.FLOAT, [1, 1, "S"])], [kernel])  # fmt: skip
+                [("audio", TensorProto.FLOAT, [1, 1, "S"])], [kernel])
     vocoder = load(path)
     with pytest.raises(LockstepError, match="256 of 512 samples not finite"):
         vocoder(np.stack([np.full(80, -1.0), np.full(80, 2.0)]).astype(np.float32))
@@ -91,7 +91,7 @@ def test_every_output_is_checked_not_only_the_first(tmp_path):
 @pytest.mark.parametrize(("kind", "options", "message"), [
     ("Cast", {"to": INT32}, r"outputs audio \[1, 80, 'T'\] tensor\(.*expected samples, float or int16"),
     ("Teleport", {}, r"not a usable ONNX model \(.*Teleport"),
-])  # fmt: skip
+])
 def test_outputs_of_another_type_and_what_onnxruntime_refuses_are_refused(tmp_path, kind, options, message):
     shape = [1, 80, "T"]
     nodes, outputs = [helper.make_node(kind, ["mel"], ["audio"], **options)], [("audio", INT32, shape)]
@@ -105,7 +105,7 @@ def test_outputs_of_another_type_and_what_onnxruntime_refuses_are_refused(tmp_pa
     (512, {"names": ("101", "102", "103")}),
     (512, {"metadata": {}}),  # as in Vocos itself
     (384, {"metadata": {**VOCOS_METADATA, "center": 0}}),
-])  # fmt: skip
+])
 def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, pad, options):
     path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=pad), **options)
     samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24)[:93])
@@ -118,7 +118,7 @@ def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, pad, options
     ({"n_fft": 512}, "n_fft 512, win_length 1024 and hop_length 256 in its metadata"),
     ({"window_type": "povey"}, "window_type 'povey', expected hann or rectangular"),
     ({"model_type": "other"}, r"outputs a \[1, 513, 'T'\].*the spectrum mag, x, y of Vocos"),
-])  # fmt: skip
+])
 def test_metadata_of_vocos_that_do_not_fit_are_refused(tmp_path, speech, metadata, message):
     names = ("a", "b", "c") if "model_type" in metadata else ("mag", "x", "y")
     metadata = {**VOCOS_METADATA, **metadata}

@@ -53,7 +53,7 @@ def flac_of_hours(path):
     (sound(3e-4 * np.sin(np.arange(50_000) / 60)), r"silence \(a peak of -70 dB\), expected a voice"),
     (sound(np.full(50_000, np.nan)), "samples that are not finite numbers"),
     (sound(0.1 * np.sin(np.arange(2 * 22_050) / 20)), None),
-])  # fmt: skip
+])
 def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make, message):
     path = tmp_path / "voice.wav"
     make(path)

@@ -108,7 +108,7 @@ def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_
     voice = open_source(onnx_folder).voice.with_lexicon({"Colonel": "a", "US": "b", "lead": "c"})
     assert voice.with_lexicon({"colonel": "x", "us": "y", "Lead": "z"}).tokenizer.lexicon == {
         "lead": "c", "colonel": "x", "us": "y", "Lead": "z",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("suffix", ["mp3", "flac", "OGG"])
@@ -214,7 +214,7 @@ def test_tensorflow_is_imported_after_all_other_checks(finished_run, trap, tmp_p
     (["--file", "/dev/null", "-o", "x"], "/dev/null: no lines of text"),
     (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
     (["-"], "standard input: nothing to speak (no text)"),
-])  # fmt: skip
+])
 def test_what_cannot_be_spoken_is_said_in_one_line(refused, arguments, message):
     said = refused(*arguments)
     assert message in said

@@ -18,7 +18,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "speaking.md"
 CAPABILITIES = Capabilities(
     model="a", voices=["default"], languages=["en"], voice_languages={}, nfe=[4],
     synthesis=SynthesisOptions(),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -37,7 +37,7 @@ CAPABILITIES = Capabilities(
     ({"seconds": -2}, "--seconds: -2, expected 0.01 to 3600"),
     ({"seconds": math.nan}, "--seconds: nan, expected 0.01 to 3600"),
     ({"seconds": 3.0, "speed": 2.0}, "--seconds: together with a speed, expected one of them"),
-])  # fmt: skip
+])
 def test_options_that_cannot_be_are_refused_in_one_line(options, message):
     for make in (SynthesisOptions, lambda **given: SynthesisOptions().replaced(**given)):
         with pytest.raises(LockstepError) as caught:

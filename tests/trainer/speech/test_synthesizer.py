@@ -81,7 +81,7 @@ def test_a_checkpoint_is_exported_once_before_it_speaks(moved_run, onnx_folder, 
     (line,) = lines
     assert re.fullmatch(r"exporting .*run/checkpoints/step-12 to .*run/checkpoint-voice: may take a minute", line)
     spoken = [load_synthesizer(open_source(folder), OPTIONS).speak([5, 9], speaker=0, noise_key=0)[0]
-              for folder in (first.folder, onnx_folder)]  # fmt: skip
+              for folder in (first.folder, onnx_folder)]
     np.testing.assert_array_equal(*spoken)
     checkpoint = exported_voice(run / "checkpoints" / "step-8", lines.append)
     assert checkpoint.folder == first.folder
@@ -148,7 +148,7 @@ def not_finite(model):
     (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
     (not_finite, "expected finite float32"),
     (None, "gives audio"),
-])  # fmt: skip
+])
 def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
     folder = shutil.copytree(onnx_folder, tmp_path / "voice")
     model = onnx.load(hifigan(tmp_path / "v.onnx") if change is None else folder / "model.onnx")

@@ -33,7 +33,7 @@ def timed(text, heard, alone):
     ("one,", ["", "on", "", "e", "", ",", "", " ", ""], {}, [("one,", 1, 5)]),
     ("a b", ["a", " b"], {}, [("a", 0, 1), ("b", 1, 2)]),
     ("-", "-", {}, []),
-])  # fmt: skip
+])
 def test_written_words_are_found_among_the_tokens(text, heard, alone, expected):
     assert timed(text, heard, alone) == expected
 
@@ -91,7 +91,7 @@ def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
 @pytest.mark.parametrize(("options", "said"), [
     (("--timestamps", "a.txt", "x"), "--timestamps: a.txt, expected a file that ends in .json or .srt"),
     (("--timestamps", "a.srt", "--file", "x.txt", "-o", "x"), "--timestamps: together with --file"),
-])  # fmt: skip
+])
 def test_what_is_refused(onnx_folder, call, tmp_path, monkeypatch, options, said):
     monkeypatch.chdir(tmp_path)
     assert said in call(main, "--ckpt", onnx_folder, *options).refused()

@@ -137,6 +137,6 @@ def test_each_corpus_of_a_cache_has_the_hours_that_are_kept(tone_corpus, tmp_pat
     ("CC0-1.0", "asks nothing"),
     ("cc-by-nc-sa-4.0", "asks for attribution, the same licence, no commercial use"),
     ("mit", ""),
-])  # fmt: skip
+])
 def test_what_a_licence_of_creative_commons_asks(license, note):
     assert licensed(NOT_KNOWN, license).note == note

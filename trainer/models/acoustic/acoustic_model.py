@@ -63,7 +63,7 @@ class AcousticModel(Block):
     def __init__(
         self, config: ModelConfig, vocabularies: Vocabularies, profile: MelProfile, *, mean: float, deviation: float,
         dtype_policy: str = "float32", seed: int = 0, voices: np.ndarray | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """mean, deviation: of the corpus' mels; dtype_policy: float32 or mixed_bfloat16.
 
         voices: of the cache, to train a model that imitates recordings.
@@ -117,7 +117,7 @@ class AcousticModel(Block):
             target=target, frame_mask=frame_mask, text=text, conditioning=conditioning,
             durations=durations, prior=0.5 * sum_of_squares(target - expected, frame_mask),
             duration=duration_deviance(predicted, durations, valid),
-        )  # fmt: skip
+        )
 
     def conditioning_of(self, batch: Batch) -> Conditioning:
         """The conditioning of recorded clips."""
@@ -141,7 +141,7 @@ class AcousticModel(Block):
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, schedule: tf.Tensor,
         temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NO_CONDITIONING,
         wanted_frames: tf.Tensor | None = None,
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:  # fmt: skip
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
@@ -154,7 +154,7 @@ class AcousticModel(Block):
         timed = self.time_tokens(
             tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning,
             wanted_frames=wanted_frames,
-        )  # fmt: skip
+        )
         mel_length = tf.reduce_sum(timed.durations, axis=1)
         mel = self.speak_tokens(timed, mel_length, noise * temperature, schedule=schedule, conditioning=conditioning)
         return mel, mel_length, timed.durations
@@ -162,7 +162,7 @@ class AcousticModel(Block):
     def time_tokens(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, longest: int, speed: tf.Tensor,
         conditioning: Conditioning, wanted_frames: tf.Tensor | None = None,
-    ) -> TimedTokens:  # fmt: skip
+    ) -> TimedTokens:
         """Encode the text and predict its durations; longest: most frames of one token, the others as in `generate`."""
         valid = length_mask(token_length, axis_size(tokens, 1))
         encodings, mean = self.encode(tokens, valid, conditioning, None)
@@ -178,7 +178,7 @@ class AcousticModel(Block):
     def speak_tokens(
         self, timed: TimedTokens, mel_length: tf.Tensor, noise: tf.Tensor, *, schedule: tf.Tensor,
         conditioning: Conditioning,
-    ) -> tf.Tensor:  # fmt: skip
+    ) -> tf.Tensor:
         """Generate the mel of timed tokens: float32[B, T, M], natural-log magnitude.
 
         mel_length: int32[B], sums of the durations; noise: float32[B, T, M], already scaled by the temperature;

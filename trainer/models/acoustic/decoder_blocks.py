@@ -163,7 +163,7 @@ class CoarseLevel(Block):
 def apply_around(
     coarse: CoarseLevel | None, blocks: Sequence[DecoderBlock | AttentionBlock], x: tf.Tensor, valid: tf.Tensor,
     condition: tf.Tensor, text: tf.Tensor | None = None,
-) -> tf.Tensor:  # fmt: skip
+) -> tf.Tensor:
     """Apply the first half of the blocks, the coarse level if any, then the other half; arguments as in CoarseLevel."""
     middle = (len(blocks) + 1) // 2
     for block in blocks[:middle]:

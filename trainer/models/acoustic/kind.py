@@ -42,7 +42,7 @@ def _check_start(stored: StoredModel, spec: CacheSpec) -> None:
         raise LockstepError(
             f"--init-from {stored.checkpoint}", found=found, expected=expected,
             fix=f"build the cache with --set text.tokenizer={reads}{extra}, or train from scratch",
-        )  # fmt: skip
+        )
 
 
 def _objective(config: Config, spec: CacheSpec, cache: Path) -> "AcousticObjective":
@@ -57,7 +57,7 @@ def _objective(config: Config, spec: CacheSpec, cache: Path) -> "AcousticObjecti
         config.model, rows, spec.mel_profile, mean=mean, deviation=deviation, dtype_policy=policy,
         seed=config.training.seed,
         voices=load_voices(cache, spec) if config.model.voice_from == "recording" else None,
-    ))  # fmt: skip
+    ))
 
 
 def _samples(network: "AcousticModel", cache: Path, spec: CacheSpec, training: TrainingConfig) -> "SpokenSamples":

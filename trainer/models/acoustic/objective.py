@@ -22,7 +22,7 @@ ACOUSTIC = Metrics(
         "duration": "the deviance of the predicted token durations, per token.",
         "duration_gradient_norm": "the norm of the duration predictor's gradient before clipping.",
     },
-)  # fmt: skip
+)
 
 
 class RandomInputs(NamedTuple):
@@ -50,12 +50,12 @@ class AcousticObjective(Objective):
     edges = (
         "/modulation/", "place_projection", "noisy_projection", "decoder/output_projection", "mean_projection",
         "/depthwise/",
-    )  # fmt: skip
+    )
 
     def random_inputs(
         self, batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0,
         present: tf.Tensor | None = None,
-    ) -> RandomInputs:  # fmt: skip
+    ) -> RandomInputs:
         """See `Objective`."""
         size, shape = batch.mel.shape[0], batch.mel.shape[1:]
         key, first = training_key(seed, step), replica * size

@@ -91,7 +91,7 @@ class SpokenSamples(Samples):
         bucket = spec.buckets[fullest]
         signature = make_signature(
             bucket.tokens, bucket.frames, len(self.sentences), mel=spec.mel_dtype, channels=spec.mel_channels
-        )  # fmt: skip
+        )
         self.batch = batch_of(self.sentences, signature, self.profile.silence)
         """The sentences with their recordings, in the locked shape."""
         self._speak = tf.function(self.generate, input_signature=signature, jit_compile=True, autograph=False)

@@ -21,7 +21,7 @@ VOCODER = Metrics(
         "discriminators": "the squared error of the discriminators on speech and recordings; 0.5 is chance.",
         "discriminator_gradient_norm": "the norm of the discriminators' gradient before clipping.",
     },
-)  # fmt: skip
+)
 
 
 class VocoderObjective(Objective):

@@ -26,7 +26,7 @@ def build(levels):
     sets = [
         "model.text_width=8", "model.text_heads=2", "model.decoder_width=8", "model.decoder_blocks=2",
         f"model.decoder_levels=[{', '.join(LEVELS[levels])}]",
-    ]  # fmt: skip
+    ]
     config = load_config("tiny", assignments=sets).model
     initial = Initialization(itertools.count(), keras.DTypePolicy("float32"))
     decoder = FlowDecoder(config, CHANNELS, Vocabularies(1), initial)

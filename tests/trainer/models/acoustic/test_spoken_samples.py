@@ -21,7 +21,7 @@ def shown(folder):
         kind = events.SummaryMetadata(tag).plugin_data.plugin_name
         kinds.setdefault(kind, {})[tag] = {
             event.step: tf.make_ndarray(event.tensor_proto) for event in events.Tensors(tag)
-        }  # fmt: skip
+        }
     return kinds
 
 
