@@ -194,6 +194,7 @@ def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterato
         (0 <= first_id <= last_id <= most_id, f"token ids from {first_id} to {last_id}", f"0 to {most_id}"),
         (not record.tokens[length:].any(), "tokens padded with nonzero ids", "0"),
         ((record.mel[record.mel_length :] == silence).all(), "mel padded with wrong values", f"{float(silence)}"),
+        (np.isfinite(record.mel).all(), "a mel whose values are not all finite", "finite ones"),
         (0 <= record.speaker <= last_speaker, f"speaker {record.speaker}", f"0 to {last_speaker}"),
     )
     yield from ((found, expected) for holds, found, expected in checks if not holds)

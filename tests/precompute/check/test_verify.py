@@ -121,6 +121,8 @@ def test_small_files_are_checked(cache, path_of):
     (lambda r: {"tokens": r.tokens + 1000}, "token ids from "),
     (lambda r: {"tokens": r.tokens + (r.tokens == 0)}, "tokens padded with nonzero ids, expected 0"),
     (lambda r: {"mel": r.mel * 0}, "mel padded with wrong values, expected -11.5"),
+    (lambda r: {"mel": np.where(np.arange(len(r.mel))[:, None] == 3, np.nan, r.mel).astype(r.mel.dtype)},
+     "a mel whose values are not all finite, expected finite ones"),
     (lambda r: {"speaker": 3}, "speaker 3, expected 0 to 0"),
     (lambda r: {"clip_id": "someone"}, "(id, tokens, frames) ('someone', "),
 ])
