@@ -159,7 +159,7 @@ class Vocoder(Block):
     def losses(
         self, crops: CropBatch, numbers: tf.Tensor, seed: tf.Tensor, *, with_noise: bool = True
     ) -> dict[str, tf.Tensor]:
-        """Losses of each crop, float32[B], by name: those of `loop/metrics.py`.
+        """Losses of each crop, float32[B], by name: those of `VocoderObjective.metrics`.
 
         numbers: int32[B], of the crops in the step, seed: int32[2], of the noise on the mels, the noise and the first
         pulse, with_noise: add noise to half of the mels.
