@@ -13,11 +13,10 @@ from rich.console import Console
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.dataset import training_batches, validation_batches
-from xtts.trainer.loop import validation_loop
 
 UNPADDED = (
     "shapes.pad_to_fixed_length=false", "shapes.buckets=1", "model.duration_layers=1", "model.decoder_levels=[]",
-)
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def test_batches_are_padded_to_their_own_longest_clip(caches):
 
 def test_it_trains_warns_and_reports_its_traces(caches, make_plan, monkeypatch, tmp_path, read_steps):
     """Op by op: compiling the shapes is what takes the time of a run."""
-    monkeypatch.setattr(validation_loop, "split_batches", lambda buckets: [])
+    monkeypatch.setattr("xtts.trainer.loop.validation_loop.split_batches", lambda buckets: [])
     plan = make_plan(tmp_path, *UNPADDED, "training.steps=2", "training.log_every=1", cache=caches[0])
     console = Console(record=True, file=io.StringIO(), width=400)
     tf.config.run_functions_eagerly(True)
