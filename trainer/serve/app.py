@@ -42,7 +42,7 @@ _PAGE = Path(__file__).with_name("page")
 _PAGE_FILES = {"/": _PAGE / "index.html", "/page.js": _PAGE / "page.js", "/speak.css": _PAGE / "speak.css", **SHARED}
 _REMEDIES = (
     ": start the server with XTTS_TOKEN set, and give clients the token as their API key",
-    ": only --allow-origin lets it in, or a proxy that passes the header Host on",
+    "; allow it with --allow-origin, or let the proxy pass the header Host on",
 )
 """For foreign host names, and for other pages."""
 
