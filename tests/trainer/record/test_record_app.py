@@ -101,7 +101,7 @@ def test_a_restart_finds_all_and_another_server_is_refused(send, recorder, call)
     ("headers", "status", "words"),
     [
         ({"Host": "example.org"}, 400, "host name 'example.org' is not this machine's"),
-        ({"Origin": "http://example.org"}, 403, "from another web page, http://example.org"),
+        ({"Origin": "http://example.org"}, 403, "origin http://example.org not allowed"),
         ({"Content-Type": "text/plain"}, 415, "expected Content-Type: audio/wav"),
     ],
 )
