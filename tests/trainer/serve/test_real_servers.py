@@ -1,9 +1,6 @@
 """Servers in processes of their own: started, queried, stopped; and, in the long suite, other clients."""
 
 import importlib.util
-import itertools
-import json
-import shutil
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,30 +23,6 @@ def test_sigterm_stops_a_server_after_the_current_sentence(onnx_folder, spoken_b
             assert waiting.result().status_code == 503
             assert process.wait() == 0
         assert process.stdout.read() == "stopped\n"
-
-
-@pytest.mark.long
-def test_nothing_is_compiled_twice(moved_run, tmp_path):
-    """The server has both shapes ready before its first request; the next start loads all of it."""
-    run = shutil.copytree(moved_run, tmp_path / "run")
-    facts = json.loads((run / "run.json").read_text())
-    (largest,) = facts["synthesis"]["shapes"]
-    facts["synthesis"]["shapes"] = [{"tokens": len(HELLO) + 4, "frames": largest["frames"] // 2}, largest]
-    (run / "run.json").write_text(json.dumps(facts))
-
-    def kept():
-        return {path: path.read_bytes() for path in tmp_path.rglob("xla_compile_cache*")}
-
-    with running_server(run, XDG_CACHE_HOME=str(tmp_path)) as (client, process):
-        for text, nfe in itertools.product((LONG, HELLO), (4, 2)):
-            assert speak(client, FAST | {"input": text, "nfe": nfe}).status_code == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.stdout.read() == "stopped\n", "no shape was compiled for a request"
-    made = kept()
-    with running_server(run, XDG_CACHE_HOME=str(tmp_path)) as (client, _):
-        assert speak(client, FAST | {"input": HELLO, "nfe": 4}).status_code == 200
-    assert kept() == made
-    assert len(made) >= 4
 
 
 @pytest.mark.long
