@@ -37,4 +37,4 @@ def test_the_commands_of_the_pages_run(finished_run, tone_corpus, tmp_path):
         command = [Path(sys.executable).with_name(program), *words]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
         assert done.returncode == 0, f"{line}: {done.stderr}"
-    assert {"out.wav", "out.mp3", "folder", "report.html", "OUT"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"out.wav", "out.mp3", "folder", "report.html"} <= {path.name for path in tmp_path.iterdir()}
