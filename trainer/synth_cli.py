@@ -16,8 +16,8 @@ _PATH = click.Path(path_type=Path)
 
 
 def _is_text(word: str, before: str) -> bool:
-    """Whether an argument that begins with a minus is a text; before: the argument before it."""
-    return bool(re.match(r"-[\d\s]|-\S+\s", word)) and "=" not in word.split()[0] and not before.startswith("-")
+    """Whether an argument is a text that begins with a minus, no option; before: the argument before it."""
+    return bool(re.match(r"-[\d\s]|-[^o=\s][^=\s]*\s", word)) and not before.startswith("-")
 
 
 class _Synth(click.Group):

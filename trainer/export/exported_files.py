@@ -17,6 +17,7 @@ from xtts.trainer.speech.vocoder import VOCODER_FILE, find_vocoder, make_vocoder
 from xtts.trainer.speech.voice_source import TOKENIZER_FILE, Source, write_source
 from xtts.trainer.stored.model_folder import write_config
 from xtts.trainer.stored.stored_model import StoredModel
+from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 PROFILE_FILE = "profile.json"
 
@@ -84,8 +85,9 @@ def export_vocoder(stored: StoredModel, folder: Path, request: ExportRequest) ->
         save_weights(stored, folder, options=request.options)
         write_description(stored, folder)
         return [f"safetensors: xtts-train --config vocoder --init-from {request.out}"]
-    from xtts.trainer.export.onnx_graph import vocoder_graph
-    from xtts.trainer.models.vocoder.vocoder import Vocoder
+    with tensorflow_import(shares_gpu=True):
+        from xtts.trainer.export.onnx_graph import vocoder_graph
+        from xtts.trainer.models.vocoder.vocoder import Vocoder
 
     vocoder = Vocoder(stored.config().vocoder, stored.voice.mel_profile)
     stored.restore(vocoder.generator_weights)

@@ -39,12 +39,14 @@ class _Disk:
         self._file, self._error = file, OSError()
 
     def write(self, data: bytes) -> int:
-        """Write all of the data, or keep the error."""
+        """Write all of the data, or keep the error; a disk that is nearly full takes a part first."""
+        left = memoryview(data)
         try:
-            return self._file.write(data)
+            while left:
+                left = left[self._file.write(left):]
         except OSError as error:
             self._error = error
-            return len(data)
+        return len(data)
 
     def check(self) -> None:
         """Raise the error of an earlier `write`."""

@@ -98,7 +98,7 @@ def encode_text(words: str, voice: Voice, language: str, location: str) -> tuple
     """Encode a text: (its passages, warnings about what is skipped). For pauses and SSML see `marked_text`.
 
     Raises:
-        LockstepError: There is nothing to speak, or a pause or a tag cannot be read.
+        LockstepError: There is nothing to speak.
     """
     whole = join_surrogates(words)
     passages, warnings = read_passages(whole, location, phonemes=voice.tokenizer.kind == "phonemes")
@@ -154,8 +154,8 @@ class LoadedVoice:
         """Speak a text of any length; the same text sounds the same every time.
 
         Raises:
-            LockstepError: Nothing in the text can be spoken, or a pause or tag of SSML cannot be read. Single
-                characters and tags that the voice does not know are skipped with a warning.
+            LockstepError: Nothing in the text can be spoken. Characters, pauses and tags that the voice does not know
+                are skipped with a warning.
         """
         texts, doubts = encode_text(text, self.voice, self.language, "text")
         for doubt in doubts:

@@ -104,6 +104,7 @@ def _write_standard_output(data: bytes) -> None:
         raise LockstepError("standard output", found="cannot be written: it is closed", fix="give a file with -o")
     try:
         sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
     except OSError as error:
         raise LockstepError("-", found=f"cannot be written ({error.strerror})") from None
 

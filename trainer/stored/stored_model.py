@@ -54,9 +54,7 @@ class StoredModel:
     @property
     def name(self) -> str:
         """Name of the run, also for its RUN/voice/, or of the exported folder."""
-        folder = (self.run.path if self.run else self.checkpoint).resolve()
-        run = RunFolder(folder.parent)
-        return run.path.name if folder == run.voice_folder and run.run_file.is_file() else folder.name
+        return self.run.path.resolve().name if self.run else open_source(self.checkpoint).name
 
     def sources(self) -> list[SpeechSource]:
         """The recordings in its weights, as its run or its card lists them."""

@@ -83,10 +83,11 @@ def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
 
 def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("lines.txt").write_text("a first line\n\nThe 3rd; § it has\n", encoding="utf-8")
+    Path("lines.txt").write_text("a first line\n***\nThe 3rd; § it\u2028has\n", encoding="utf-8")
     command = ("--ckpt", onnx_folder, "--file", "lines.txt", "-o", "spoken", "--nfe", 2, "--speed", 4)
     code, screen, err = call(main, *command)
-    assert (code, err) == (0, "warning: lines.txt:3: skipped what the voice does not know: §\n")
+    unknown = "warning: lines.txt:3: skipped what the voice does not know: §\n"
+    assert (code, err.startswith(unknown), "lines.txt:2: nothing to speak (" in err) == (0, True, True)
     assert sorted(path.name for path in Path("spoken").iterdir()) == ["0001.wav", "0003.wav"]
     lines = screen.splitlines()
     assert len(lines) == 2
@@ -96,6 +97,29 @@ def test_the_command_speaks_a_file_of_lines(onnx_folder, call, tmp_path, monkeyp
         assert line.startswith(f"spoken/{name}: {len(samples) / rate:.2f} s of audio")
         assert "first sound after" in line
         assert "real-time factor" in line
+
+
+@pytest.mark.parametrize("text", ["-5 degrees outside.", "- Milk", "-Hello there", "-or so"])
+def test_a_text_may_begin_with_a_minus_and_an_option_not_be_misspelt(onnx_folder, call, tmp_path, monkeypatch, text):
+    monkeypatch.chdir(tmp_path)
+    given = ("--ckpt", onnx_folder, "--nfe", 2, "--speed", 4)
+    if text.startswith("-o"):  # the option, with its value in the same word
+        assert "-o: r so, expected a file" in call(main, *given, text, "hello").refused()
+        return
+    call(main, *given, text, "-o", "a.wav").succeeded()
+    assert soundfile.info("a.wav").frames
+    refused = call(main, *given, "--sped", 2, text).refused()
+    assert "No such option" in refused
+    assert "--sped" in refused
+
+
+@pytest.mark.parametrize(("redirected", "said"), [
+    ("-o a.wav <&-", "standard input: closed, and no TEXT"), ("hello -o - >&-", "standard output: cannot be written"),
+])
+def test_closed_standard_streams_are_said_in_one_line(onnx_folder, tmp_path, redirected, said):
+    line = f'"$0" --ckpt "$1" {redirected}'
+    done = subprocess.run(["sh", "-c", line, XTTS_SYNTH, onnx_folder], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, said in done.stderr, done.stderr.count("\n")) == (2, True, 1)
 
 
 def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_path, monkeypatch):
@@ -133,10 +157,12 @@ def test_standard_output_has_the_sound_alone_and_a_graph_speaks_without_tensorfl
 
 def test_what_was_said_before_a_stop_is_on_the_disk_whole(onnx_folder, call, tmp_path, monkeypatch):
     """Of each format: the pieces so far; then a full disk, in one line."""
-    vocode, said = LoadedVoice.vocode, []
+    vocode, said, left = LoadedVoice.vocode, [], []
 
     def stop_at_the_third(voice, mel):
         if len(said) == 2:
+            if (wav := tmp_path / "a.wav").exists():  # as a kill would leave it
+                left.append(soundfile.info(wav).frames)
             raise KeyboardInterrupt
         said.append(vocode(voice, mel))
         return said[-1]
@@ -148,6 +174,7 @@ def test_what_was_said_before_a_stop_is_on_the_disk_whole(onnx_folder, call, tmp
         assert call(main, *command, tmp_path / f"a.{suffix}")[0] == 130
         written = soundfile.info(tmp_path / f"a.{suffix}")
         assert written.duration == pytest.approx(sum(map(len, said)) / 22_050, abs=0.1)
+    assert left[0] == soundfile.info(tmp_path / "a.wav").frames > 0
     monkeypatch.setattr(LoadedVoice, "vocode", vocode)
     (full := tmp_path / "full.wav").symlink_to("/dev/full")
     assert call(main, *command, full).refused() == f"error: {full}: cannot be written (No space left on device)\n"
@@ -172,6 +199,7 @@ def test_a_checkpoint_is_exported_and_speaks_in_a_program_of_its_own(moved_run, 
     command = [XTTS_SYNTH, "--ckpt", run, "--nfe", "2", "a word"]
     done = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stderr.startswith(f"exporting {run}/checkpoints/")
+    assert done.stderr.count("\n") == 1, "TensorFlow said something"
     assert (tmp_path / "out.wav").is_file()
     assert subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, check=True).stderr == b""
 
