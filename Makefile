@@ -42,7 +42,7 @@ FINDER_FIRST := import sys; sys.meta_path.sort(key=lambda finder: getattr(finder
 SITE := import sysconfig; print(sysconfig.get_path("purelib"))
 
 .DEFAULT_GOAL := help
-.PHONY: help record voice train features cache verify test test-long check wheel-check bench synth app \
+.PHONY: help record voice train features cache verify test test-long check wheel-check dist bench demo synth app \
 	doctor clean
 
 help:
@@ -61,7 +61,9 @@ help:
 	@echo "make test       the tests, in six minutes on two cores      make test-long  the long ones"
 	@echo "make check      commit messages, ruff, mypy, pyright, layering, wheel contents"
 	@echo "make wheel-check   the wheel in an empty environment, with downloads"
+	@echo "make dist       sdist and wheel in dist/"
 	@echo "make bench      the benchmarks"
+	@echo "make demo       docs/demo/index.html, to hear our voices"
 	@echo "make doctor     will this machine train this at full speed, and what to change"
 	@echo "make clean      remove the environment, the sample corpus and the cache (runs/ stays)"
 
@@ -142,6 +144,10 @@ wheel-check: $(READY_DEV)
 	$(BIN)/python .ci/commits.py
 	$(BIN)/python tests/wheel_check.py
 
+# What a release uploads.
+dist: $(READY_DEV)
+	$(BIN)/python -m build --outdir dist
+
 # CKPT: a run folder, a checkpoint or a voice; without it the most recent run, or our voice if there is none.
 SPEAKING = $(if $(CKPT),--ckpt '$(CKPT)')
 
@@ -154,6 +160,10 @@ app: $(READY)
 # Every benchmark, ratios first; BENCH_ARGS= runs them at full size.
 bench: $(READY_DEV)
 	$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
+
+# A page to hear our voices, from docs/demo/demo.yaml.
+demo: $(READY)
+	$(BIN)/python docs/make_demo.py
 
 doctor: cache
 	$(BIN)/xtts-doctor --cache '$(CACHE)' --config $(CONFIG) $(SAMPLE_SETTINGS) $(DOCTOR_ARGS)
