@@ -5,6 +5,7 @@ The Dockerfiles are read as text: no Docker builds them here.
 
 import json
 import re
+import runpy
 import shlex
 import subprocess
 import tomllib
@@ -23,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FOLDERS = "benchmarks|configs|docker|docs|examples|precompute|shared|tests|trainer"
 PATH = re.compile(rf"(?<![\w/.~:-])(?:{FOLDERS})/[\w./-]*")
-LINK = re.compile(r"\]\(([^)]+)\)")
+LINK = re.compile(r"\]\((?!https:)([^)]+)\)")
+"""Those within the tree."""
 GONE = re.compile(r"`([\w/.-]+)`, last in the tree at commit (\w+)")
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 COMMAND = re.compile(r"^    (?:[A-Z_]+=\S+ )?((?:xtts-[a-z]+|python benchmarks/|make )(?:\\\n|[^#\n])*)", re.MULTILINE)
@@ -127,3 +129,10 @@ def test_what_a_dockerfile_copies_and_installs_is_there(kind):
     assert {"pyproject.toml", "shared"} < sources
     assert all((ROOT / source).exists() and f"!{source}" in sent for source in sources)
     assert set(re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)[1].split(",")) <= set(EXTRAS)
+
+
+def test_the_demo_is_as_new_as_its_list_and_our_voice():
+    page = (ROOT / "docs" / "demo" / "index.html").read_text(encoding="utf-8")
+    assert runpy.run_path(str(ROOT / "docs" / "make_demo.py"))["made_of"]() in page, "make demo"
+    assert len(page) < 4e6
+    assert not re.search(r"<script|https?:", page)

@@ -11,8 +11,7 @@ from reporting.summary import summarise
 Figures = Mapping[str, Any]
 DOCUMENTS = ("README.md", "docs/experiments.md")
 SPEED = (
-    "step: locked against", "input pipeline alone against from_generator",
-    "features: the whole cache against librosa", "features of 13,100 clips: one recording changed",
+    "step: locked against", "input pipeline alone against from_generator", "features: the whole cache against librosa"
 )
 """Beginnings of the rows of all ratios that the README repeats."""
 

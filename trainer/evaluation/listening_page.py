@@ -35,7 +35,7 @@ _DARKEST_DB, _BRIGHTEST_DB = -100.0, -20.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sound:
+class Sound:
     """A sound and its spectrogram up to half its rate, as data URIs."""
 
     name: str
@@ -45,16 +45,27 @@ class _Sound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Sentence:
+class Sentence:
+    """A text, the direction of its script (ltr or rtl), and its sounds side by side."""
+
     text: str
     direction: str
-    speaker: str
-    sounds: Sequence[_Sound]
+    sounds: Sequence[Sound]
+    speaker: str = ""
 
     @property
     def seconds(self) -> float:
         """Length of its longest sound."""
         return max(sound.seconds for sound in self.sounds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """Sentences below a heading and a remark; no heading for a page's only sentences."""
+
+    sentences: Sequence[Sentence]
+    title: str = ""
+    remark: str = ""
 
 
 def write_listening_page(
@@ -67,8 +78,6 @@ def write_listening_page(
     evaluation: `RUN/evaluation.json`, empty if there are no figures; data: folder of the corpus. The cache's mel
     through the vocoder replaces a recording that is missing from it.
     """
-    import jinja2
-
     assert stored.run is not None
     source = open_source(folder)
     cache = local_cache(stored.cache or DEFAULT_CACHE, stored.config().data.stage)
@@ -84,36 +93,57 @@ def write_listening_page(
     spoken = speak_clips(load_synthesizer(source, SynthesisOptions()), source, clips, own, voices)
     rate, edge = source.voice.mel_profile.sample_rate, EDGE_FRAMES * source.voice.mel_profile.hop_samples
 
-    def sentence(row: IndexRow, recorded: np.ndarray, mel: np.ndarray) -> _Sentence:
+    def sentence(row: IndexRow, recorded: np.ndarray, mel: np.ndarray) -> Sentence:
         try:
             sounds = {"recorded": recording_of(data, row.clip, rate, **as_built)} if data else {}
         except LockstepError:
             sounds = {}
         sounds = sounds or {"recorded, through the vocoder": vocoder(recorded)[edge:-edge]}
         sounds["spoken"] = vocoder(mel)[edge:-edge]
-        return _Sentence(
-            text=row.clip.text, speaker=row.clip.speaker,
+        return Sentence(
+            text=row.clip.text, speaker=row.clip.speaker if len(source.voice.speakers) > 1 else "",
             direction=find_language(row.clip.language or spec.text_language).direction,
-            sounds=[_sound(name, samples, rate) for name, samples in sounds.items()],
+            sounds=[sound_of(name, samples, rate) for name, samples in sounds.items()],
         )
 
     pairs, systems = zip((clips[i] for i in own), spoken, strict=True), evaluation.get("systems", {})
-    template = files("xtts.trainer.evaluation").joinpath("listen.html").read_text(encoding="utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    page = environment.from_string(template).render(
-        name=source.name, sentences=[sentence(rows[clip.clip_id], clip.mel, mel) for clip, (mel, _, _) in pairs],
-        held_out=held_out, rate=rate, run=shlex.quote(str(stored.run.path)),
-        several=len(source.voice.speakers) > 1, systems=list(systems), figures=figure_rows(systems.values()),
+    chosen = "Sentences that the voice was not trained on" if held_out else (
+        "Training sentences, since the cache holds none out"
+    )
+    page = render_page(
+        f"{source.name}: recorded and spoken",
+        f"{chosen}, recorded and spoken. Spectrograms up to {rate / 2000:.0f} kHz.",
+        [Section(sentences=[sentence(rows[clip.clip_id], clip.mel, mel) for clip, (mel, _, _) in pairs])],
+        ckpt=shlex.quote(str(stored.run.path)), systems=list(systems), figures=figure_rows(systems.values()),
         judged=evaluation.get("spoken"),
     )
     (folder / LISTEN_FILE).write_text(page, encoding="utf-8")
 
 
-def _sound(name: str, samples: np.ndarray, rate: int) -> _Sound:
+def render_page(
+    title: str, remark: str, sections: Sequence[Section], *, ckpt: str, systems: Sequence[str] = (),
+    figures: Sequence[tuple[str, Sequence[str]]] = (), judged: int | None = None,
+) -> str:
+    """Return an HTML page with sounds and their spectrograms.
+
+    ckpt: what `xtts-synth --ckpt` takes, quoted; figures: rows of `figure_rows`, with a column for each of `systems`;
+    judged: number of sentences that they were measured on.
+    """
+    import jinja2
+
+    template = files("xtts.trainer.evaluation").joinpath("listen.html").read_text(encoding="utf-8")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return environment.from_string(template).render(
+        title=title, remark=remark, sections=sections, ckpt=ckpt, systems=systems, figures=figures, judged=judged
+    )
+
+
+def sound_of(name: str, samples: np.ndarray, rate: int) -> Sound:
+    """Embed samples float32[S] at `rate` Hz, with their spectrogram."""
     padded = np.pad(samples, (0, max(0, _WINDOW - len(samples))))
     frames = sliding_window_view(padded, _WINDOW)[::_HOP] * np.hanning(_WINDOW)
     levels = 20 * np.log10(np.abs(np.fft.rfft(frames)) * 4 / _WINDOW + 1e-7)
-    return _Sound(
+    return Sound(
         name=name, seconds=len(samples) / rate, uri=sound_uri(samples, rate),
         picture=picture_uri(levels, _DARKEST_DB, _BRIGHTEST_DB),
     )
