@@ -66,14 +66,11 @@ def main() -> None:
     help="Number of clips for a trial: the first of each corpus, in equal shares.  [default: all]",
 )
 @click.option("--fresh", is_flag=True, help="Full rebuild: keep nothing of an earlier cache.")
-@click.option(
-    "--index-only", is_flag=True, help="Cache without mels, for small disks: training computes them from 16-bit wavs."
-)
 @click.option("--dry-run", is_flag=True, help="Preview: print what would be built and why, and write nothing.")
 def build(
     data: tuple[str, ...], layout: str | None, columns: str | None, speakers: str | None, cache: str,
     config: tuple[str, ...], assignments: tuple[str, ...], flags: dict[str, object], workers: int, engine: str,
-    lexicon: str | None, limit: int | None, fresh: bool, index_only: bool, dry_run: bool,
+    lexicon: str | None, limit: int | None, fresh: bool, dry_run: bool,
 ) -> None:
     """Build the cache of a corpus, or bring it up to date.
 
@@ -95,8 +92,7 @@ def build(
             folder = local_build(cache, fresh=fresh)
             with stoppable(cache), Display() as display:
                 request = make_request(
-                    data, folder, settings, limit=limit, fresh=fresh, index_only=index_only,
-                    layout=layout, columns=columns, speakers=speakers,
+                    data, folder, settings, limit=limit, fresh=fresh, layout=layout, columns=columns, speakers=speakers,
                 )
                 if dry_run:
                     explain_build(request, pool, display)

@@ -61,8 +61,6 @@ class DataConfig(ConfigSection):
 
     verify: Literal["quick", "full", "off"] = "quick"
     """Check of the cache before training: `quick` compares file sizes, `full` every checksum."""
-    max_unreadable_fraction: Fraction = 0.05
-    """Largest share of training clips whose audio cannot be read, in a cache without mels; beyond it the run stops."""
     stage: str | None = None
     """Folder for the copy of a cache that is given by a URL; null: one in the user's cache folder."""
     filters: FilterConfig = FilterConfig()

@@ -28,7 +28,6 @@ from xtts.precompute.features.quality_stats import (
 )
 from xtts.precompute.features.recording_advice import read_quality, recording_advice
 from xtts.precompute.view.cached_clips import CachedClips
-from xtts.precompute.view.terminal import UNMEASURED
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.decode import AudioProblem
@@ -89,7 +88,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
     kept = kept_rows(clips.rows)
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
-    spec, folders = clips.spec, audio_folders(clips, data)
+    spec, folders = clips.spec, audio_folders(clips, data) if data else {}
     stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
     quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
     suspects = [(outliers[0].row, [outlier.text for outlier in outliers]) for outliers in quality.worst(WORST_SHOWN)]
@@ -116,7 +115,6 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         advice=recording_advice(read_quality(clips.cache / spec.index_file), spec.features["audio"]["loudness_lufs"]),
         quality=quality, far=OUTLIER_SCORE,
         examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
-        unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
         speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
         cards=cards[len(suspects) :], suspects=cards[: len(suspects)], scatter=scatter(kept, quality),
         direction=lambda code: find_language(code or spec.text_language).direction,
@@ -125,9 +123,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
 
 
 def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
-    """Return the folder of each corpus by its name: those of `data`, else those in the spec of a cache without mels."""
-    if not data:
-        return {name: Path(folder) for name, folder in clips.spec.audio_folders.items()}
+    """Return the folder of each corpus of `data` by its name; `LockstepError` if one of the cache is missing."""
     folders = corpus_folders(parse_data(data))
     for name in {row.clip.corpus for row in clips.rows} - folders.keys():
         problem = f"no corpus {name}" if name else "corpora with names"

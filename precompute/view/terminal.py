@@ -27,9 +27,6 @@ if TYPE_CHECKING:  # commands that only read a cache start without the feature e
 _PLAIN_SECONDS = 10.0
 """Time between two lines of progress without a terminal."""
 _SPEAKERS, _EXAMPLES, _NAMED = 30, 3, 5
-UNMEASURED = (
-    "{:,} clips have no figures of their signal: a build with --index-only decodes no clip, one without it does"
-)
 
 
 class Display(Progress):
@@ -160,7 +157,6 @@ def quality_text(quality: QualityStats) -> str:
     lines = [*map(plain, quality.doubts), "medians of each speaker's clips", _table(rows)]
     more = len(quality.speakers) - _SPEAKERS
     lines += [f"  and {more:,} more speakers"] if more > 0 else []
-    lines += [UNMEASURED.format(quality.unmeasured)] if quality.unmeasured else []
     for measure, outliers in quality.by_measure():
         examples = [f"{plain(outlier.row.clip.id)} {measure.text(outlier.value)}" for outlier in outliers[:_EXAMPLES]]
         examples += ["..."] if len(outliers) > _EXAMPLES else []

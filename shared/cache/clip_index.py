@@ -117,7 +117,7 @@ class IndexRow:
     """Sum of the stored log-mel over the true frames; gives, with the next, statistics without reading shards."""
     mel_square_sum: float = 0.0
     quality: SignalQuality | None = None
-    """Quality of the samples; None if it was not measured, as in a cache without mels."""
+    """Quality of the samples; None if it was not measured."""
 
     @property
     def is_kept(self) -> bool:

@@ -6,7 +6,6 @@ from typing import TypeVar, cast
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.trainer.data.audio_mel import clips_from_audio
 from xtts.trainer.data.batch import AnyBatch, Batch, blank_batch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import BucketOrder, part_size
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
@@ -154,13 +153,7 @@ def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None =
     batches = clips.batch(bucket.batch_size, drop_remainder=True)
     if rows is not None:
         batches = batches.map(without_autograph(lambda clips: clips[rows.start : rows.stop]), synchronous=True)
-    if bucket.spec.names_audio:
-        read = clips_from_audio(
-            clips if rows is None else batches.unbatch(), bucket.spec, cast(Batch, bucket.signature)
-        )
-        parsed = read.batch(size, drop_remainder=True)
-    else:
-        parsed = batches.map(parser(bucket, size), synchronous=True)
+    parsed = batches.map(parser(bucket, size), synchronous=True)
     return _options(parsed.prefetch(2), autotune=False)
 
 
@@ -177,9 +170,6 @@ def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
         return _options(batches.prefetch(1), autotune=True)
     parse, missing = parser(bucket, 1), -sum(records) % bucket.batch_size
     padding = tf.data.Dataset.from_tensors(blank_batch(bucket.signature_of(1))).repeat(missing)
-    if bucket.spec.names_audio:
-        parsed = clips_from_audio(clips, bucket.spec, cast(Batch, bucket.signature)).batch(1)
-    else:
-        parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
+    parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
     batches = parsed.concatenate(padding).rebatch(bucket.batch_size, drop_remainder=True)
     return _options(batches.prefetch(tf.data.AUTOTUNE), autotune=True)

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import tensorflow as tf
-
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
 from xtts.shared.errors import counted_noun
-from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import AnyBatch, crop_signature, make_signature
 from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
 from xtts.trainer.data.clip_order import BucketCorpus, BucketOrder, CorpusMixture, Schedule
@@ -60,11 +57,7 @@ class TrainingBucket:
             hop = spec.mel_profile.hop_samples
             return crop_signature(stored.frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels, hop=hop)
         tokens, frames = (stored.tokens, stored.frames) if spec.fixed_length else (None, None)
-        signature = make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
-        if not spec.names_audio:
-            return signature
-        samples = [batch_size, reflected_samples(spec.mel_profile, stored.frames)]
-        return signature._replace(mel=tf.TensorSpec(samples, tf.int16, "samples"))
+        return make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
 
     @property
     def described(self) -> str:
@@ -148,7 +141,7 @@ def bucket_schedule(buckets: Sequence[TrainingBucket], seed: int) -> Schedule:
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int = SHUFFLE_MB) -> CorpusMixture:
     """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
     bucket, buckets = spec.buckets[number], len(spec.buckets)
-    stored, records = sum(shard.bytes_with_mels for shard in bucket.train), bucket.clips("train")
+    stored, records = sum(shard.bytes for shard in bucket.train), bucket.clips("train")
     block_records = (memory_mb << 20) * records // (2 * buckets * max(stored, 1))
     corpora, clips = bucket.corpora(), spec.epoch_clips(bucket)
     mixed = []

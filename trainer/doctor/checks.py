@@ -58,7 +58,7 @@ def run_checks(
     report.add("config", fit, check_settings(setup))
     step_seconds = times.mean if times else None
     data = [
-        loading(first, loads, step_seconds=step_seconds, from_audio=setup.spec.names_audio),
+        loading(first, loads, step_seconds=step_seconds),
         storage(loops.buckets, step_seconds=step_seconds),
     ]
     report.add("data", *data, *([input_wait(times)] if times else []))

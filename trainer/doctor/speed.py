@@ -96,10 +96,10 @@ def _wait(iterator: Iterator[object]) -> float:
     return time.perf_counter() - began
 
 
-def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, from_audio: bool = False) -> Findings:
+def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None) -> Findings:
     """Check the results of `load_times`, relative to the mean step time if known.
 
-    first: seconds, seconds: float64[n], from_audio: whether the batches are read from wavs.
+    first: seconds, seconds: float64[n].
     """
     mean, p95 = float(seconds.mean()), float(np.percentile(seconds, 95))
     measured = f"mean {1000 * mean:.1f} ms, p95 {1000 * p95:.1f} ms a batch"
@@ -115,12 +115,6 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, fr
         gain = f"{mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
     else:
         gain = f"{mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
-    if from_audio:
-        what = f"the host cannot keep up: {what}"
-        cause = "reading and decoding the wavs takes the processor longer than a step"
-        fix = "build a cache with mels: run xtts-precompute build without --index-only"
-        yield Problem(name="slow-audio", what=what, cause=cause, fix=fix, gain=gain)
-        return
     cause = "the disk or network that holds the cache, or other work on the processor, is slower than the step"
     fix = "copy the cache to a local disk, and check what else runs on this machine"
     yield Problem(name="slow-loading", what=what, cause=cause, fix=fix, gain=gain)

@@ -60,9 +60,6 @@ def test_where_xla_does_not_compile_the_rest_is_examined(workload, monkeypatch):
     assert facts["data"]["load time"].value["mean"] > 0
 
 
-WITH_MELS = "build a cache with mels: run xtts-precompute build without --index-only"
-
-
 def load(*seconds):
     return 0.0, np.array(seconds)
 
@@ -74,14 +71,6 @@ def test_loading_that_is_slower_than_the_steps(only, problems):
     assert only(loading(*times, step_seconds=0.1)).gain == "5.5 times the steps a second: one takes 100.0 ms"
     assert not problems(loading(*times, step_seconds=2.0))
     assert not problems(loading(*load(0.4), step_seconds=None))
-
-
-def test_a_host_too_slow_for_audio_is_told_to_build_a_cache(only, problems):
-    problem = only(loading(*load(0.5), step_seconds=0.1, from_audio=True))
-    assert (problem.name, problem.remedy) == ("slow-audio", WITH_MELS)
-    assert problem.what.startswith("the host cannot keep up: loading is slow")
-    assert only(loading(*load(0.5), step_seconds=0.1)).name == "slow-loading"
-    assert not problems(loading(*load(0.5), step_seconds=1.0, from_audio=True))
 
 
 def test_storage_that_answers_too_slowly_for_the_steps(only, problems, workload, monkeypatch):
@@ -144,5 +133,5 @@ def test_every_problem_has_a_section_in_the_troubleshooting_page():
     page = (ROOT / HELP).read_text(encoding="utf-8")
     _, _, of_the_doctor = page.partition("\n## What xtts-doctor finds\n")
     sections = {title.lower().replace(" ", "-") for title in re.findall(r"^### (.+)$", of_the_doctor, re.MULTILINE)}
-    assert len(names) > 10
+    assert len(names) > 8
     assert sections == names, f"sections of {HELP} and names of problems differ: {sorted(sections ^ names)}"
