@@ -5,19 +5,16 @@ import os
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
-from xtts.shared.errors import LockstepError, counted_noun
+from xtts.shared.errors import counted_noun
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 from xtts.trainer.doctor.results import Fact, Findings, Problem
 from xtts.trainer.loop.chunk import CallResult
 from xtts.trainer.loop.replicas import TrainingLoops
 
-PROFILED = 10
 _OPENING_STEPS = 8
 """Largest number of steps per bucket until every bucket has been drawn once."""
 _TOLERATED_WAIT = 0.2
@@ -144,16 +141,6 @@ def run_steps(loops: TrainingLoops, count: int) -> StepTimes:
     metrics, seconds, buckets, offsets = (np.concatenate(arrays) for arrays in columns)
     steps = CallResult(metrics, seconds, buckets, offsets, wall=sum(call.wall for call in calls))
     return StepTimes(compile_seconds=compiled, steps=steps)
-
-
-def profile_steps(loops: TrainingLoops, folder: Path) -> None:
-    """Write a trace of `PROFILED` steps, which are compiled already, by TensorFlow's profiler into a folder."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tf.profiler.experimental.Profile(str(folder)):
-            loops.loop.run(PROFILED)
-    except (OSError, tf.errors.OpError) as error:
-        raise LockstepError(str(folder), found=f"cannot be profiled into ({error})") from None
 
 
 def step_times(loops: TrainingLoops, times: StepTimes) -> Findings:
