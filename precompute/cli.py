@@ -145,33 +145,22 @@ def verify(
 @main.command()
 @_cache_option
 def stats(cache: str) -> None:
-    """Print statistics of a cache: lengths, padding, letters, and the quality of the recordings by speaker."""
+    """Print statistics of a cache: percentiles of the lengths, and the padding of 1 to 12 buckets."""
     with report_errors():
         from xtts.precompute.features.filters import reject_lines
-        from xtts.precompute.features.letter_counts import letters_of
-        from xtts.precompute.features.quality_stats import quality_stats
-        from xtts.precompute.features.recording_advice import read_quality
-        from xtts.precompute.view.terminal import advice_lines, quality_text, stats_text
+        from xtts.precompute.view.terminal import stats_text
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index, table_of
         from xtts.shared.cache.object_store import local_cache
-        from xtts.shared.cache.stats import corpus_lines, corpus_stats, read_lengths
+        from xtts.shared.cache.stats import corpus_stats, read_lengths
         from xtts.shared.system.folder_lock import ReadLock
 
         folder = local_cache(cache)
         with ReadLock(folder):
-            spec = load_spec(folder)
-            index = folder / spec.index_file
-            rows, lengths, quality = read_index(index), read_lengths(index), read_quality(index)
-        letters, corpora = (
-            letters_of(rows, spec.text_language, spec.features["text"]["tokenizer"]),
-            corpus_lines(rows, spec.weights),
-        )
+            index = folder / load_spec(folder).index_file
+            rows, lengths = read_index(index), read_lengths(index)
         rejected = reject_lines(table_of([row for row in rows if not row.is_kept]))
-        click.echo(stats_text(corpus_stats(lengths), rejected, letters, corpora))
-        if advice := advice_lines(quality, spec):
-            click.echo("\n".join(["", *advice]))
-        click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
+        click.echo(stats_text(corpus_stats(lengths), rejected))
 
 
 @main.command()

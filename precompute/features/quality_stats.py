@@ -113,7 +113,7 @@ class Outlier:
 
 @dataclass(frozen=True, kw_only=True)
 class QualityStats:
-    """Quality of the clips, as `stats` and `report` show it."""
+    """Quality of the clips, as `report` shows it."""
 
     speakers: list[SpeakerLine]
     """Speakers, those with most clips first."""
