@@ -64,13 +64,8 @@ def main() -> None:
     help="Sound file (.wav, .flac, .mp3, .ogg, .opus), - for a wav on standard output, or with --file a folder.  "
     "[default: out.wav]",
 )
-@synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds", "loudness")
-@click.option(
-    "--mel-out", type=_PATH, metavar="FILE.npy",
-    help="File for the natural-log mel, float32[frames, channels], for a vocoder of your own.",
-)
-@click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
-              help="File for the times of the words (.json), or for subtitles by sentence (.srt).")
+@synthesis_options("nfe", "solver", "temperature", "seed", "speed", "loudness")
+@click.option("--timestamps", type=_PATH, metavar="FILE.json", help="File for the times of the words.")
 @vocoder_option
 @click.option(
     "--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first of the language]"
@@ -127,16 +122,6 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
         from xtts.trainer.stored.stored_model import open_model
 
         run(open_model(checkpoint), exported_voice(checkpoint, click.echo), options, cache=cache, **given)
-
-
-@main.command()
-@checkpoint_option
-def info(checkpoint: Path) -> None:
-    """Describe a voice: speakers, languages, mel profile, size, steps, corpus."""
-    with report_errors():
-        from xtts.trainer.export.info import info as run
-
-        run(checkpoint)
 
 
 _FORMAT_OPTIONS = {

@@ -64,8 +64,6 @@ class SynthesisOptions(BaseModel):
     """Random seed of the noise."""
     speed: Annotated[float, Field(ge=0.25, le=4.0)] = 1.0
     """Speaking rate, as a factor: 2 speaks twice as fast."""
-    seconds: Annotated[float | None, Field(ge=0.01, le=3600.0)] = None
-    """Length of each text in seconds, with its pauses, instead of a speed."""
     loudness: Annotated[float, Field(ge=-40.0, le=-10.0)] | Literal["recorded"] = -20.0
     """Loudness of the speaker in LUFS, the same in all texts; `recorded` leaves it as in the recordings."""
 
@@ -82,8 +80,6 @@ class SynthesisOptions(BaseModel):
                 "--nfe", found=f"{self.nfe} with solver {self.solver}", expected=f"a multiple of {evaluations}",
                 fix="or use solver euler",
             )
-        if self.seconds is not None and self.speed != type(self).model_fields["speed"].default:
-            raise LockstepError("--seconds", found="together with a speed", expected="one of them")
 
     def replaced(self, **changes: object) -> Self:
         """Return a copy with other values, which are checked."""

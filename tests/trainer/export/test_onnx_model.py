@@ -88,7 +88,7 @@ def test_noise_and_pads_act_as_in_matcha_models(graph):
 def test_schedule_and_noise_may_be_left_out(graph):
     assert [entry.name for entry in graph.get_inputs()] == ["x", "x_length", "noise_scale", "length_scale"]
     assert [entry.name for entry in graph.get_outputs()] == ["mel", "token_frames"]
-    assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise", "wanted_frames"}
+    assert {entry.name for entry in graph.get_overridable_initializers()} == {"schedule", "noise"}
     ids, noise = [5, 9, 20, 14, 8], np.random.default_rng(2).standard_normal((1, 400, 80)).astype(np.float32)
     without = graph.run(None, inputs(ids, noise=noise))[0]
     schedules = [OPTIONS.replaced(**change).schedule for change in ({}, {"nfe": 20}, {"solver": "midpoint"})]
