@@ -26,7 +26,7 @@ _engine_option = click.option(
 _layout_option = click.option(
     "--layout", metavar="NAME",
     help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, quoted, kaldi, "
-    "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
+    "nemo, vctk, parquet, webdataset, libritts or folder.",
 )
 _columns_option = click.option(
     "--columns", metavar="KEY=COLUMN,...", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "
