@@ -1,8 +1,6 @@
 """A bucket as a run trains on it: its shape, batch size, signature and order."""
 
 import hashlib
-import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,9 +19,6 @@ _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""
 _MOST_OPEN_FILES = 512
 """Open files of all buckets; many systems allow a process 1,024."""
-_READ_BYTES, _READS = 1 << 16, 3
-SLOW_READ_SECONDS = 0.005
-"""A read that takes longer waits for a network; a local disk takes 0.1 to 1 ms."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,26 +76,6 @@ class TrainingBucket:
         """Whether validation reads clips of it."""
         return any(self.validation_records)
 
-    @cached_property
-    def read_seconds(self) -> float:
-        """The least seconds to read 64 KiB from the storage, at one of three offsets of the largest shard.
-
-        If the system can, it first drops those bytes from its page cache.
-        """
-        largest = max(self.stored.train, key=lambda shard: shard.bytes)
-        offsets = [largest.bytes * i // (_READS + 1) for i in range(1, _READS + 1)]
-        try:
-            with (self.cache / largest.file).open("rb", buffering=0) as file:
-                return min(_seconds_to_read(file.fileno(), offset) for offset in offsets)
-        except OSError:
-            return 0.0  # the pipeline will report what is wrong with the file
-
-    @property
-    def reads_in_turn(self) -> float:
-        """Successive reads of 64 KiB in an epoch, if the shards of a group are read at once."""
-        stored = sum(shard.bytes for shard in self.stored.train)
-        return stored / _READ_BYTES / sum(corpus.order.group_size for corpus in self.order.corpora)
-
     def batch_after(self, consumed: int) -> tuple[int, list[tuple[int, int]]]:
         """(its number, (shard, record) of each clip) of the batch after so many of its clips."""
         return self.number, self.order.records_from(consumed, self.batch_size)
@@ -108,16 +83,6 @@ class TrainingBucket:
     def files(self, split: Split) -> list[str]:
         """Paths of the shards of one split, in order."""
         return [str(self.cache / shard.file) for shard in self.stored.shards(split)]
-
-
-def _seconds_to_read(file: int, offset: int) -> float:
-    """Seconds to read the 64 KiB of an open file that hold a byte."""
-    start = offset // _READ_BYTES * _READ_BYTES
-    if hasattr(os, "posix_fadvise"):  # macOS lacks it
-        os.posix_fadvise(file, start, _READ_BYTES, os.POSIX_FADV_DONTNEED)
-    began = time.perf_counter()
-    os.pread(file, _READ_BYTES, start)
-    return time.perf_counter() - began
 
 
 def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[TrainingBucket]:

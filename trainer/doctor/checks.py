@@ -15,7 +15,6 @@ from xtts.trainer.doctor.speed import (
     loading,
     run_steps,
     step_times,
-    storage,
 )
 from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.replicas import TrainingLoops, build_loops
@@ -42,11 +41,8 @@ def run_checks(setup: Setup, *, count: int, progress: Callable[[str], None]) -> 
     report.add("environment", machine, [Fact(name="card", value=note, text=note) for note in card_notes])
     report.add("config", fit, check_settings(setup))
     step_seconds = times.mean if times else None
-    data = [
-        loading(first, loads, step_seconds=step_seconds),
-        storage(loops.buckets, step_seconds=step_seconds),
-    ]
-    report.add("data", *data, *([input_wait(times)] if times else []))
+    data = loading(first, loads, step_seconds=step_seconds)
+    report.add("data", data, *([input_wait(times)] if times else []))
     if times:
         report.add("steps", step_times(loops, times))
     elif steps_wanted:

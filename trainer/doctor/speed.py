@@ -3,14 +3,13 @@
 import itertools
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from xtts.shared.errors import counted_noun
 from xtts.trainer.data.dataset import training_batches
-from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 from xtts.trainer.doctor.results import Fact, Findings, Problem
 from xtts.trainer.loop.chunk import CallResult
 from xtts.trainer.loop.replicas import TrainingLoops
@@ -62,29 +61,6 @@ def load_times(loops: TrainingLoops, count: int) -> tuple[float, np.ndarray]:
     while time.perf_counter() - began < _DRAIN_SECONDS:
         next(next(order))
     return first, np.array([_wait(next(order)) for _ in mixed])
-
-
-def storage(buckets: Collection[TrainingBucket], *, step_seconds: float | None) -> Findings:
-    """Check the latency of the cache's storage: reading an epoch must not take longer than its steps.
-
-    `load_times` does not see it while the page cache holds the files.
-    """
-    latency = float(np.median([bucket.read_seconds for bucket in buckets]))
-    yield Fact(name="storage", value=latency, text=f"{1000 * latency:.1f} ms for a read of 64 KiB")
-    batches = sum(bucket.spec.epoch_clips(bucket.stored) / bucket.batch_size for bucket in buckets)
-    training = batches * (step_seconds or _SLOW_SECONDS)
-    reading = latency * max(bucket.reads_in_turn for bucket in buckets)
-    if latency <= SLOW_READ_SECONDS or reading <= training:
-        return
-    cache = next(iter(buckets)).cache
-    yield Problem(
-        name="slow-storage",
-        what=f"the storage of {cache} answers slowly: {1000 * latency:.0f} ms for a read of 64 KiB, "
-        f"expected at most {1000 * latency * training / reading:.0f} ms",
-        cause=f"a network disk or bucket: to read an epoch takes {reading:,.1f} s, to train {training:,.1f} s",
-        fix=f"copy the cache to a local disk with cp -r {cache}",
-        gain=f"up to {reading / training:.1f} times the steps a second",
-    )
 
 
 def _wait(iterator: Iterator[object]) -> float:

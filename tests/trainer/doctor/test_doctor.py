@@ -51,8 +51,8 @@ def test_without_a_problem_the_exit_code_is_0_and_with_one_the_page_says_where_i
     out = call(main, *micro_options).succeeded()
     assert "✓ config" in out
     assert "advice  none: nothing slows the training down" in out
-    report.add("data", [Problem(name="slow-storage", what="slow to read", cause="the disk")])
-    assert "docs/troubleshooting.md#slow-storage" in call(main, *micro_options).out
+    report.add("data", [Problem(name="slow-loading", what="slow to read", cause="the disk")])
+    assert "docs/troubleshooting.md#slow-loading" in call(main, *micro_options).out
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
