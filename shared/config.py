@@ -57,12 +57,8 @@ Doubt = Literal[
 
 
 class DataConfig(ConfigSection):
-    """Reading of a cache by stage 2; `filters` is for stage 1."""
+    """Choice of the clips."""
 
-    verify: Literal["quick", "full", "off"] = "quick"
-    """Check of the cache before training: `quick` compares file sizes, `full` every checksum."""
-    stage: str | None = None
-    """Folder for the copy of a cache that is given by a URL; null: one in the user's cache folder."""
     filters: FilterConfig = FilterConfig()
     accept: list[Doubt] = Field(default_factory=list)
     """Kinds of doubtful texts to keep unchanged, such as `[tag]`: see docs/corpus.md#doubtful-texts."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, build_command
@@ -41,7 +42,7 @@ def load_setup(
             expected="shapes.pad_to_fixed_length: true", fix=build_command(setup.cache),
         )
     say = partial(click.echo, err=True)
-    setup.check_files()
+    quick_check(setup.cache, setup.spec)
     return setup.suited(from_a_model=setup.default_start(say) is not None, say=say)
 
 
