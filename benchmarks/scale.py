@@ -1,30 +1,24 @@
 """What the command of a build holds and spends on a corpus of millions of clips.
 
-    python benchmarks/scale.py [--rows 1000000 10000000] [--built 100000] [--shard-mb 256] [--quick] [--out FILE.json]
+    python benchmarks/scale.py [--rows 1000000 10000000] [--shard-mb 256] [--quick] [--out FILE.json]
 
 `plan` and `match` with an earlier index are these steps alone, of clips with lengths, texts and paths like LJSpeech's.
-`build` and `rerun` are whole builds with --index-only, of a list that names one recording for every clip: workers read
-headers alone, and the command has the same rows and shards as a build with mels. Each row of the table is a process
-of its own; its time is processor time, its memory the most that it had, the table of the clips included; workers are
-not in it.
+Each row of the table is a process of its own; its time is processor time, its memory the most that it had, the table
+of the clips included.
 """
 
 import multiprocessing
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import soundfile
 from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
-from xtts.precompute.library import build_cache
 from xtts.precompute.pipeline.plan import plan_cache, plan_columns
 from xtts.precompute.pipeline.previous import PreviousCache, find_reusable
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
@@ -32,11 +26,9 @@ from xtts.shared.config_files import load_config
 from xtts.shared.system.machine import peak_resident_bytes
 from xtts.shared.text.tokenizer import build_tokenizer
 
-FULL, QUICK = {"rows": [1_000_000, 10_000_000], "built": [100_000]}, {"rows": [100_000], "built": [1_000]}
+FULL, QUICK = {"rows": [1_000_000, 10_000_000]}, {"rows": [100_000]}
 CHANGED_SHARE = 0.01
 LETTERS = 100
-TEXT = "the quick brown fox jumps over the lazy dog and runs away from it, as far as it can"
-SETTINGS = {"shapes.buckets": 1, "text.expand_numbers": False, "text.add_blank": False}
 
 Figures = dict[str, Any]
 
@@ -44,19 +36,13 @@ Figures = dict[str, Any]
 def main() -> None:
     parser = program_parser(__doc__, QUICK)
     parser.add_argument("--rows", type=int, nargs="+", help="clips")
-    parser.add_argument("--built", type=int, nargs="+", help="clips of whole builds")
     parser.add_argument("--shard-mb", type=int, default=256, help="of the plan")
     options = parse(parser, full=FULL, quick=QUICK)
     table = []
     for rows in options.rows:
         table.append({"what": "plan", "clips": rows} | in_own_process(simulate_plan, rows, options.shard_mb))
         table.append({"what": "match", "clips": rows} | in_own_process(simulate_match, rows))
-    for rows in options.built:
-        with TemporaryDirectory() as folder:
-            data = write_list(Path(folder), rows)
-            for what in ("build", "rerun"):
-                table.append({"what": what, "clips": rows} | in_own_process(build, data, Path(folder) / "cache"))
-    title = "plan of a cache, match of a rerun with its index, whole builds"
+    title = "plan of a cache, match of a rerun with its index"
     figures = {"title": title, **machine(["lockstep-tts", "numpy", "pyarrow"]), "table": table}
     report(section_lines("scale", figures), figures, options.out)
 
@@ -64,24 +50,6 @@ def main() -> None:
 def in_own_process(function: Callable[..., Figures], *arguments: object) -> Figures:
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()
-
-
-def write_list(folder: Path, rows: int) -> Path:
-    """A list of so many clips, which are all the same recording of 2 seconds."""
-    noise = 0.1 * np.random.default_rng(0).standard_normal(2 * 22_050)
-    soundfile.write(folder / "one.wav", noise, 22_050, subtype="PCM_16")
-    with open(folder / "list.csv", "w", encoding="utf-8") as file:
-        file.writelines(f"clip-{number:08d}|one.wav|{number:08d} {TEXT}\n" for number in range(rows))
-    return folder / "list.csv"
-
-
-def build(data: Path, cache: Path) -> Figures:
-    """A whole build of a list, or its rerun."""
-    began = time.process_time()
-    report = build_cache(data, cache, columns="id=0,file=1,text=2", settings=SETTINGS, index_only=True)
-    seconds = time.process_time() - began
-    shards = report.kept_shards + report.written_shards
-    return {"shards": shards, "changed": None, "processor_seconds": seconds, "peak_gib": peak_gib()}
 
 
 def clips(rows: int) -> Any:  # noqa: ANN401 - pyarrow ships no types

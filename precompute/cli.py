@@ -26,7 +26,7 @@ _engine_option = click.option(
 _layout_option = click.option(
     "--layout", metavar="NAME",
     help="Layout of the corpus, if it is not recognised: ljspeech, piper, common-voice, table, quoted, kaldi, "
-    "nemo, lhotse, vctk, parquet, webdataset, nemo-tarred, libritts or folder.",
+    "nemo, vctk, parquet, webdataset, libritts or folder.",
 )
 _columns_option = click.option(
     "--columns", metavar="KEY=COLUMN,...", help="Columns of a CSV, TSV or Parquet file, by number from 0 or by name: "
@@ -66,14 +66,11 @@ def main() -> None:
     help="Number of clips for a trial: the first of each corpus, in equal shares.  [default: all]",
 )
 @click.option("--fresh", is_flag=True, help="Full rebuild: keep nothing of an earlier cache.")
-@click.option(
-    "--index-only", is_flag=True, help="Cache without mels, for small disks: training computes them from 16-bit wavs."
-)
 @click.option("--dry-run", is_flag=True, help="Preview: print what would be built and why, and write nothing.")
 def build(
     data: tuple[str, ...], layout: str | None, columns: str | None, speakers: str | None, cache: str,
     config: tuple[str, ...], assignments: tuple[str, ...], flags: dict[str, object], workers: int, engine: str,
-    lexicon: str | None, limit: int | None, fresh: bool, index_only: bool, dry_run: bool,
+    lexicon: str | None, limit: int | None, fresh: bool, dry_run: bool,
 ) -> None:
     """Build the cache of a corpus, or bring it up to date.
 
@@ -95,8 +92,7 @@ def build(
             folder = local_build(cache, fresh=fresh)
             with stoppable(cache), Display() as display:
                 request = make_request(
-                    data, folder, settings, limit=limit, fresh=fresh, index_only=index_only,
-                    layout=layout, columns=columns, speakers=speakers,
+                    data, folder, settings, limit=limit, fresh=fresh, layout=layout, columns=columns, speakers=speakers,
                 )
                 if dry_run:
                     explain_build(request, pool, display)
@@ -149,33 +145,22 @@ def verify(
 @main.command()
 @_cache_option
 def stats(cache: str) -> None:
-    """Print statistics of a cache: lengths, padding, letters, and the quality of the recordings by speaker."""
+    """Print statistics of a cache: percentiles of the lengths, and the padding of 1 to 12 buckets."""
     with report_errors():
         from xtts.precompute.features.filters import reject_lines
-        from xtts.precompute.features.letter_counts import letters_of
-        from xtts.precompute.features.quality_stats import quality_stats
-        from xtts.precompute.features.recording_advice import read_quality
-        from xtts.precompute.view.terminal import advice_lines, quality_text, stats_text
+        from xtts.precompute.view.terminal import stats_text
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index, table_of
         from xtts.shared.cache.object_store import local_cache
-        from xtts.shared.cache.stats import corpus_lines, corpus_stats, read_lengths
+        from xtts.shared.cache.stats import corpus_stats, read_lengths
         from xtts.shared.system.folder_lock import ReadLock
 
         folder = local_cache(cache)
         with ReadLock(folder):
-            spec = load_spec(folder)
-            index = folder / spec.index_file
-            rows, lengths, quality = read_index(index), read_lengths(index), read_quality(index)
-        letters, corpora = (
-            letters_of(rows, spec.text_language, spec.features["text"]["tokenizer"]),
-            corpus_lines(rows, spec.weights),
-        )
+            index = folder / load_spec(folder).index_file
+            rows, lengths = read_index(index), read_lengths(index)
         rejected = reject_lines(table_of([row for row in rows if not row.is_kept]))
-        click.echo(stats_text(corpus_stats(lengths), rejected, letters, corpora))
-        if advice := advice_lines(quality, spec):
-            click.echo("\n".join(["", *advice]))
-        click.echo(f"\n{quality_text(quality_stats(rows, spec.mel_profile.sample_rate))}")
+        click.echo(stats_text(corpus_stats(lengths), rejected))
 
 
 @main.command()

@@ -21,8 +21,8 @@ from xtts.shared.system.machine import usable_cores
 def build_cache(
     data: Data, cache: str | PathLike[str], *, config: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     settings: Mapping[str, object] | None = None, workers: int | None = None, limit: int | None = None,
-    fresh: bool = False, index_only: bool = False, layout: str | None = None, columns: str | None = None,
-    speakers: str | None = None, engine: str = "local", progress: Progress | None = None,
+    fresh: bool = False, layout: str | None = None, columns: str | None = None, speakers: str | None = None,
+    engine: str = "local", progress: Progress | None = None,
 ) -> BuildReport:
     """Build the cache of a corpus, or bring it up to date, as `xtts-precompute build` does.
 
@@ -38,7 +38,6 @@ def build_cache(
         workers: Processes (default: one a core); 0 runs in this process.
         limit: Count of clips, the first of each corpus in equal shares.
         fresh: Rebuild everything, whatever the folder holds.
-        index_only: Store no mels: the records name the wavs, which the trainer reads.
         layout: Name of the corpus' layout, such as "piper"; needed only if it cannot be recognised.
         columns: Columns of its CSV or TSV file, as in "id=0,speaker=1,text=2", instead of a layout.
         speakers: "folders" if its folders are the speakers, "one" if it has only one (default: by their names).
@@ -57,7 +56,7 @@ def build_cache(
     folder = local_build(cache, fresh=fresh)
     request = make_request(
         data, folder, resolve(config_names(config), (), settings or {}), limit=limit, fresh=fresh,
-        index_only=index_only, layout=layout, columns=columns, speakers=speakers,
+        layout=layout, columns=columns, speakers=speakers,
     )
     report = run_build(request, pool, progress or Progress())
     upload_cache(folder, cache)

@@ -57,14 +57,8 @@ Doubt = Literal[
 
 
 class DataConfig(ConfigSection):
-    """Reading of a cache by stage 2; `filters` is for stage 1."""
+    """Choice of the clips."""
 
-    verify: Literal["quick", "full", "off"] = "quick"
-    """Check of the cache before training: `quick` compares file sizes, `full` every checksum."""
-    max_unreadable_fraction: Fraction = 0.05
-    """Largest share of training clips whose audio cannot be read, in a cache without mels; beyond it the run stops."""
-    stage: str | None = None
-    """Folder for the copy of a cache that is given by a URL; null: one in the user's cache folder."""
     filters: FilterConfig = FilterConfig()
     accept: list[Doubt] = Field(default_factory=list)
     """Kinds of doubtful texts to keep unchanged, such as `[tag]`: see docs/corpus.md#doubtful-texts."""

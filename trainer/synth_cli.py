@@ -64,13 +64,8 @@ def main() -> None:
     help="Sound file (.wav, .flac, .mp3, .ogg, .opus), - for a wav on standard output, or with --file a folder.  "
     "[default: out.wav]",
 )
-@synthesis_options("nfe", "solver", "temperature", "seed", "speed", "seconds", "loudness")
-@click.option(
-    "--mel-out", type=_PATH, metavar="FILE.npy",
-    help="File for the natural-log mel, float32[frames, channels], for a vocoder of your own.",
-)
-@click.option("--timestamps", type=_PATH, metavar="FILE.json|.srt",
-              help="File for the times of the words (.json), or for subtitles by sentence (.srt).")
+@synthesis_options("nfe", "temperature", "seed", "speed", "loudness")
+@click.option("--timestamps", type=_PATH, metavar="FILE.json", help="File for the times of the words.")
 @vocoder_option
 @click.option(
     "--speaker", metavar="NAME", help="Speaker, if the voice has several.  [default: the first of the language]"
@@ -117,7 +112,7 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
     "--json", "json_file", type=_PATH, metavar="FILE.json",
     help="File for the figures, including those of every sentence.",
 )
-@synthesis_options("nfe", "solver", "temperature", "seed")
+@synthesis_options("nfe", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
     """Print how good a voice is: its speech of held-out sentences against their recordings."""
     with report_errors():
@@ -129,20 +124,10 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
         run(open_model(checkpoint), exported_voice(checkpoint, click.echo), options, cache=cache, **given)
 
 
-@main.command()
-@checkpoint_option
-def info(checkpoint: Path) -> None:
-    """Describe a voice: speakers, languages, mel profile, size, steps, corpus."""
-    with report_errors():
-        from xtts.trainer.export.info import info as run
-
-        run(checkpoint)
-
-
 _FORMAT_OPTIONS = {
     "safetensors": ("license", "evaluation", "about", "float16"),
-    "onnx": ("nfe", "solver", "language", "speaker_wav", "float16"),
-    "piper": ("nfe", "solver", "loudness", "language", "speaker_wav", "float16"),
+    "onnx": ("nfe", "language", "speaker_wav", "float16"),
+    "piper": ("nfe", "loudness", "language", "speaker_wav", "float16"),
 }
 """The options of `export` that belong to each format."""
 
@@ -155,7 +140,7 @@ _FORMAT_OPTIONS = {
     help="Format: onnx to speak, with Lockstep, onnxruntime and sherpa-onnx; safetensors to train on; piper for Piper "
     "and Home Assistant. Repeat it for several in one folder, all but piper.",
 )
-@synthesis_options("nfe", "solver", "loudness")
+@synthesis_options("nfe", "loudness")
 @click.option("--license", metavar="ID", help="Licence of voice and recordings, for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")

@@ -15,7 +15,6 @@ from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.clip_features import extract_mel
-from xtts.precompute.features.index_only import audio_name
 from xtts.precompute.pipeline.build_cache import run_build
 from xtts.precompute.pipeline.build_request import BuildRequest, make_request
 from xtts.precompute.workers.disks import beside, check_visible, disk_errors_explained
@@ -40,7 +39,7 @@ def cache_request(cache: Path, data: Data, *, limit: int | None = None, exclude:
     spec = load_spec(cache)
     settings = [("the default size", {"model": {"size": "tiny"}}), (str(cache), dict(spec.features))]
     config: Config = validate_config(settings)
-    request = make_request(data, cache, config, limit=limit, index_only=spec.names_audio, keep_lexicon=True)
+    request = make_request(data, cache, config, limit=limit, keep_lexicon=True)
     corpora = replace(request.corpora, weights=spec.weights)
     return replace(request, corpora=corpora, exclude=frozenset(exclude))
 
@@ -161,15 +160,7 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
     except (OSError, AudioProblem, LockstepError) as error:
         yield CacheFinding(**about, found=f"cannot be compared: {error}")
         return
-    if stored.audio is not None:
-        same = False
-        with suppress(AudioProblem, LockstepError):
-            same = audio_name(row, recipe) == stored.audio
-        if not same:
-            expected = f"{stored.audio.samples} samples"
-            yield CacheFinding(**about, found="audio differs from what was indexed", expected=expected)
-    else:
-        yield from _compare_mel(mel, stored, recipe, about)
+    yield from _compare_mel(mel, stored, recipe, about)
     if recipe.encode(row.clip).ids != stored.tokens[: stored.token_length].tolist():
         yield CacheFinding(**about, found="tokens differ from those of its transcript")
 

@@ -171,12 +171,7 @@ def _record_findings(
 
 
 def _record_problems(spec: CacheSpec, bucket: Bucket, record: Record) -> Iterator[tuple[str, str]]:
-    if (record.audio is not None) != spec.names_audio:
-        yield "names audio" if record.audio else "holds a mel", "the opposite, as in cache.json"
-        return
-    tokens, frames = len(record.tokens), len(record.mel) if record.audio is None else bucket.frames
-    if record.audio is not None and spec.mel_profile.clip_frames(record.audio.samples) != record.mel_length:
-        yield f"{record.audio.samples} samples", f"those of {record.mel_length} frames"
+    tokens, frames = len(record.tokens), len(record.mel)
     if record.crop is not None or spec.holds_crops:
         yield from _crop_problems(spec, bucket, record.crop)
     padded_frames, padded_tokens = (

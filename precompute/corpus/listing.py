@@ -27,9 +27,9 @@ from xtts.precompute.corpus.layouts.delimited import (
 from xtts.precompute.corpus.layouts.kaldi import KALDI
 from xtts.precompute.corpus.layouts.layout import Layout, folder_of
 from xtts.precompute.corpus.layouts.ljspeech import LJSPEECH
-from xtts.precompute.corpus.layouts.manifest import LHOTSE, NEMO, NEMO_FILES
+from xtts.precompute.corpus.layouts.manifest import NEMO, NEMO_FILES
 from xtts.precompute.corpus.layouts.parquet import parquet
-from xtts.precompute.corpus.layouts.tar_shards import NEMO_TARRED, WEB_DATASET
+from xtts.precompute.corpus.layouts.tar_shards import WEB_DATASET
 from xtts.precompute.corpus.layouts.text_beside_audio import LIBRITTS, PLAIN_FOLDER, VCTK
 from xtts.precompute.corpus.layouts.text_columns import METADATA_FILE, TABLE_SUFFIXES, find_table
 from xtts.precompute.corpus.speaker_folders import is_speaker, with_speakers
@@ -41,12 +41,11 @@ from xtts.shared.text.pronunciation import Lexicon
 from xtts.shared.text.text_normalization import expand
 
 _PARQUET = parquet({})
-_WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, QUOTED, KALDI, NEMO, LHOTSE, VCTK, _PARQUET)
-_TAR_FILES = (WEB_DATASET, NEMO_TARRED)
+_WITH_A_LIST = (LJSPEECH, PIPER, COMMON_VOICE, TABLE, QUOTED, KALDI, NEMO, VCTK, _PARQUET)
 _WITHOUT_A_LIST = (LIBRITTS, PLAIN_FOLDER)
 """Tried only if there is no list: a corpus with one may have texts beside its audio as well."""
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
-LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, *_TAR_FILES, *_WITHOUT_A_LIST)}
+LAYOUTS = {layout.name: layout for layout in (*_WITH_A_LIST, WEB_DATASET, *_WITHOUT_A_LIST)}
 """Layouts by their names for `--layout`."""
 _BATCH = 2**12
 """Largest count of clips that are Python objects at a time."""
@@ -164,7 +163,7 @@ def _choose_for_folder(data: Path) -> Layout:
     """Detect the layout of a folder; raise a `LockstepError` if several fit, or none."""
     _reject_archive(data / METADATA_FILE)
     matches = [layout for layout in _WITH_A_LIST if layout.matches(data)]
-    others = _TAR_FILES if matches else (*_TAR_FILES, *_WITHOUT_A_LIST)
+    others = (WEB_DATASET,) if matches else (WEB_DATASET, *_WITHOUT_A_LIST)
     matches += [layout for layout in others if layout.matches(data)]
     if len(matches) > 1:
         problem = f"files of {len(matches)} layouts: {' and '.join(layout.name for layout in matches)}"

@@ -55,8 +55,6 @@ class RecordRecipe(AudioFiles):
     tokenizer: Tokenizer
     mel_check: str = ""
     """The mel check that a worker must compute before it computes mels; empty until a build has decided."""
-    index_only: bool = False
-    """Whether records name the audio instead of holding its mel."""
 
     @cached_property
     def features(self) -> dict[str, dict[str, object]]:

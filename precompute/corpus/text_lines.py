@@ -1,8 +1,6 @@
-"""Reading the lines of text files, compressed by gzip or not."""
+"""Reading the lines of text files."""
 
-import gzip
 import shlex
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,14 +40,12 @@ def first_line(path: Path) -> str:
 def _raw_lines(path: Path) -> Iterator[bytes]:
     """Yield the undecoded lines, each with its line feed."""
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with path.open("rb") as file:
             while line := file.readline(_MOST_LINE_BYTES + 1):
                 if len(line) > _MOST_LINE_BYTES:
                     expected = f"at most {_MOST_LINE_BYTES:,} bytes"
                     raise LockstepError(str(path), found="a line that is longer", expected=expected)
                 yield line
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise LockstepError(str(path), found=f"cannot be unpacked ({error})", expected="a gzip file") from None
     except OSError as error:
         reason = "no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         raise LockstepError(str(path), found=reason, expected="lines of clips") from None

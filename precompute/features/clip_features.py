@@ -4,20 +4,16 @@ import numpy as np
 
 from xtts.precompute.corpus.clip_audio import check_unchanged, read_audio
 from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
-from xtts.precompute.features.tables import unpack
 from xtts.shared.audio.decode import AudioProblem, Recording
 from xtts.shared.audio.mel import clip_mel, log_mel
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.audio.pitch import track_pitch
 from xtts.shared.audio.signal_quality import SignalQuality
-from xtts.shared.cache.clip_index import IndexRow, rows_of
+from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.records import CropAudio
-from xtts.shared.errors import LockstepError
 
 _UNVOICED_LOG_HERTZ = 5.0
 """The pitch of a crop without a voiced frame: 148 Hz."""
-Sums = tuple[str, float, float]
-"""Digest of a clip's audio, sum and sum of squares of its mel."""
 
 
 def read_mel(row: IndexRow, recipe: RecordRecipe) -> tuple[np.ndarray, np.ndarray, Recording]:
@@ -25,18 +21,6 @@ def read_mel(row: IndexRow, recipe: RecordRecipe) -> tuple[np.ndarray, np.ndarra
     audio = _read_source(row, recipe)
     samples = recipe.samples(audio, resampling_rate(row.clip, recipe.config))
     return extract_mel(samples, row.mel_length, recipe), samples, audio
-
-
-def sums_of_clips(recipe: RecordRecipe, rows: bytes) -> dict[str, Sums]:
-    """Clip id to `Sums` for a packed table (runs in a worker); raises `LockstepError` if a clip cannot be decoded."""
-    sums = dict[str, Sums]()
-    for row in rows_of(unpack(rows)):
-        try:
-            mel, _, audio = read_mel(row, recipe)
-        except AudioProblem as problem:
-            raise LockstepError(str(recipe.path(row.clip)), found=str(problem), exit_code=1) from None
-        sums[row.clip.id] = (audio.sha256, *mel_sums(mel))
-    return sums
 
 
 def measure(row: IndexRow, recipe: RecordRecipe) -> SignalQuality | None:

@@ -115,7 +115,7 @@ class LetterCounts:
         return [row for row in self.characters() if row.is_letter and row.fate != "rare"]
 
     def characters(self) -> list[CharacterCount]:
-        """Return what `build`, `stats` and `report` show: by fate, the most frequent first, rare letters last."""
+        """Return what `build` and `report` show: by fate, the most frequent first, rare letters last."""
         lost = self.left_out.keys() | self.folded.keys()
         few = {} if self.language in ("en", *BY_READING) else {c: n for c, n in self.letters.items() if n < RARE}
         rare = Counter({c: n for c, n in few.items() if c not in lost})

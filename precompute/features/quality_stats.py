@@ -113,7 +113,7 @@ class Outlier:
 
 @dataclass(frozen=True, kw_only=True)
 class QualityStats:
-    """Quality of the clips, as `stats` and `report` show it."""
+    """Quality of the clips, as `report` shows it."""
 
     speakers: list[SpeakerLine]
     """Speakers, those with most clips first."""
@@ -123,8 +123,6 @@ class QualityStats:
     """Hz of the mel profile."""
     doubts: list[str]
     """Warnings that the texts may not be the transcripts."""
-    unmeasured: int
-    """Kept clips whose audio was not measured, as in a cache without mels."""
 
     @property
     def shown(self) -> list[Measure]:
@@ -168,7 +166,7 @@ def quality_stats(rows: Iterable[IndexRow], sample_rate: int) -> QualityStats:
     return QualityStats(
         speakers=sorted(lines, key=lambda line: (-line.clips, line.name)), doubts=_doubts(kept),
         outliers=sorted(outliers, key=lambda outlier: (-outlier.score, outlier.row.clip.id, outlier.measure.name)),
-        sample_rate=sample_rate, unmeasured=sum(row.quality is None for row in kept),
+        sample_rate=sample_rate,
     )
 
 

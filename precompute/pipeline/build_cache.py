@@ -18,7 +18,7 @@ from xtts.precompute.features.tables import counted, with_status
 from xtts.precompute.pipeline.build_request import BuildRequest
 from xtts.precompute.pipeline.changes import change_lines
 from xtts.precompute.pipeline.commit import commit, make_spec, sweep
-from xtts.precompute.pipeline.index import measure_sample, write_index
+from xtts.precompute.pipeline.index import write_index
 from xtts.precompute.pipeline.plan import ShardPlan, plan_cache, plan_columns
 from xtts.precompute.pipeline.previous import find_reusable
 from xtts.precompute.pipeline.scan import scan_clips
@@ -79,9 +79,8 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
 
             rejected = with_status(REJECTED, chain([clips], map(rows_of, plan.shards)))
             check_rejects(rejected, request.corpora.name, recipe, of=len(clips))
-            sums = measure_sample(plan, rows_of, recipe, pool, progress) if recipe.index_only else None
             index = staging.scratch / INDEX_FILE
-            statistics, fill = write_index(index, plan, rows_of, rejected, recipe.config, sums)
+            statistics, fill = write_index(index, plan, rows_of, rejected, recipe.config)
             voices = None
             if recipe.config.model.voice_from == "recording":
                 voices = embed_speakers(index, list(plan.speakers), recipe, cache, request.previous.spec, staging, pool)

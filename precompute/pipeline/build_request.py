@@ -10,7 +10,6 @@ from xtts.precompute.corpus.corpora import Corpora, read_corpora
 from xtts.precompute.corpus.corpus_entries import Data, parse_data
 from xtts.precompute.corpus.crops import cut_clips
 from xtts.precompute.corpus.record_recipe import RecordRecipe
-from xtts.precompute.features.index_only import refuse_unsuited
 from xtts.precompute.pipeline.previous import PreviousCache, languages_of, open_previous
 from xtts.precompute.pipeline.staging import refuse_foreign_folder
 from xtts.precompute.workers.disks import disk_errors_explained
@@ -42,7 +41,7 @@ class BuildRequest:
 
 def make_request(
     data: Data, cache: Path, config: Config, *, limit: int | None = None, fresh: bool = False,
-    index_only: bool = False, keep_lexicon: bool = False, **options: str | None,
+    keep_lexicon: bool = False, **options: str | None,
 ) -> BuildRequest:
     """Check a request, before anything is created.
 
@@ -65,15 +64,13 @@ def make_request(
     language = config.text.language if config.text.expand_numbers and is_of_texts else None
     with disk_errors_explained(cache):
         corpora = read_corpora(entries, limit=limit, words_in=language, lexicon=written_entries(lexicon))
-    if index_only:
-        refuse_unsuited(corpora.clips, config)
     if stored is not None and stored.lexicon != lexicon:
         changed = len(dict(stored.lexicon.items() ^ lexicon.items()))
         notes.append(f"text.lexicon: {changed} {'word' if changed == 1 else 'words'} changed: {TOKENISED_AGAIN}")
     clips = corpora.clips if is_of_texts else cut_clips(corpora.clips, corpora.roots, config)
     tokenizer = _tokenizer(clips, config, previous, stored, lexicon)
     corpora = replace(corpora, clips=clips, notes=(*corpora.notes, *notes))
-    recipe = RecordRecipe(roots=corpora.roots, config=config, tokenizer=tokenizer, index_only=index_only)
+    recipe = RecordRecipe(roots=corpora.roots, config=config, tokenizer=tokenizer)
     return BuildRequest(corpora=corpora, cache=cache, recipe=recipe, fresh=fresh, previous=previous)
 
 

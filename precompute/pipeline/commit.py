@@ -47,7 +47,6 @@ def make_spec(
     """
     features, profile, config = recipe.features, recipe.profile, recipe.config
     tokenizer_sha256, index_sha256 = recipe.tokenizer.sha256, file_sha256(index)
-    roots = {name: str(root.resolve()) for name, root in sorted(recipe.roots.items())}
     return CacheSpec(
         format_version=FORMAT_VERSION, fingerprint=digest_of(features), features=features, profile=asdict(profile),
         mel_dtype=config.shards.mel_dtype, mel_channels=profile.mel_channels,
@@ -56,7 +55,7 @@ def make_spec(
         index_rows=statistics.clips + statistics.rejected, index_file=with_digest(INDEX_FILE, index_sha256),
         tokenizer_file=with_digest(TOKENIZER_FILE, tokenizer_sha256), voices=voices, speakers=list(plan.speakers),
         languages=list(recipe.tokenizer.languages), weights=dict(weights),
-        audio_folders=roots if recipe.index_only else {}, buckets=_buckets(plan, finished), statistics=statistics,
+        buckets=_buckets(plan, finished), statistics=statistics,
         feature_version=FEATURE_VERSION, versions=installed_versions(), mel_check=recipe.mel_check,
     )
 

@@ -153,8 +153,7 @@ def find_reusable(cache: PreviousCache, clips: pa.Table, recipe: RecordRecipe, e
     if spec is not None and not cache.problem:
         sound = [shard for shard in spec.shards() if size_and_time(cache.folder / shard.file)[0] == shard.bytes]
         shards = {without_digest(shard.file): shard for shard in sound if shard.file not in exclude}
-        has_mels = same_audio and spec.mel_dtype == recipe.config.shards.mel_dtype
-        if has_mels and not (spec.names_audio or recipe.index_only):
+        if same_audio and spec.mel_dtype == recipe.config.shards.mel_dtype:
             paths = ((file, cache.folder / shard.file) for file, shard in shards.items())
             mel_files = {shard_id_of(file): path.absolute() for file, path in paths}
     return Reusable(

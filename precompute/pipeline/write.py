@@ -13,7 +13,6 @@ import pyarrow as pa
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
 from xtts.precompute.features.clip_features import crop_audio, mel_sums, read_mel
-from xtts.precompute.features.index_only import audio_name
 from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.pipeline.plan import Plan, ShardPlan, stored_bytes
@@ -27,7 +26,7 @@ from xtts.shared.audio.signal_quality import SignalQuality
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import Shard, digest_of, with_digest, without_digest
 from xtts.shared.cache.clip_index import KEPT, IndexRow, rows_of
-from xtts.shared.cache.records import FRAME_BYTES, CropAudio, Record, frame
+from xtts.shared.cache.records import CropAudio, Record, frame
 from xtts.shared.system import atomic_files
 
 
@@ -56,12 +55,11 @@ def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
     Clip by clip, so that memory does not grow with the shard. Raises `LockstepError` if the path has no folder.
     """
     shard, beside, packed, sync = task
-    path, digest, records, rows, bytes_with_mels = attempt_path(beside), hashlib.sha256(), 0, list[IndexRow](), 0
+    path, digest, records, rows = attempt_path(beside), hashlib.sha256(), 0, list[IndexRow]()
     clips, stored = rows_of(unpack(packed)), shard.stored.by_position()
-    if len(stored) < len(clips) and not recipe.index_only:
+    if len(stored) < len(clips):
         check_mel(recipe)
     mels = StoredMels(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
-    frame_bytes = mels.mel_channels * np.dtype(mels.mel_dtype).itemsize
     with path.open("wb") as out:
         for i, row in enumerate(clips):
             row = replace(row, split=shard.plan.id.split, bucket=shard.plan.id.bucket, shard=shard.plan.id.shard)
@@ -81,12 +79,10 @@ def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
                 )
             )
             records += 1
-            if record.audio is not None:
-                bytes_with_mels += FRAME_BYTES + record.bytes_with_mel(shard.shape.frames * frame_bytes)
         size = out.tell()
     written = Shard(
         file=with_digest(shard.plan.file, digest.hexdigest()), records=records, bytes=size, sha256=digest.hexdigest(),
-        settings=shard.settings, bytes_with_mels=bytes_with_mels or size,
+        settings=shard.settings,
     )
     finished = Finished(shard=written, clips=hashlib.sha256(packed).hexdigest())
     write_rows(path, finished, rows)
@@ -98,15 +94,7 @@ def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
 def _features(
     row: IndexRow, shard: MissingShard, mels: StoredMels, recipe: RecordRecipe, stored: StoredMel | None
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
-    """Return a clip's record, the digest of its audio, the sums of its mel, and its quality if audio was decoded.
-
-    If records name audio, nothing is decoded.
-    """
-    if recipe.index_only:
-        name = audio_name(row, recipe)
-        none = np.empty((0, recipe.profile.mel_channels), recipe.config.shards.mel_dtype)
-        record = replace(_record(row, none, shard, recipe), mel=none, mel_length=row.mel_length, audio=name)
-        return record, "", (0.0, 0.0), None
+    """Return a clip's record, the digest of its audio, the sums of its mel, and its quality if audio was decoded."""
     if stored is not None:
         record = mels.read_record(stored.path, stored.position, row.clip.id)
         return _record(row, record.unpadded_mel, shard, recipe, record.crop), stored.audio_sha256, stored.sums, None
@@ -180,7 +168,7 @@ def _settings_digest(recipe: RecordRecipe, shape: BucketShape, speakers: Mapping
     features = recipe.features
     return digest_of(
         {
-            "feature_version": FEATURE_VERSION, "mel_check": recipe.mel_check, "index_only": recipe.index_only,
+            "feature_version": FEATURE_VERSION, "mel_check": recipe.mel_check,
             "audio": features["audio"], "mel_dtype": features["shards"]["mel_dtype"], "speakers": dict(speakers),
             "text": {**features["text"], "max_unknown_share": None},  # it decides whether shards are written
             "tokenizer": recipe.tokenizer.sha256,

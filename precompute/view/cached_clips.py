@@ -7,9 +7,8 @@ from xtts.precompute.corpus.clip_fields import CONTROLS
 from xtts.precompute.features.cached_mels import StoredMels
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_id_of
 from xtts.shared.cache.clip_index import IndexRow, read_index
-from xtts.shared.cache.records import CorruptRecord, Record
-from xtts.shared.cache.shard_reader import with_mel
-from xtts.shared.errors import LockstepError, repair_command
+from xtts.shared.cache.records import Record
+from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock
 
 _NEAREST = 3
@@ -40,12 +39,7 @@ class CachedClips:
     def read(self, row: IndexRow) -> Record:
         """Read the record of a kept clip; raise a `LockstepError` if the cache does not match the index."""
         shard = self._shards[row.shard_id]
-        record = self._mels.read_record(self.cache / shard.file, row.position, row.clip.id)
-        try:
-            return with_mel(record, self.spec)
-        except CorruptRecord as error:
-            location, fix = f"{self.cache / shard.file} ({row.clip.id})", repair_command(self.cache)
-            raise LockstepError(location, found=str(error), fix=fix, exit_code=1) from None
+        return self._mels.read_record(self.cache / shard.file, row.position, row.clip.id)
 
 
 def plain(text: str) -> str:

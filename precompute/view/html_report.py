@@ -21,14 +21,10 @@ from xtts.precompute.corpus.record_recipe import AudioFiles
 from xtts.precompute.features.letter_counts import letters_of
 from xtts.precompute.features.quality_stats import (
     OUTLIER_SCORE,
-    SPEAKING_RATE,
-    QualityStats,
-    letters_in,
     quality_stats,
 )
 from xtts.precompute.features.recording_advice import read_quality, recording_advice
 from xtts.precompute.view.cached_clips import CachedClips
-from xtts.precompute.view.terminal import UNMEASURED
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.decode import AudioProblem
@@ -50,7 +46,7 @@ _SEARCHED = 20_000
 """Count of clips that the search covers, whose texts are another megabyte."""
 _EXAMPLES = 4
 _SPEAKERS_SHOWN = 30
-_BARS, _TICKS = 42, 7
+_BARS = 42
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +85,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
     kept = kept_rows(clips.rows)
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
-    spec, folders = clips.spec, audio_folders(clips, data)
+    spec, folders = clips.spec, audio_folders(clips, data) if data else {}
     stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
     quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
     suspects = [(outliers[0].row, [outlier.text for outlier in outliers]) for outliers in quality.worst(WORST_SHOWN)]
@@ -116,36 +112,20 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         advice=recording_advice(read_quality(clips.cache / spec.index_file), spec.features["audio"]["loudness_lufs"]),
         quality=quality, far=OUTLIER_SCORE,
         examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
-        unmeasured=UNMEASURED.format(quality.unmeasured) if quality.unmeasured else "",
         speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
-        cards=cards[len(suspects) :], suspects=cards[: len(suspects)], scatter=scatter(kept, quality),
+        cards=cards[len(suspects) :], suspects=cards[: len(suspects)],
         direction=lambda code: find_language(code or spec.text_language).direction,
         rows=len(clips.rows), searched=min(_SEARCHED, len(clips.rows)), packed=_base64(packed),
     )
 
 
 def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
-    """Return the folder of each corpus by its name: those of `data`, else those in the spec of a cache without mels."""
-    if not data:
-        return {name: Path(folder) for name, folder in clips.spec.audio_folders.items()}
+    """Return the folder of each corpus of `data` by its name; `LockstepError` if one of the cache is missing."""
     folders = corpus_folders(parse_data(data))
     for name in {row.clip.corpus for row in clips.rows} - folders.keys():
         problem = f"no corpus {name}" if name else "corpora with names"
         raise LockstepError("--data", found=problem, expected="what the cache was built from, by the same names")
     return folders
-
-
-def scatter(kept: Sequence[IndexRow], quality: QualityStats) -> dict[str, object]:
-    """Return a plot of letters against seconds: the maximum and ticks of both axes, distinct points, and outliers."""
-    from matplotlib.ticker import MaxNLocator
-
-    points = [(row.seconds, letters_in(row)) for row in kept]
-    most = [max(values) or 1 for values in zip(*points, strict=True)]
-    ticks = [[tick for tick in MaxNLocator(_TICKS).tick_values(0, limit) if tick <= limit] for limit in most]
-    outliers = [outlier for outlier in quality.outliers if outlier.measure is SPEAKING_RATE]
-    marked = [(outlier.row.seconds, letters_in(outlier.row), outlier) for outlier in outliers]
-    rounded = {(round(seconds / most[0], 3), round(letters / most[1], 3)) for seconds, letters in points}
-    return {"most": most, "ticks": ticks, "shares": sorted(rounded), "marked": marked}
 
 
 def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, dict[str, object]]:

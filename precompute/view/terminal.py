@@ -1,7 +1,7 @@
 """Output of the commands: a progress bar on a terminal, plain lines elsewhere, and the tables at the end."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -9,15 +9,14 @@ import pyarrow.compute as pc
 from rich import progress as bars
 from rich.console import Console
 
-from xtts.precompute.features.letter_counts import LetterCounts, letter_lines
-from xtts.precompute.features.quality_stats import Measure, QualityStats, SpeakerLine
+from xtts.precompute.features.letter_counts import letter_lines
 from xtts.precompute.features.recording_advice import ADVICE_TITLE, recording_advice
 from xtts.precompute.features.tables import counted
 from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
-from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusLine, CorpusStats
+from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats
 from xtts.shared.errors import counted_noun
 from xtts.shared.text.number_grammar import has_number_words
 
@@ -26,10 +25,7 @@ if TYPE_CHECKING:  # commands that only read a cache start without the feature e
 
 _PLAIN_SECONDS = 10.0
 """Time between two lines of progress without a terminal."""
-_SPEAKERS, _EXAMPLES, _NAMED = 30, 3, 5
-UNMEASURED = (
-    "{:,} clips have no figures of their signal: a build with --index-only decodes no clip, one without it does"
-)
+_NAMED = 5
 
 
 class Display(Progress):
@@ -135,41 +131,13 @@ def bucket_table(spec: CacheSpec, fill: Sequence[float]) -> str:
     return _table(rows)
 
 
-def stats_text(
-    stats: CorpusStats, rejected: Sequence[str], letters: Iterable[LetterCounts], corpora: Sequence[CorpusLine]
-) -> str:
+def stats_text(stats: CorpusStats, rejected: Sequence[str]) -> str:
     """Return the tables of `xtts-precompute stats`; rejected: as from `reject_lines`."""
     lines = [f"{counted_noun(stats.clips, 'clip')} kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
     lines += [f"  {plain(line)}" for line in rejected]
-    lines += letter_lines(letters)
     lengths = [["percentile", *PERCENTILE_NAMES]]
     for name, values in stats.percentiles.items():
         lengths.append([name, *(f"{v:.2f}" if name == "seconds" else f"{v:.0f}" for v in values)])
     plans = [["buckets", "padding efficiency", "padded lengths"]]
     plans += [[str(n), f"{stats.fill[n]:.1%}", " ".join(map(str, stats.padded_lengths[n]))] for n in stats.fill]
-    rows = [["corpus", "clips", "hours", "rejected", "weight"]]
-    rows += [[c.name or "(no name)", str(c.clips), f"{c.hours:.2f}", str(c.rejected), f"{c.weight:g}"] for c in corpora]
-    return "\n".join([*lines, *(["", _table(rows)] if corpora else []), "", _table(lengths), "", _table(plans)])
-
-
-def quality_text(quality: QualityStats) -> str:
-    """Return the table of speakers, and the outliers by each measure."""
-    heads = [f"{measure.name} {measure.unit}" for measure in quality.shown]
-    rows = [["speaker", "clips", "hours", *heads, "clipped clips", f"below {quality.sample_rate:,} Hz", "outliers"]]
-    rows += [_speaker_cells(line, quality.shown) for line in quality.speakers[:_SPEAKERS]]
-    lines = [*map(plain, quality.doubts), "medians of each speaker's clips", _table(rows)]
-    more = len(quality.speakers) - _SPEAKERS
-    lines += [f"  and {more:,} more speakers"] if more > 0 else []
-    lines += [UNMEASURED.format(quality.unmeasured)] if quality.unmeasured else []
-    for measure, outliers in quality.by_measure():
-        examples = [f"{plain(outlier.row.clip.id)} {measure.text(outlier.value)}" for outlier in outliers[:_EXAMPLES]]
-        examples += ["..."] if len(outliers) > _EXAMPLES else []
-        lines.append(f"outliers by {measure.name}: {len(outliers):,} ({', '.join(examples)})")
-    return "\n".join(lines)
-
-
-def _speaker_cells(line: SpeakerLine, measures: Sequence[Measure]) -> list[str]:
-    medians = [m.number(line.medians[m.name]) if m.name in line.medians else "-" for m in measures]
-    clipped = "-" if line.clipped is None else f"{line.clipped:,}"
-    counts = [clipped, f"{line.low_rate:,}", f"{line.outliers:,}"]
-    return [plain(line.name) or "(no name)", f"{line.clips:,}", f"{line.hours:.2f}", *medians, *counts]
+    return "\n".join([*lines, "", _table(lengths), "", _table(plans)])

@@ -16,7 +16,7 @@ _BLOCK_FRAMES = 128  # the windowed frames and their spectrum fit the second-lev
 _BANKS = 5
 
 MEL_TOLERANCE = 1e-3
-"""Largest difference between `log_mel` and TensorFlow's log-mel (trainer/data/audio_mel.py) on any clip and profile."""
+"""Largest difference between the log-mels of two FFT libraries in float64, on any clip and profile."""
 
 _WIDE_RANGE = {"slaney": 10.5, "htk": 8.5}
 """Nats between the loudest and quietest channel of a frame above which float32 is too coarse, by mel scale.

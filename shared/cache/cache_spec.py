@@ -17,7 +17,7 @@ from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.errors import LockstepError, build_command, repair_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[14] = 14
+FORMAT_VERSION: Literal[15] = 15
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE, VOICES_FILE = "cache.json", "index.parquet", "tokenizer.json", "voices.npy"
 """Files of a cache; the names of all but the first contain a digest: see `with_digest`."""
 Split = Literal["train", "validation"]
@@ -58,8 +58,6 @@ class Shard(_SpecPart):
     sha256: Digest
     settings: Digest
     """Digest of everything but the clips that decided its bytes."""
-    bytes_with_mels: Count
-    """Bytes of the same shard with mels, if records name audio; else `bytes`. Decides the order of the clips."""
 
 
 class Bucket(_SpecPart):
@@ -114,7 +112,7 @@ class Statistics(_SpecPart):
 class CacheSpec(_SpecPart):
     """The contents of `cache.json` without its own digest."""
 
-    format_version: Literal[14]
+    format_version: Literal[15]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]
@@ -139,8 +137,6 @@ class CacheSpec(_SpecPart):
     """ISO codes; the position of a language is its id."""
     weights: dict[str, Weight]
     """Corpus to its sampling weight, unless that is 1."""
-    audio_folders: dict[str, str]
-    """Corpus to its absolute folder, if records name audio; else empty. An empty name for the corpus without one."""
     buckets: Annotated[list[Bucket], Field(max_length=100)]
     statistics: Statistics
     feature_version: Count
@@ -170,7 +166,7 @@ class CacheSpec(_SpecPart):
     @property
     def identity(self) -> str:
         """Digest of what every training depends on, shard digests included; not of file names, times or versions."""
-        names = {"index_sha256", "index_file", "tokenizer_file", "audio_folders", "voices"}
+        names = {"index_sha256", "index_file", "tokenizer_file", "voices"}
         unrelated = names | {"versions", "feature_version", "mel_check"}
         fields = self.model_dump(mode="json", exclude=unrelated)
         for shard in (shard for bucket in fields["buckets"] for split in SPLITS for shard in bucket[split]):
@@ -179,18 +175,9 @@ class CacheSpec(_SpecPart):
         return digest_of(fields)
 
     @property
-    def names_audio(self) -> bool:
-        """Whether it is a cache without mels (`xtts-precompute build --index-only`): the trainer reads the wavs."""
-        return bool(self.audio_folders)
-
-    @property
     def holds_crops(self) -> bool:
         """Whether it is a cache of crops (`audio.crop_frames`), which train a vocoder."""
         return self.features["audio"]["crop_frames"] is not None
-
-    def audio_file(self, corpus: str, source: str) -> Path:
-        """Path of a clip's audio, if this cache names audio."""
-        return Path(self.audio_folders.get(corpus, ""), source)
 
     @property
     def text_language(self) -> str:

@@ -54,17 +54,17 @@ def is_url(place: Place) -> bool:
     return "://" in os.fspath(place)
 
 
-def copy_of(place: Place, root: str | Path | None = None) -> Path:
-    """Return a path itself; for a URL the folder of its copy, as it is or to be made, in `root` or the user's cache."""
+def copy_of(place: Place, folder: str = "caches") -> Path:
+    """Return a path itself; for a URL its copy, as it is or to be made, in this folder of the user's cache."""
     if not is_url(place):
         return Path(place)
     digest, (base, _, _) = hashlib.sha256(str(place).encode()).hexdigest()[:12], str(place).partition("?")
-    return Path(root or user_cache() / "caches").expanduser().absolute() / digest / Path(base).name
+    return user_cache().absolute() / folder / digest / Path(base).name
 
 
-def local_cache(place: Place, root: str | None = None) -> Path:
-    """Return the folder of a cache; for a URL that of its copy, now whole. root: as for `copy_of` (`data.stage`)."""
-    folder = copy_of(place, root)
+def local_cache(place: Place) -> Path:
+    """Return the folder of a cache; for a URL that of its copy, now whole."""
+    folder = copy_of(place)
     if is_url(place) and not _copy_cache(store := ObjectStore(str(place)), folder):
         fix = build_command(place, corpus="<corpus>", config="<size>")
         raise LockstepError(f"{store.url}/{SPEC_FILE}", found="no finished cache", expected="a cache", fix=fix)
@@ -73,7 +73,7 @@ def local_cache(place: Place, root: str | None = None) -> Path:
 
 def local_build(place: Place, *, fresh: bool) -> Path:
     """Return the folder to build a cache in; for a URL a kept one, with what is newer in the store unless `fresh`."""
-    folder = copy_of(place, user_cache() / "builds")
+    folder = copy_of(place, "builds")
     if is_url(place):
         own = (folder / SPEC_FILE).stat().st_mtime if (folder / SPEC_FILE).exists() else -1.0
         _copy_cache(ObjectStore(str(place)), folder, since=float("inf") if fresh else own)
@@ -104,7 +104,7 @@ def upload_cache(folder: Path, place: Place) -> None:
 
 def local_corpus(place: Place) -> Path:
     """Return the path of a corpus; for a URL that of its copy, now up to date."""
-    folder = copy_of(place, user_cache() / "corpora")
+    folder = copy_of(place, "corpora")
     if is_url(place):
         store = ObjectStore(str(place))
         objects = {name: info for name, info in store.list().items() if not _UNSAFE_NAME.search(name)}

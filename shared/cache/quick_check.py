@@ -1,7 +1,6 @@
 """Checks before training: every file of the cache exists with its size or, in the full check, its digest."""
 
 import hashlib
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from xtts.shared.cache.cache_spec import CacheSpec, Shard
@@ -40,14 +39,3 @@ def quick_check(cache: Path, spec: CacheSpec) -> None:
         if problem := shard_problem(cache, shard):
             found, expected = problem
             raise LockstepError(str(cache / shard.file), found=found, expected=expected, fix=fix, exit_code=1)
-
-
-def full_check(cache: Path, spec: CacheSpec) -> None:
-    """Raise a `LockstepError` for the first file whose SHA-256 differs from `cache.json`; reads every byte."""
-    quick_check(cache, spec)
-    fix = repair_command(cache)
-    digests = spec.small_files | {shard.file: shard.sha256 for shard in spec.shards()}
-    with ThreadPoolExecutor() as pool:  # hashing releases the interpreter lock
-        for name, digest in zip(digests, pool.map(lambda name: file_sha256(cache / name), digests), strict=True):
-            if digest != digests[name]:
-                raise LockstepError(str(cache / name), found="damaged (digest differs)", fix=fix, exit_code=1)

@@ -4,9 +4,8 @@ Framing (tensorflow/core/lib/io/record_writer.h): uint64 length, masked CRC-32C 
 masked CRC-32C of the payload, little endian. Stock `tf.data.TFRecordDataset` and `tf.io.parse_example` read it.
 """
 
-import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
@@ -87,22 +86,6 @@ def _example_type() -> type[Message]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AudioName:
-    """The wav that a record names instead of holding a mel; the trainer reads it."""
-
-    source: str
-    """Path relative to the folder of its corpus, or absolute."""
-    samples: int
-    corpus: str = ""
-    """Name of the corpus; not written if empty."""
-
-    def features(self) -> dict[str, bytes | list[int]]:
-        """The features of a `tf.train.Example`."""
-        corpus = {"corpus": self.corpus.encode()} if self.corpus else {}
-        return {"audio": os.fsencode(self.source), "samples": [self.samples], **corpus}
-
-
-@dataclass(frozen=True, kw_only=True)
 class CropAudio:
     """The audio of a crop of T frames, stored with its mel in caches with `audio.crop_frames`."""
 
@@ -130,13 +113,12 @@ class Record:
     clip_id: str
     tokens: np.ndarray
     mel: np.ndarray
-    """float16 or float32, little endian; no frames if the record names audio."""
+    """float16 or float32, little endian."""
     token_length: int
     mel_length: int
     speaker: int
     language: int = 0
     """Position in the cache's languages; 0 is not written."""
-    audio: AudioName | None = None
     crop: CropAudio | None = None
 
     @property
@@ -144,32 +126,23 @@ class Record:
         """The mel without its padding, [T, M] in the stored type."""
         return self.mel[: self.mel_length]
 
-    def _example(self, sound: Mapping[str, bytes | list[int]]) -> Message:
-        """The message with these features and those that all records have."""
-        features = {
-            "id": self.clip_id.encode(), "mel_length": [self.mel_length], "speaker": [self.speaker],
-            "token_length": [self.token_length], "tokens": self.tokens.tolist(), **sound,
+    def to_example(self) -> bytes:
+        """Serialize as `tf.train.Example`, features in key order so that equal clips give equal bytes."""
+        features: dict[str, bytes | list[int]] = {
+            "id": self.clip_id.encode(), "mel": self.mel.tobytes(), "mel_length": [self.mel_length],
+            "speaker": [self.speaker], "token_length": [self.token_length], "tokens": self.tokens.tolist(),
         }
-        example = _example_type()()
         features |= {"language": [self.language]} if self.language else {}
+        features |= self.crop.features() if self.crop else {}
+        example = _example_type()()
         for name, value in sorted(features.items()):
             feature = example.features.feature.add(key=name).value
             if isinstance(value, bytes):
                 feature.bytes_list.value.append(value)
             else:
                 feature.int64_list.value.extend(value)
-        return example
-
-    def to_example(self) -> bytes:
-        """Serialize as `tf.train.Example`, features in key order so that equal clips give equal bytes."""
-        sound = {"mel": self.mel.tobytes()} if self.audio is None else self.audio.features()
-        sound |= self.crop.features() if self.crop else {}
-        data: bytes = self._example(sound).SerializeToString()
+        data: bytes = example.SerializeToString()
         return data
-
-    def bytes_with_mel(self, mel_bytes: int) -> int:
-        """Size of the example if it had a mel of this many bytes instead of the name of its audio."""
-        return int(self._example({"mel": bytes(mel_bytes)}).ByteSize())
 
 
 def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> Record:
@@ -195,17 +168,13 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
             raise CorruptRecord(f"feature {key!r} is missing or not bytes")
         return value
 
-    audio = None
-    if "audio" in features:
-        corpus = blob("corpus").decode(errors="replace") if "corpus" in features else ""
-        audio = AudioName(source=os.fsdecode(blob("audio")), samples=integers("samples")[0], corpus=corpus)
     crop = None
     if "waveform" in features:
         crop = CropAudio(
             waveform=np.frombuffer(blob("waveform"), "<i2"), log_hertz=np.frombuffer(blob("log_hertz"), "<f4"),
             voiced=np.frombuffer(blob("voiced"), np.uint8),
         )
-    mel = b"" if audio else blob("mel")
+    mel = blob("mel")
     frame_bytes = mel_channels * np.dtype(mel_dtype).itemsize
     if len(mel) % frame_bytes:
         raise CorruptRecord(f"mel has {len(mel)} bytes, not a multiple of {frame_bytes}")
@@ -214,5 +183,5 @@ def parse_example(payload: memoryview, *, mel_dtype: str, mel_channels: int) -> 
         mel=np.frombuffer(mel, np.dtype(mel_dtype).newbyteorder("<")).reshape(-1, mel_channels),
         token_length=integers("token_length")[0], mel_length=integers("mel_length")[0],
         speaker=integers("speaker")[0], language=integers("language")[0] if "language" in features else 0,
-        audio=audio, crop=crop,
+        crop=crop,
     )

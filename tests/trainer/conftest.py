@@ -330,7 +330,7 @@ def exported(kind, *options):
 
 
 safetensors_folder = exported("safetensors")
-onnx_folder = exported("onnx", "--solver", "euler")
+onnx_folder = exported("onnx")
 
 
 @pytest.fixture(scope="session")

@@ -46,12 +46,6 @@ def truncated(cache):
     shard_of(cache).write_bytes(shard_of(cache).read_bytes()[:-1])
 
 
-def flipped(cache):
-    data = bytearray(shard_of(cache).read_bytes())
-    data[len(data) // 2] ^= 1
-    shard_of(cache).write_bytes(data)
-
-
 @pytest.mark.parametrize("more", [[], ["--set", "shapes.max_reject_fraction=0.9"]])
 def test_a_command_that_may_begin_imports_tensorflow(refused, cache, more):
     code, message = refused("--cache", cache, *FITTING, *more)
@@ -66,22 +60,17 @@ def test_no_cache(refused):
     )
 
 
-FULLY = ("--set", "data.verify=full")
-REPAIR = "run xtts-precompute verify --cache {cache} --against <its corpus> --repair"
-
-
 @pytest.mark.parametrize(
     ("damage", "more", "code", "messages"),
     [
         (truncated, (), 1, ["shard-00000-of-", "truncated to"]),
-        (flipped, FULLY, 1, [".tfrecord: damaged (digest differs); " + REPAIR]),
         (
             lambda cache: None, ("--set", "shapes.buckets=4"), 2,
             ["built with shapes.buckets = 2, expected 4; run xtts-precompute build --cache {cache} --data",
              "--config <this configuration>, or train with --set shapes.buckets=2"],
         ),
     ],
-    ids=["truncated", "a flipped bit", "other settings"],
+    ids=["truncated", "other settings"],
 )
 def test_a_cache_that_cannot_be_trained_on(refused, cache, damage, more, code, messages):
     damage(cache)

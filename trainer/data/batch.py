@@ -15,8 +15,7 @@ class Batch(NamedTuple):
     tokens: tf.Tensor
     """int32[B, L]."""
     mel: tf.Tensor
-    """[B, T, M] of the stored type, natural-log magnitude. Named `samples` if the cache has no mels: int16[B, S],
-    reflected at both ends, from which the step computes the mel."""
+    """[B, T, M] of the stored type, natural-log magnitude."""
     token_length: tf.Tensor
     """int32[B]."""
     mel_length: tf.Tensor

@@ -6,13 +6,10 @@ from typing import TypeVar, cast
 import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
-from xtts.trainer.data.audio_mel import clips_from_audio
 from xtts.trainer.data.batch import AnyBatch, Batch, blank_batch, is_locked, with_tensors
 from xtts.trainer.data.clip_order import BucketOrder, part_size
-from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
+from xtts.trainer.data.training_bucket import TrainingBucket
 
-_BUFFER_BYTES = 4 << 20
-"""Read buffers of the shards that are read at once."""
 F = TypeVar("F", bound=Callable[..., object])
 
 
@@ -66,35 +63,29 @@ def _options(dataset: tf.data.Dataset, *, autotune: bool) -> tf.data.Dataset:
     return dataset.with_options(options)
 
 
-def _read_in_turn(
-    files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, before: tf.Tensor, *, at_once: bool
-) -> tf.data.Dataset:
+def _read_in_turn(files: tf.Tensor, records: tf.Tensor, begins: tf.Tensor, before: tf.Tensor) -> tf.data.Dataset:
     """Serialized clips, string[] each, round-robin over shards: all `records` of each but the first `before`.
 
-    Each shard is read from record `begins` and wraps around. files: string[N], the others: int64[N].
-
-    at_once: read all shards at the same time, in the same order, each through its share of `_BUFFER_BYTES`, so that no
-    read waits for another. At most three records of each shard are held beside the buffers. Otherwise one
-    shard is read at a time, without a buffer, which would copy each record again: the kernel already reads ahead.
+    Each shard is read from record `begins` and wraps around, without a buffer, which would copy each record again: the
+    kernel already reads ahead. files: string[N], the others: int64[N].
     """
-    passed, shards = begins + before, tf.size(files, tf.int64)
-    again, buffer = tf.maximum(passed - records, 0), _BUFFER_BYTES // shards if at_once else 0
+    passed = begins + before
+    again = tf.maximum(passed - records, 0)
 
     @without_autograph
     def read(file: tf.Tensor, passed: tf.Tensor, again: tf.Tensor, begin: tf.Tensor) -> tf.data.Dataset:
-        stored = tf.data.TFRecordDataset(file, buffer_size=buffer)
+        stored = tf.data.TFRecordDataset(file, buffer_size=0)
         return stored.skip(passed).concatenate(stored.skip(again).take(begin - again))
 
-    parallel = {"num_parallel_calls": shards, "deterministic": True} if at_once else {}
     shard_reads = tf.data.Dataset.from_tensor_slices((files, passed, again, begins))
-    return shard_reads.interleave(read, cycle_length=shards, block_length=1, **parallel)
+    return shard_reads.interleave(read, cycle_length=tf.size(files, tf.int64), block_length=1)
 
 
 def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     """Endless data set of serialized clips, string[] each, from the stream's position `consumed` on."""
-    order, files, at_once = bucket.order, bucket.files("train"), bucket.read_seconds > SLOW_READ_SECONDS
+    order, files = bucket.order, bucket.files("train")
     streams = [
-        _order_stream(corpus.order, [files[shard] for shard in corpus.shards], position, at_once=at_once)
+        _order_stream(corpus.order, [files[shard] for shard in corpus.shards], position)
         for corpus, position in zip(order.corpora, order.positions(consumed), strict=True)
     ]
     if len(streams) == 1:
@@ -103,12 +94,11 @@ def clip_stream(bucket: TrainingBucket, consumed: int) -> tf.data.Dataset:
     return tf.data.Dataset.choose_from_datasets(streams, choices)
 
 
-def _order_stream(order: BucketOrder, paths: list[str], consumed: int, *, at_once: bool) -> tf.data.Dataset:
+def _order_stream(order: BucketOrder, paths: list[str], consumed: int) -> tf.data.Dataset:
     """`clip_stream` of one corpus.
 
     To reach the position it skips the records of at most one group, reading only their lengths, then reads one block
-    and drops the clips already consumed. Memory holds the block in use, the next one and the record being read; if the
-    storage answers slowly, also 4 MiB of read buffers and three records of each of the group's shards.
+    and drops the clips already consumed. Memory holds the block in use, the next one and the record being read.
     """
     files = tf.constant(paths)
     records = tf.constant(order.shard_records, tf.int64)
@@ -119,7 +109,7 @@ def _order_stream(order: BucketOrder, paths: list[str], consumed: int, *, at_onc
         """(group, index in it, clips string[<= block_records]) of each block that follows the `before` records."""
         counts = tf.gather(records, shards)
         size = part_size(tf.reduce_sum(counts), order.block_records)
-        stored = _read_in_turn(tf.gather(files, shards), counts, begins, before, at_once=at_once).batch(size)
+        stored = _read_in_turn(tf.gather(files, shards), counts, begins, before).batch(size)
         indexed = stored.enumerate(tf.reduce_sum(before) // size)
         # Synchronous: tf.data would hold as many blocks as it has threads.
         return indexed.map(without_autograph(lambda index, clips: (group, index, clips)), synchronous=True)
@@ -148,19 +138,13 @@ def training_batches(bucket: TrainingBucket, consumed: int, rows: range | None =
     rows: the clips of each batch to parse, without a gap; None for all.
 
     One thread reads blocks and one parses batches: more threads, or autotuning them, gave no measurable gain
-    (docs/experiments.md). If the storage answers slowly, each shard of a block has a thread.
+    (docs/experiments.md).
     """
     clips, size = clip_stream(bucket, consumed), bucket.batch_size if rows is None else len(rows)
     batches = clips.batch(bucket.batch_size, drop_remainder=True)
     if rows is not None:
         batches = batches.map(without_autograph(lambda clips: clips[rows.start : rows.stop]), synchronous=True)
-    if bucket.spec.names_audio:
-        read = clips_from_audio(
-            clips if rows is None else batches.unbatch(), bucket.spec, cast(Batch, bucket.signature)
-        )
-        parsed = read.batch(size, drop_remainder=True)
-    else:
-        parsed = batches.map(parser(bucket, size), synchronous=True)
+    parsed = batches.map(parser(bucket, size), synchronous=True)
     return _options(parsed.prefetch(2), autotune=False)
 
 
@@ -177,9 +161,6 @@ def validation_batches(bucket: TrainingBucket) -> tf.data.Dataset:
         return _options(batches.prefetch(1), autotune=True)
     parse, missing = parser(bucket, 1), -sum(records) % bucket.batch_size
     padding = tf.data.Dataset.from_tensors(blank_batch(bucket.signature_of(1))).repeat(missing)
-    if bucket.spec.names_audio:
-        parsed = clips_from_audio(clips, bucket.spec, cast(Batch, bucket.signature)).batch(1)
-    else:
-        parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
+    parsed = clips.map(without_autograph(lambda clip: parse(clip[tf.newaxis])))
     batches = parsed.concatenate(padding).rebatch(bucket.batch_size, drop_remainder=True)
     return _options(batches.prefetch(tf.data.AUTOTUNE), autotune=True)

@@ -1,19 +1,14 @@
 """A bucket as a run trains on it: its shape, batch size, signature and order."""
 
 import hashlib
-import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-import tensorflow as tf
-
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Split
 from xtts.shared.config import Config
 from xtts.shared.errors import counted_noun
-from xtts.trainer.data.audio_mel import reflected_samples
 from xtts.trainer.data.batch import AnyBatch, crop_signature, make_signature
 from xtts.trainer.data.batch_sizes import batch_sizes, validation_records
 from xtts.trainer.data.clip_order import BucketCorpus, BucketOrder, CorpusMixture, Schedule
@@ -24,9 +19,6 @@ _MOST_TURNS = 16
 """Shards of a bucket that are read round-robin."""
 _MOST_OPEN_FILES = 512
 """Open files of all buckets; many systems allow a process 1,024."""
-_READ_BYTES, _READS = 1 << 16, 3
-SLOW_READ_SECONDS = 0.005
-"""A read that takes longer waits for a network; a local disk takes 0.1 to 1 ms."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +52,7 @@ class TrainingBucket:
             hop = spec.mel_profile.hop_samples
             return crop_signature(stored.frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels, hop=hop)
         tokens, frames = (stored.tokens, stored.frames) if spec.fixed_length else (None, None)
-        signature = make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
-        if not spec.names_audio:
-            return signature
-        samples = [batch_size, reflected_samples(spec.mel_profile, stored.frames)]
-        return signature._replace(mel=tf.TensorSpec(samples, tf.int16, "samples"))
+        return make_signature(tokens, frames, batch_size, mel=spec.mel_dtype, channels=spec.mel_channels)
 
     @property
     def described(self) -> str:
@@ -88,26 +76,6 @@ class TrainingBucket:
         """Whether validation reads clips of it."""
         return any(self.validation_records)
 
-    @cached_property
-    def read_seconds(self) -> float:
-        """The least seconds to read 64 KiB from the storage, at one of three offsets of the largest shard.
-
-        If the system can, it first drops those bytes from its page cache.
-        """
-        largest = max(self.stored.train, key=lambda shard: shard.bytes)
-        offsets = [largest.bytes * i // (_READS + 1) for i in range(1, _READS + 1)]
-        try:
-            with (self.cache / largest.file).open("rb", buffering=0) as file:
-                return min(_seconds_to_read(file.fileno(), offset) for offset in offsets)
-        except OSError:
-            return 0.0  # the pipeline will report what is wrong with the file
-
-    @property
-    def reads_in_turn(self) -> float:
-        """Successive reads of 64 KiB in an epoch, if the shards of a group are read at once."""
-        stored = sum(shard.bytes for shard in self.stored.train)
-        return stored / _READ_BYTES / sum(corpus.order.group_size for corpus in self.order.corpora)
-
     def batch_after(self, consumed: int) -> tuple[int, list[tuple[int, int]]]:
         """(its number, (shard, record) of each clip) of the batch after so many of its clips."""
         return self.number, self.order.records_from(consumed, self.batch_size)
@@ -115,16 +83,6 @@ class TrainingBucket:
     def files(self, split: Split) -> list[str]:
         """Paths of the shards of one split, in order."""
         return [str(self.cache / shard.file) for shard in self.stored.shards(split)]
-
-
-def _seconds_to_read(file: int, offset: int) -> float:
-    """Seconds to read the 64 KiB of an open file that hold a byte."""
-    start = offset // _READ_BYTES * _READ_BYTES
-    if hasattr(os, "posix_fadvise"):  # macOS lacks it
-        os.posix_fadvise(file, start, _READ_BYTES, os.POSIX_FADV_DONTNEED)
-    began = time.perf_counter()
-    os.pread(file, _READ_BYTES, start)
-    return time.perf_counter() - began
 
 
 def training_buckets(cache: Path, spec: CacheSpec, config: Config) -> list[TrainingBucket]:
@@ -148,7 +106,7 @@ def bucket_schedule(buckets: Sequence[TrainingBucket], seed: int) -> Schedule:
 def bucket_order(spec: CacheSpec, number: int, *, seed: int, memory_mb: int = SHUFFLE_MB) -> CorpusMixture:
     """The stream of one bucket's training clips; two blocks of every bucket take at most `memory_mb` MiB together."""
     bucket, buckets = spec.buckets[number], len(spec.buckets)
-    stored, records = sum(shard.bytes_with_mels for shard in bucket.train), bucket.clips("train")
+    stored, records = sum(shard.bytes for shard in bucket.train), bucket.clips("train")
     block_records = (memory_mb << 20) * records // (2 * buckets * max(stored, 1))
     corpora, clips = bucket.corpora(), spec.epoch_clips(bucket)
     mixed = []

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options
-from xtts.shared.errors import LockstepError, repair_command, report_errors
+from xtts.shared.errors import repair_command, report_errors
 
 _PATH = click.Path(path_type=Path)
 
@@ -19,23 +19,16 @@ _PATH = click.Path(path_type=Path)
 @config_options
 @click.option(
     "--cache", metavar="DIR|URL",
-    help=f"Cache that xtts-precompute built: a folder or a URL.  [default: the run's, else {DEFAULT_CACHE}]",
+    help=f"Cache that xtts-precompute built: a folder or a URL.  [default: {DEFAULT_CACHE}]",
 )
 @click.option(
     "--steps", type=click.IntRange(min=0), default=30, metavar="N",
     help="Number of training steps to time; 0 compiles nothing.",
 )
 @click.option("--json", "as_json", is_flag=True, help="JSON output, for programs.")
-@click.option(
-    "--run", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="DIR",
-    help="Run folder: check its settings, its cache, and its validation losses for overfitting.  [default: none]",
-)
-@click.option(
-    "--profile", type=_PATH, metavar="DIR", help="Folder for a trace of ten steps, for TensorBoard's profile plugin."
-)
 def main(
     config: tuple[str, ...], assignments: tuple[str, ...], flags: Mapping[str, object], cache: str | None, steps: int,
-    as_json: bool, run: Path | None, profile: Path | None,
+    as_json: bool,
 ) -> None:
     """Check whether this machine will train at full speed on this cache, and say what to change.
 
@@ -48,9 +41,7 @@ def main(
         from xtts.trainer.doctor.settings import load_setup
         from xtts.trainer.system.tensorflow_import import tensorflow_import
 
-        if profile is not None and not steps:
-            raise LockstepError("--profile", found="--steps 0", expected="steps to compile")
-        setup = load_setup(config, assignments, flags, cache, run)
+        setup = load_setup(config, assignments, flags, cache)
         errors = Console(stderr=True, highlight=False, soft_wrap=True)
         with errors.status("") as status:
             progress = status.update if errors.is_terminal else errors.print
@@ -61,7 +52,7 @@ def main(
             from xtts.trainer.loop.failures import explained
 
             with explained(f"examining {setup.cache}", repair_command(setup.cache)):
-                report = run_checks(setup, count=steps, progress=progress, run=run, profile=profile)
+                report = run_checks(setup, count=steps, progress=progress)
         if as_json:
             click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
         else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from xtts.shared.cache.cache_spec import CacheSpec
+from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.cache.stats import corpus_stats, read_lengths
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError, build_command
@@ -15,7 +16,6 @@ from xtts.shared.feature_settings import feature_config, feature_differences
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.results import Fact, Findings, Problem, as_yaml
 from xtts.trainer.run.setup import Setup, prepare
-from xtts.trainer.stored.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,27 +28,22 @@ _NEAR_BEST_FILL = 0.97
 
 
 def load_setup(
-    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: str | Path | None,
-    run: Path | None = None,
+    config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], cache: str | Path | None
 ) -> Setup:
     """Prepare what is measured, as training does.
-
-    run: a run folder, whose settings and cache are the defaults.
 
     Raises:
         LockstepError: As in `prepare`, or for a cache of unpadded clips.
     """
-    folder = RunFolder(run) if run else None
-    setup = prepare(config, assignments, flags, cache=cache, run=folder)
+    setup = prepare(config, assignments, flags, cache=cache, run=None)
     if not setup.spec.fixed_length:
         raise LockstepError(
             str(setup.cache), found="unpadded clips: every new shape is traced and compiled, nothing is locked",
             expected="shapes.pad_to_fixed_length: true", fix=build_command(setup.cache),
         )
     say = partial(click.echo, err=True)
-    setup.check_files()
-    start = folder.init_from() if folder else setup.default_start(say)
-    return setup.suited(from_a_model=start is not None, say=say)
+    quick_check(setup.cache, setup.spec)
+    return setup.suited(from_a_model=setup.default_start(say) is not None, say=say)
 
 
 def check_settings(setup: Setup) -> Findings:

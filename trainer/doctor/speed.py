@@ -3,21 +3,17 @@
 import itertools
 import os
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
-from xtts.shared.errors import LockstepError, counted_noun
+from xtts.shared.errors import counted_noun
 from xtts.trainer.data.dataset import training_batches
-from xtts.trainer.data.training_bucket import SLOW_READ_SECONDS, TrainingBucket
 from xtts.trainer.doctor.results import Fact, Findings, Problem
 from xtts.trainer.loop.chunk import CallResult
 from xtts.trainer.loop.replicas import TrainingLoops
 
-PROFILED = 10
 _OPENING_STEPS = 8
 """Largest number of steps per bucket until every bucket has been drawn once."""
 _TOLERATED_WAIT = 0.2
@@ -67,39 +63,16 @@ def load_times(loops: TrainingLoops, count: int) -> tuple[float, np.ndarray]:
     return first, np.array([_wait(next(order)) for _ in mixed])
 
 
-def storage(buckets: Collection[TrainingBucket], *, step_seconds: float | None) -> Findings:
-    """Check the latency of the cache's storage: reading an epoch must not take longer than its steps.
-
-    `load_times` does not see it while the page cache holds the files.
-    """
-    latency = float(np.median([bucket.read_seconds for bucket in buckets]))
-    yield Fact(name="storage", value=latency, text=f"{1000 * latency:.1f} ms for a read of 64 KiB")
-    batches = sum(bucket.spec.epoch_clips(bucket.stored) / bucket.batch_size for bucket in buckets)
-    training = batches * (step_seconds or _SLOW_SECONDS)
-    reading = latency * max(bucket.reads_in_turn for bucket in buckets)
-    if latency <= SLOW_READ_SECONDS or reading <= training:
-        return
-    cache = next(iter(buckets)).cache
-    yield Problem(
-        name="slow-storage",
-        what=f"the storage of {cache} answers slowly: {1000 * latency:.0f} ms for a read of 64 KiB, "
-        f"expected at most {1000 * latency * training / reading:.0f} ms",
-        cause=f"a network disk or bucket: to read an epoch takes {reading:,.1f} s, to train {training:,.1f} s",
-        fix=f"copy the cache to a local disk with cp -r {cache}",
-        gain=f"up to {reading / training:.1f} times the steps a second",
-    )
-
-
 def _wait(iterator: Iterator[object]) -> float:
     began = time.perf_counter()
     next(iterator)
     return time.perf_counter() - began
 
 
-def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, from_audio: bool = False) -> Findings:
+def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None) -> Findings:
     """Check the results of `load_times`, relative to the mean step time if known.
 
-    first: seconds, seconds: float64[n], from_audio: whether the batches are read from wavs.
+    first: seconds, seconds: float64[n].
     """
     mean, p95 = float(seconds.mean()), float(np.percentile(seconds, 95))
     measured = f"mean {1000 * mean:.1f} ms, p95 {1000 * p95:.1f} ms a batch"
@@ -115,12 +88,6 @@ def loading(first: float, seconds: np.ndarray, *, step_seconds: float | None, fr
         gain = f"{mean / step_seconds:.1f} times the steps a second: one takes {1000 * step_seconds:.1f} ms"
     else:
         gain = f"{mean / _GOOD_SECONDS:.1f} times the batches a second at 100 ms a batch"
-    if from_audio:
-        what = f"the host cannot keep up: {what}"
-        cause = "reading and decoding the wavs takes the processor longer than a step"
-        fix = "build a cache with mels: run xtts-precompute build without --index-only"
-        yield Problem(name="slow-audio", what=what, cause=cause, fix=fix, gain=gain)
-        return
     cause = "the disk or network that holds the cache, or other work on the processor, is slower than the step"
     fix = "copy the cache to a local disk, and check what else runs on this machine"
     yield Problem(name="slow-loading", what=what, cause=cause, fix=fix, gain=gain)
@@ -150,16 +117,6 @@ def run_steps(loops: TrainingLoops, count: int) -> StepTimes:
     metrics, seconds, buckets, offsets = (np.concatenate(arrays) for arrays in columns)
     steps = CallResult(metrics, seconds, buckets, offsets, wall=sum(call.wall for call in calls))
     return StepTimes(compile_seconds=compiled, steps=steps)
-
-
-def profile_steps(loops: TrainingLoops, folder: Path) -> None:
-    """Write a trace of `PROFILED` steps, which are compiled already, by TensorFlow's profiler into a folder."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tf.profiler.experimental.Profile(str(folder)):
-            loops.loop.run(PROFILED)
-    except (OSError, tf.errors.OpError) as error:
-        raise LockstepError(str(folder), found=f"cannot be profiled into ({error})") from None
 
 
 def step_times(loops: TrainingLoops, times: StepTimes) -> Findings:

@@ -48,7 +48,7 @@ def evaluate(
     cache = cache or stored.cache or DEFAULT_CACHE
     candidates = dict[str, System | None]()
     loaded_vocoder = make_vocoder(vocoder, source.voice.mel_profile, console.print, voice=source.folder)
-    folder = local_cache(cache, stored.config().data.stage)
+    folder = local_cache(cache)
     test_set = TestSet(folder, source, split, limit, vocoder=loaded_vocoder, judge=loaded_judge, data=data)
     own, clips = test_set.own, test_set.clips
     console.print(f"{stored.checkpoint}: speaking {len(own)} of {len(clips)} {_KINDS[split]}", highlight=False)

@@ -9,8 +9,8 @@ import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec, Shard, Split, load_spec
 from xtts.shared.cache.quick_check import shard_problem
-from xtts.shared.cache.records import CorruptRecord, Record
-from xtts.shared.cache.shard_reader import read_shard, with_mel
+from xtts.shared.cache.records import CorruptRecord
+from xtts.shared.cache.shard_reader import read_shard
 from xtts.shared.errors import LockstepError, repair_command, warn
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
@@ -109,7 +109,6 @@ def shard_clips(cache: Path, spec: CacheSpec, shard: Shard, most: int) -> list[E
     if problem:
         raise LockstepError(location, found=problem[0], expected=problem[1], fix=fix, exit_code=1)
     try:
-        records = list(islice(read_shard(cache / shard.file, spec), most))
         return [
             EvaluationClip(
                 clip_id=record.clip_id,
@@ -118,16 +117,7 @@ def shard_clips(cache: Path, spec: CacheSpec, shard: Shard, most: int) -> list[E
                 speaker=record.speaker,
                 language=record.language,
             )
-            for record in (_with_mels(records, spec) if spec.names_audio else records)
+            for record in islice(read_shard(cache / shard.file, spec), most)
         ]
     except (OSError, CorruptRecord) as error:
         raise LockstepError(location, found=str(error), fix=fix, exit_code=1) from None
-
-
-def _with_mels(records: Sequence[Record], spec: CacheSpec) -> Iterator[Record]:
-    """Add the mels of the records' audio; skip unreadable records with a warning, as in training."""
-    for record in records:
-        try:
-            yield with_mel(record, spec)
-        except CorruptRecord as error:
-            warn(f"clip {record.clip_id} skipped: {error}")

@@ -80,7 +80,7 @@ def write_listening_page(
     """
     assert stored.run is not None
     source = open_source(folder)
-    cache = local_cache(stored.cache or DEFAULT_CACHE, stored.config().data.stage)
+    cache = local_cache(stored.cache or DEFAULT_CACHE)
     spec = load_spec(cache)
     held_out = bool(spec.shards("validation"))
     split: Split = "validation" if held_out else "train"

@@ -196,7 +196,7 @@ def _corpus(stored: StoredModel) -> Facts | None:
     if stored.cache is None:
         return None
     try:
-        spec = load_spec(copy_of(stored.cache, stored.config().data.stage))
+        spec = load_spec(copy_of(stored.cache))
     except LockstepError:
         return None
     if spec.identity != read_meta(stored.checkpoint)["cache"]:

@@ -20,7 +20,7 @@ from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
 from xtts.trainer.models.vocoder.vocoder import Vocoder
 from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE, WANTED_FRAMES
+from xtts.trainer.speech.synthesizer import DURATIONS, MEL, NOISE, OPTIONAL, SCHEDULE
 from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.stored.model_folder import FEWEST_HALVED
 from xtts.trainer.stored.stored_model import StoredModel
@@ -83,7 +83,6 @@ def convert_model(
     defaults = {  # an empty axis may have any size, and so may the schedule
         SCHEDULE: options.schedule,
         NOISE: np.zeros([1, 0, model.mel_channels], np.float32),
-        WANTED_FRAMES: np.zeros([1], np.int64),
     }
     for name, value in defaults.items():
         shape = [None, 3] if name == SCHEDULE else [size or None for size in value.shape]
@@ -132,7 +131,7 @@ def _speak(
         conditioning = Conditioning(**chosen, **{field: tf.constant(value) for field, value in fixed.items()})
         timed = model.time_tokens(
             tokens, tf.shape(tokens)[1:], longest=longest, speed=1.0 / inputs["length_scale"][0],
-            conditioning=conditioning, wanted_frames=tf.cast(inputs[WANTED_FRAMES], tf.int32),
+            conditioning=conditioning,
         )
         mel_length = tf.reduce_sum(timed.durations[0])[tf.newaxis]
         given, frames = inputs[NOISE], mel_length[0]

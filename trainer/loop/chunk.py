@@ -1,6 +1,5 @@
 """The steps of one host call, without TensorFlow."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,8 +27,6 @@ class CallResult(NamedTuple):
     """Seconds of the whole call, measured on the host."""
     stopped: bool = False
     """True if a stop, in any process, ended the call."""
-    unread: np.ndarray | None = None
-    """bool[n, most clips of a batch]: clips whose audio could not be read; None where the cache holds mels."""
 
     @property
     def step_seconds(self) -> np.ndarray:
@@ -80,7 +77,6 @@ class Chunk:
                 **{name: float(value) for name, value in zip(self.metrics.step, values, strict=True)},
                 **{name: float(column[i]) for name, column in columns.items()},
                 "traces": self.traces,
-                **({} if self.result.unread is None else {"unread_clips": float(self.result.unread[i].sum())}),
             }
             for i, values in enumerate(self.result.metrics)
         ]
@@ -88,10 +84,3 @@ class Chunk:
     def column(self, name: str) -> np.ndarray:
         """float32[n]: one metric of every step."""
         return self.result.metrics[:, self.metrics.step.index(name)]
-
-
-def flagged(batches: Sequence[StoredBatch], flags: Sequence[np.ndarray]) -> Iterator[StoredBatch]:
-    """The flagged clips of each batch that has any; flags: bool[clips or more] for each."""
-    for (bucket, clips), row in zip(batches, flags, strict=True):
-        if flagged := [clip for clip, flag in zip(clips, row, strict=False) if flag]:
-            yield bucket, flagged

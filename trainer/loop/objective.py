@@ -32,13 +32,12 @@ class Objective(ABC):
         self.model = model
 
     def random_inputs(
-        self, batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0,
-        present: tf.Tensor | None = None,
+        self, batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0, replicas: int = 1,
     ) -> tuple[tf.Tensor, ...]:
         """The random numbers of a training step, keyed by (seed, step): a row for each clip, and last a seed int32[2].
 
         Unless a subclass draws some itself, the rows are the clips' positions in the step, to draw by: int32[B].
-        The batch is this replica's equal share. present: `present_clips` of all shares; None for a single replica.
+        The batch is the equal share of `replica`, one of `replicas`.
         """
         size = batch.mel.shape[0]
         return tf.range(replica * size, (replica + 1) * size), training_key(seed, step)
@@ -59,11 +58,6 @@ class Objective(ABC):
     def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
         """Compute at least the `loss_sums` of `metrics.held_out`; clips: int32[B], positions in the split, as seeds."""
         return self.loss_sums(batch, (clips, validation_key(seed, bucket)))
-
-
-def present_clips(batch: AnyBatch) -> tf.Tensor:
-    """float32[B]: 1 for a clip, 0 for a padding row."""
-    return tf.cast(batch.mel_length > 0, tf.float32)
 
 
 def training_key(seed: tf.Tensor | int, step: tf.Tensor) -> tf.Tensor:

@@ -15,7 +15,7 @@ from xtts.shared.cache.cache_spec import Split
 from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.stored_batches import Input
-from xtts.trainer.loop.chunk import CallResult, StoredBatch, flagged
+from xtts.trainer.loop.chunk import CallResult, StoredBatch
 from xtts.trainer.loop.failures import RunEnded
 from xtts.trainer.loop.jax_runtime import JaxRuntime, StepQueue
 from xtts.trainer.loop.metrics import Metrics
@@ -61,16 +61,13 @@ class ProgramLoop:
 
     def __init__(
         self, runtime: JaxRuntime, order: Order, reader: Reader, place: Place, training: TrainingConfig,
-        metrics: Metrics, *, most_clips: int | None = None,
+        metrics: Metrics,
     ) -> None:
-        """most_clips: clips of the largest batch, if the audio of some may be missing."""
         self.runtime, self.place, self.training = runtime, place, training
         self.stopping = False
         """Whether a stop was requested, from any thread."""
         self.batch = order.batch
-        self._order, self._reader, self._metrics, self._most_clips = order, reader, metrics, most_clips
-        self._updates = place.batches
-        """Updates made; a batch without a frame is none."""
+        self._order, self._reader, self._metrics = order, reader, metrics
 
     @property
     def epoch(self) -> int:
@@ -97,32 +94,30 @@ class ProgramLoop:
     def run(self, count: int) -> CallResult:
         """Queue `count` steps and wait for the last; a stop ends it early."""
         began, queue = time.perf_counter(), StepQueue()
-        turns = list[tuple[int, int, np.ndarray]]()
+        turns = list[tuple[int, int]]()
         while len(turns) < count and not self.stopping:
             turns.append(self._launch(queue))
         queue.wait()
-        indices, offsets, unread = ([turn[i] for turn in turns] for i in range(3))
+        indices, offsets = ([turn[i] for turn in turns] for i in range(2))
         return CallResult(
             np.array(queue.metrics, np.float32).reshape(-1, len(self._metrics.step)),
             np.array(queue.seconds).reshape(-1, 3), np.array(indices, np.int32), np.array(offsets, np.int64),
             time.perf_counter() - began, self.stopping,
-            np.array(unread).reshape(-1, self._most_clips) if self._most_clips else None,
         )
 
-    def _launch(self, queue: StepQueue) -> tuple[int, int, np.ndarray]:
-        """Draw and read a batch and queue its step: (index of its bucket, clips consumed before, rows without one)."""
+    def _launch(self, queue: StepQueue) -> tuple[int, int]:
+        """Draw and read a batch and queue its step: (index of its bucket, clips consumed before)."""
         index, place = self._order.draw(self.place)
         drawn, bucket, offset = time.perf_counter(), self._order.buckets[index], int(self.place.consumed[index])
         clips = self._clips(index, offset)
         batch, lengths = read(self._reader, self.runtime, training_step(bucket), bucket, "train", clips)
         frames, arrived = lengths.sum(dtype=np.int32), time.perf_counter()
         losses, gradient = self.runtime.call(training_step(bucket), *batch)
-        rate = np.float32(learning_rate(self.training, self._updates))
+        rate = np.float32(learning_rate(self.training, self.place.batches))
         (metrics,) = self.runtime.call(UPDATE, losses, frames, rate, gradient)
         queue.add(metrics, drawn, arrived)
         self.place = place
-        self._updates += int(frames > 0)
-        return index, offset, np.pad(lengths == 0, (0, max((self._most_clips or 0) - len(lengths), 0)))
+        return index, offset
 
     def _clips(self, index: int, offset: int) -> Iterator[tuple[int, int]]:
         """The clips of a batch, looked up when a reader asks for the first: that of TensorFlow knows them."""
@@ -141,24 +136,23 @@ class ProgramValidation:
     """`run()` validates the whole split, a batch a call."""
 
     def __init__(self, loop: ProgramLoop, batches: list[StoredBatch], reader: Reader, metrics: Metrics) -> None:
-        self.batches, self.unread = batches, list[StoredBatch]()
+        self.batches = batches
         self._loop, self._reader, self._losses = loop, reader, metrics.held_out
 
     def run(self) -> tuple[dict[str, float], list[StoredBatch]] | None:
         """(mean losses by name, batches excluded because their losses are not finite); None if a stop ended it."""
         runtime, total, firsts = self._loop.runtime, np.zeros([len(self._losses), 2]), dict[int, int]()
-        bad, self.unread = list[StoredBatch](), []
+        bad = list[StoredBatch]()
         for bucket, clips in self.batches:
             if self._loop.stopping:
                 return None
-            batch, lengths = read(self._reader, runtime, validation_step(bucket), bucket, "validation", clips)
+            batch, _ = read(self._reader, runtime, validation_step(bucket), bucket, "validation", clips)
             (sums,) = runtime.call(validation_step(bucket), *batch, np.int32(firsts.get(bucket, 0)))
             firsts[bucket] = firsts.get(bucket, 0) + len(clips)
             if np.isfinite(sums).all():
                 total += np.asarray(sums, np.float64)
             else:
                 bad.append((bucket, clips))
-            self.unread += flagged([(bucket, clips)], [lengths == 0])
         means = (float(values / count) if count else math.nan for values, count in total)
         return dict(zip(self._losses, means, strict=True)), bad
 

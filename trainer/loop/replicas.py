@@ -12,7 +12,6 @@ import tensorflow as tf
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config
-from xtts.trainer.data.audio_mel import mel_in_step
 from xtts.trainer.data.batch_sizes import typical_update
 from xtts.trainer.data.training_bucket import TrainingBucket
 from xtts.trainer.loop.compiler import Compiler
@@ -130,7 +129,7 @@ def _replica(
     step_functions = StepFunctions(
         objective, state.optimizer, config.training, state.step,
         typical=typical_update(spec, {bucket.number: bucket.batch_size for bucket in buckets}), replica=replica,
-        replicas=group.size, with_mel=partial(mel_in_step, spec=spec),
+        replicas=group.size,
     )
     largest_first = sorted(buckets, key=lambda bucket: bucket.extent, reverse=True)
     shares = [replace(bucket, batch_size=bucket.batch_size // group.size) for bucket in largest_first]
@@ -193,7 +192,6 @@ def _jax_loops(
     consumed, trained = state.position.consumed.numpy(), [bucket for bucket in buckets if bucket.trains]
     order, reader = TracedOrder(trained, config.training.seed), TracedReader(buckets, consumed)
     place = Place(int(state.step.numpy()), int(state.position.epoch.numpy()), consumed)
-    most_clips = max(bucket.batch_size for bucket in trained) if buckets[0].spec.names_audio else None
-    loop = ProgramLoop(runtime, order, reader, place, config.training, steps.metrics, most_clips=most_clips)
+    loop = ProgramLoop(runtime, order, reader, place, config.training, steps.metrics)
     validation = ProgramValidation(loop, split_batches(buckets), reader, steps.metrics)
     return TrainingLoops(replicas=[replica], buckets=trained, loop=loop, validation=validation, variables=variables)

@@ -58,15 +58,11 @@ class StepFunctions:
     def __init__(
         self, objective: Objective, optimizer: Optimizer, training: TrainingConfig, step: tf.Variable, *,
         typical: tuple[float, float], replica: int = 0, replicas: int = 1,
-        with_mel: Callable[[AnyBatch], AnyBatch] = lambda batch: batch,
     ) -> None:
-        """typical: from `typical_update`; replica: the gradients are of its equal share of every batch.
-
-        with_mel: computes the mel of a batch that holds samples, inside the step.
-        """
+        """typical: from `typical_update`; replica: the gradients are of its equal share of every batch."""
         self.objective, self.optimizer, self.training, self.step = objective, optimizer, training, step
         self.metrics = objective.metrics
-        self._replica, self._replicas, self._with_mel = replica, replicas, with_mel
+        self._replica, self._replicas = replica, replicas
         self._micro_batches = training.gradient_accumulation_steps // replicas
         self.typical = tf.Variable(objective.counts_of(*typical), dtype=tf.float32, trainable=False)
         """Counts of `metrics.losses` in an average update, float32[K], by which gradients are divided: a frame weighs
@@ -74,8 +70,8 @@ class StepFunctions:
         self.seed = tf.Variable(training.seed, dtype=tf.int64, trainable=False)
         self.guard = TraceGuard()
         self.gradient_steps: dict[int, Callable[..., list[tf.Tensor]]] = {}
-        """A batch -> [losses float32[K], gradient float32[P]]. With several replicas `whole_batch` follows: its counts
-        float32[K], by which the losses are divided, and its `present_clips`."""
+        """A batch -> [losses float32[K], gradient float32[P]]. With several replicas the counts of the whole batch
+        follow, float32[K], by which the losses are divided."""
         self.validation_steps: dict[int, Callable[..., tf.Tensor]] = {}
         """A batch, int32[] position of its first clip in the split -> float32[V, 2], sums and counts."""
         self._apply: Callable[..., tf.Tensor] = lambda *inputs: self.update(*inputs)
@@ -125,9 +121,9 @@ class StepFunctions:
         """The share of these rows in the whole batch's counts of `metrics.losses`: float32[K]."""
         return self.objective.counts(batch)
 
-    def gradients(self, bucket: int, batch: AnyBatch, *whole_batch: tf.Tensor) -> list[tf.Tensor]:
-        """[losses, gradient] of this replica's rows; whole_batch: see `gradient_steps`."""
-        return self.gradient_steps[bucket](*batch, *whole_batch)
+    def gradients(self, bucket: int, batch: AnyBatch, *counts: tf.Tensor) -> list[tf.Tensor]:
+        """[losses, gradient] of this replica's rows; counts: see `gradient_steps`."""
+        return self.gradient_steps[bucket](*batch, *counts)
 
     def apply(self, frames: tf.Tensor, rate: tf.Tensor, total: Sequence[tf.Tensor]) -> tf.Tensor:
         """Update by the sums of `gradients` at a learning rate; frames: int32[], useful frames.
@@ -154,22 +150,18 @@ class StepFunctions:
 
     def _gradient_step(self, bucket: int, signature: AnyBatch) -> Callable[..., list[tf.Tensor]]:
         def gradient_step(*inputs: tf.Tensor) -> list[tf.Tensor]:
-            batch, whole_batch = with_tensors(signature, inputs[: len(signature)]), inputs[len(signature) :]
+            batch, counts = with_tensors(signature, inputs[: len(signature)]), inputs[len(signature) :]
             self.guard.note(training_step(bucket), batch)
-            return list(self.accumulate(self._with_mel(batch), *whole_batch))
+            return list(self.accumulate(batch, *counts))
 
-        whole_batch = []
-        if self._replicas > 1:
-            sizes = {"counts": len(self.metrics.losses), "present": signature.mel.shape[0] * self._replicas}
-            whole_batch = [tf.TensorSpec([size], tf.float32, name) for name, size in sizes.items()]
-        return locked(gradient_step, (*signature, *whole_batch))
+        counts = [tf.TensorSpec([len(self.metrics.losses)], tf.float32, "counts")] if self._replicas > 1 else []
+        return locked(gradient_step, (*signature, *counts))
 
     def _validation_step(self, bucket: int, signature: AnyBatch) -> Callable[..., tf.Tensor]:
         def validation_losses(*inputs: tf.Tensor) -> tf.Tensor:
             *tensors, first = inputs
             batch = with_tensors(signature, tensors)
             self.guard.note(validation_step(bucket), batch)
-            batch = self._with_mel(batch)
             clips = first + tf.range(batch.mel.shape[0])
             sums = self.objective.held_out_sums(batch, clips, self.seed, bucket)
             positions = [self.metrics.losses.index(name) for name in self.metrics.held_out]
@@ -196,15 +188,15 @@ class StepFunctions:
         ]
         return summed / counts, self.optimizer.flat.flatten(gradients)
 
-    def accumulate(
-        self, batch: AnyBatch, counts: tf.Tensor | None = None, present: tf.Tensor | None = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    def accumulate(self, batch: AnyBatch, counts: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
         """The share of these rows in the (losses, gradient) of the whole batch, in equal micro-batches.
 
-        counts, present: of the whole batch; None if these rows are all of it.
+        counts: of the whole batch; None if these rows are all of it.
         """
         divisors = tf.maximum(self.counts(batch) if counts is None else counts, 1.0)
-        random = self.objective.random_inputs(batch, self.seed, self.step, replica=self._replica, present=present)
+        random = self.objective.random_inputs(
+            batch, self.seed, self.step, replica=self._replica, replicas=self._replicas
+        )
         if self._replica:
             random = (*random[:-1], random[-1] + tf.constant([self._replica * self._micro_batches, 0]))
         if self._micro_batches == 1:

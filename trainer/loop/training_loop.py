@@ -17,7 +17,6 @@ from xtts.trainer.data.batch import AnyBatch, is_locked, with_tensors
 from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import TrainingBucket, bucket_schedule
 from xtts.trainer.loop.chunk import CallResult, StoredBatch
-from xtts.trainer.loop.objective import present_clips
 from xtts.trainer.loop.optimizer import learning_rate
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.train_step import StepFunctions
@@ -42,9 +41,8 @@ class _Turn(NamedTuple):
 
     index: tf.Tensor
     """int32[]: turns of this call so far."""
-    batches: tf.Tensor
-    updates: tf.Tensor
-    """int64[], both of the run; a batch without a frame is not an update."""
+    steps: tf.Tensor
+    """int64[]: of the run."""
     epoch: tf.Tensor
     consumed: tf.Tensor
     """Clips consumed, as in `Position`."""
@@ -86,14 +84,11 @@ class TrainingLoop:
             """Whether a stop was requested in this process; it ends the call of all processes."""
             done = step_functions[0].step.read_value()
             self._progress = tf.Variable(
-                tf.stack([done, done, position.epoch, *tf.unstack(position.consumed)]), trainable=False
+                tf.stack([done, position.epoch, *tf.unstack(position.consumed)]), trainable=False
             )
-            """int64[3 + K]: batches, updates and position after the last step whose metrics have arrived. One
-            variable, so that a call that fails in the middle cannot change only some of them."""
+            """int64[2 + K]: steps and position after the last step whose metrics have arrived. One variable, so that
+            a call that fails in the middle cannot change only some of them."""
         self._batch_sizes = [bucket.batch_size for bucket in self.buckets]
-        self._max_batch = max(self._batch_sizes)
-        """Clips of the largest batch."""
-        self._names_audio = self.buckets[0].spec.names_audio
         self._schedule = bucket_schedule(self.buckets, step_functions[0].training.seed)
         consumed = position.consumed.numpy().tolist()
         self._iterators = [self._open(bucket, done) for bucket, done in zip(self.buckets, consumed, strict=True)]
@@ -149,29 +144,27 @@ class TrainingLoop:
         began = time.perf_counter()
         tensors = self._run(tf.constant(count if self.locked else min(count, 1)))
         self._note_position()
-        stopped, metrics, seconds, indices, offsets, *unread = (tensor.numpy() for tensor in tensors)
-        return CallResult(metrics, seconds, indices, offsets, time.perf_counter() - began, bool(stopped), *unread)
+        stopped, metrics, seconds, indices, offsets = (tensor.numpy() for tensor in tensors)
+        return CallResult(metrics, seconds, indices, offsets, time.perf_counter() - began, bool(stopped))
 
     def _note_position(self) -> None:
-        _, _, epoch, *consumed = self._progress.numpy()
+        _, epoch, *consumed = self._progress.numpy()
         self.position.epoch.assign(epoch)
         self.position.consumed.assign(consumed)
 
-    def last_whole_step(self) -> int | None:
-        """The last step done, with the position moved to it; None where that cannot be known.
+    def last_whole_step(self) -> int:
+        """The last step done, with the position moved to it.
 
         A call that fails, because another process has ended or a shard is damaged, leaves weights up to two steps ahead
         of the position, which is recorded once the metrics have arrived.
         """
-        batches, updates, epoch, *consumed = self._progress.numpy().tolist()
-        ahead = int(self._step_functions[0].step.numpy() - updates)
-        if ahead and self._names_audio:
-            return None  # a batch without a readable clip is not an update
-        for _ in range(ahead):
+        recorded, epoch, *consumed = self._progress.numpy().tolist()
+        done = int(self._step_functions[0].step.numpy())
+        for _ in range(done - recorded):
             _, _, epoch, consumed = self._draw(tf.constant(epoch, tf.int64), tf.constant(consumed, tf.int64))
-        self._progress.assign([batches + ahead, updates + ahead, epoch, *consumed])
+        self._progress.assign([done, epoch, *consumed])
         self._note_position()
-        return int(batches) + ahead
+        return done
 
     def _draw(self, epoch: tf.Tensor, consumed: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Draw a batch: (index of its bucket, clips of that consumed before, epoch and clips consumed after it)."""
@@ -190,17 +183,16 @@ class TrainingLoop:
 
     def _step(
         self, index: tf.Tensor, rate: tf.Tensor, replica: int, batch: AnyBatch
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Step on one replica: (metrics, frames, stop, present, launched), the middle three as in `_agree`.
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Step on one replica: (metrics, stop as in `_agree`, launched).
 
         index: of the drawn bucket; replica: its index in this process, batch: its rows; launched: as in `_Turn`.
         """
-        frames, present, stop, *counts = self._agree(index, replica, batch)
+        frames, stop, *counts = self._agree(index, replica, batch)
         step_functions = self._step_functions[replica]
 
         def branch(bucket: TrainingBucket) -> list[tf.Tensor]:
-            whole_batch = [*counts, present[: bucket.batch_size]] if counts else []
-            return step_functions.gradients(bucket.number, self._in_shape(bucket, batch), *whole_batch)
+            return step_functions.gradients(bucket.number, self._in_shape(bucket, batch), *counts)
 
         with tf.device(self._group.devices[replica]):
             gradients = tf.switch_case(index, [lambda bucket=bucket: branch(bucket) for bucket in self.buckets])
@@ -210,7 +202,7 @@ class TrainingLoop:
             # int32 lies in the host's memory: it is available once the GPU has queued the step, done or not.
             with tf.control_dependencies([metrics]):
                 launched = tf.identity(index)
-        return metrics, frames, stop, present, launched
+        return metrics, stop, launched
 
     def _in_shape(self, bucket: TrainingBucket, batch: AnyBatch) -> AnyBatch:
         """Set the shape of the rows, which the `switch_case` of `_read` left unknown."""
@@ -219,36 +211,31 @@ class TrainingLoop:
         return with_tensors(batch, [tf.ensure_shape(tensor, spec.shape) for tensor, spec in pairs])
 
     def _agree(self, index: tf.Tensor, replica: int, batch: AnyBatch) -> tuple[tf.Tensor, ...]:
-        """(useful frames int32[], `present_clips` float32[largest batch], stop bool[]) of the whole batch.
+        """(useful frames int32[], stop bool[]) of the whole batch.
 
         Several replicas add up their shares, check that all drew the same bucket, and also return the counts of the
         losses, float32[K].
         """
         frames = tf.reduce_sum(batch.mel_length)
-        rows = tf.gather(tf.constant([self._rows(bucket) for bucket in self.buckets]), index)
-        before = (self._group.first + replica) * rows
-        present = tf.pad(present_clips(batch), [[before, self._max_batch - before - tf.size(batch.mel_length)]])
-        present = tf.ensure_shape(present, [self._max_batch])
         if self._group.size == 1:
             with tf.control_dependencies([index]):
-                return frames, present, self.stopping.read_value()
+                return frames, self.stopping.read_value()
         drawn = tf.one_hot(index, len(self.buckets))
         counts = self._step_functions[replica].counts(batch)
         with tf.control_dependencies([index]):
             stop = tf.cast(self.stopping.read_value(), tf.float32)
-        own = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis], present]
+        own = [stop[tf.newaxis], drawn, counts, tf.cast(frames, tf.float32)[tf.newaxis]]
         (sums,) = self._group.sum([tf.concat(own, axis=0)])
-        sizes = [1, len(self.buckets), counts.shape[0], 1, self._max_batch]
-        stop, drawn_by_all, counts, frames, present = tf.split(sums, sizes)
+        stop, drawn_by_all, counts, frames = tf.split(sums, [1, len(self.buckets), counts.shape[0], 1])
         with tf.device(HOST):
             same = tf.debugging.Assert(tf.reduce_all(drawn_by_all == drawn * self._group.size), [ORDER_DIFFERS])
         with tf.control_dependencies([same]):
-            return tf.cast(frames[0], tf.int32), tf.identity(present), stop[0] > 0.0, tf.identity(counts)
+            return tf.cast(frames[0], tf.int32), stop[0] > 0.0, tf.identity(counts)
 
     def _turn(self, last: _Turn) -> _Turn:
         """Draw, read and launch a step; record the one before it when its metrics arrive."""
         index, offset, epoch, consumed = self._draw(last.epoch, last.consumed)
-        rate = learning_rate(self._step_functions[0].training, last.updates)
+        rate = learning_rate(self._step_functions[0].training, last.steps)
         # At most two steps are on their way to a device, and one batch waits for them.
         with tf.control_dependencies([index, rate, last.read, last.before]):
             drawn = tf.timestamp()
@@ -259,36 +246,31 @@ class TrainingLoop:
         with tf.control_dependencies([read, *last.launched]):
             index, shares = tf.identity(index), tf.nest.map_structure(tf.identity, shares)
         results = self._group.run(lambda replica: self._step(index, rate, replica, shares[replica]))
-        metrics, (frames, *_), (stop, *_), (present, *_), launched = map(list, zip(*results, strict=True))
-        updates = last.updates + tf.cast(frames > 0, tf.int64)
+        metrics, (stop, *_), launched = map(list, zip(*results, strict=True))
         on_host = [tf.identity(values) for values in metrics]  # waits until a GPU has finished the step
         with tf.control_dependencies([last.arrived, *on_host]):
             metrics_of_step = tf.identity(on_host[0])
-            recorded = self._progress.assign(tf.stack([last.batches + 1, updates, epoch, *tf.unstack(consumed)]))
+            recorded = self._progress.assign(tf.stack([last.steps + 1, epoch, *tf.unstack(consumed)]))
         with tf.control_dependencies([recorded]):
             arrived = tf.timestamp()
         begin = tf.maximum(drawn, last.arrived)
         ready = tf.maximum(read, begin)
         seconds = tf.stack([begin - last.arrived, ready - begin, arrived - ready])
         values = [metrics_of_step, seconds, index, offset]
-        if self._names_audio:
-            rows = tf.sequence_mask(tf.constant(self._batch_sizes)[index], self._max_batch)
-            values.append(rows & tf.equal(present, 0.0))
         rows = tuple(row.write(last.index, value) for row, value in zip(last.rows, values, strict=True))
         return _Turn(
-            index=last.index + 1, batches=last.batches + 1, updates=updates, epoch=epoch, consumed=consumed,
-            stop=stop, read=read, launched=launched, before=last.arrived, arrived=arrived, rows=rows,
+            index=last.index + 1, steps=last.steps + 1, epoch=epoch, consumed=consumed, stop=stop, read=read,
+            launched=launched, before=last.arrived, arrived=arrived, rows=rows,
         )
 
     def _run_batches(self, count: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """The compiled loop over `count` batches: (stop, the arrays of a `CallResult`)."""
         values = len(self._step_functions[0].metrics.step)
         kinds = [(tf.float32, [values]), (tf.float64, [3]), (tf.int32, []), (tf.int64, [])]
-        kinds += [(tf.bool, [self._max_batch])] if self._names_audio else []
         with tf.device(HOST):
-            now, (batches, updates, epoch, *consumed) = tf.timestamp(), tf.unstack(self._progress.read_value())
+            now, (steps, epoch, *consumed) = tf.timestamp(), tf.unstack(self._progress.read_value())
             first = _Turn(
-                index=tf.constant(0), batches=batches, updates=updates, epoch=epoch, consumed=tf.stack(consumed),
+                index=tf.constant(0), steps=steps, epoch=epoch, consumed=tf.stack(consumed),
                 stop=tf.constant(False), read=now, launched=[tf.constant(0) for _ in self._step_functions], before=now,
                 arrived=now, rows=tuple(tf.TensorArray(kind, count, element_shape=shape) for kind, shape in kinds),
             )

@@ -8,7 +8,7 @@ import tensorflow as tf
 from xtts.trainer.data.batch import is_locked
 from xtts.trainer.data.dataset import validation_batches
 from xtts.trainer.data.training_bucket import TrainingBucket
-from xtts.trainer.loop.chunk import StoredBatch, flagged
+from xtts.trainer.loop.chunk import StoredBatch
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup
 from xtts.trainer.loop.train_step import StepFunctions
 
@@ -56,11 +56,6 @@ class ValidationLoop:
         """step_functions: of each replica of this process."""
         self._step_functions, self._stop, self._group = step_functions, stop, group
         self.batches = split_batches(buckets)
-        self._max_batch = max((len(clips) for _, clips in self.batches), default=0)
-        """Clips of the largest batch."""
-        self.unread: list[StoredBatch] = []
-        """Clips whose audio could not be read in the last call."""
-        self._names_audio = any(bucket.spec.names_audio for bucket in buckets)
         numbered = list(enumerate(step_functions, group.first))
         self._indices = [[*range(replica, len(self.batches), group.size)] for replica, _ in numbered]
         self._shares = [replica_batches(buckets, own, replica, group.size) for replica, own in numbered]
@@ -73,30 +68,26 @@ class ValidationLoop:
 
         None if `stop` ended it before the last batch; do not call it again then.
         """
-        sums, finite, padded, done = (tensor.numpy() for tensor in self._run())
+        sums, finite, done = (tensor.numpy() for tensor in self._run())
         if done < len(self.batches):
             return None
-        self.unread = list(flagged(self.batches, padded)) if self._names_audio else []
         means = (float(total / count) if count else math.nan for total, count in sums)
         losses = dict(zip(self._step_functions[0].metrics.held_out, means, strict=True))
         return losses, [batch for batch, is_finite in zip(self.batches, finite, strict=True) if not is_finite]
 
     def _sums(self) -> tuple[tf.Tensor, ...]:
-        """(sums and counts of the finite batches, which are finite, padding rows, batches done) of all replicas.
+        """(sums and counts of the finite batches, which are finite, batches done) of all replicas.
 
-        float64[V, 2], bool[n], bool[n, largest batch], int32[].
+        float64[V, 2], bool[n], int32[].
         """
-        sums, flags, done = self._group.run(self._share)[0]
-        return sums, flags[:, 0] > 0.0, flags[:, 1:] > 0.0, tf.cast(done, tf.int32)
+        sums, finite, done = self._group.run(self._share)[0]
+        return sums, finite > 0.0, tf.cast(done, tf.int32)
 
     def _share(self, replica: int) -> list[tf.Tensor]:
-        """Validate the share of one replica of this process, and sum over all replicas: as `_sums`, float64 each.
-
-        The flags of a batch are: finite, then its rows without a clip.
-        """
+        """Validate the share of one replica of this process, and sum over all replicas: as `_sums`, float64 each."""
         total, done = tf.zeros([len(self._step_functions[0].metrics.held_out), 2], tf.float64), tf.constant(0)
         indices = self._indices[replica]
-        flags = tf.TensorArray(tf.bool, len(indices), element_shape=[1 + self._max_batch])
+        flags = tf.TensorArray(tf.bool, len(indices), element_shape=[])
         for starts, iterator, step in self._shares[replica]:
             for first in tf.range(starts.start, starts.stop, starts.step):
                 if self._stop:
@@ -107,10 +98,8 @@ class ValidationLoop:
                 sums = tf.cast(sums, tf.float64)
                 finite = tf.reduce_all(tf.math.is_finite(sums))
                 total += tf.where(finite, sums, 0.0)
-                length = batch.mel_length[: self._max_batch]
-                padded = tf.pad(tf.equal(length, 0), [[0, self._max_batch - tf.size(length)]])
-                flags, done = flags.write(done, tf.concat([finite[tf.newaxis], padded], axis=0)), done + 1
+                flags, done = flags.write(done, finite), done + 1
         own = tf.cast(flags.stack(), tf.float64)
         rows = tf.reshape(tf.constant(indices, tf.int32), [-1, 1])
-        scattered = tf.scatter_nd(rows, own, [len(self.batches), 1 + self._max_batch])
+        scattered = tf.scatter_nd(rows, own, [len(self.batches)])
         return self._group.sum([total, scattered, tf.cast(done, tf.float64)])

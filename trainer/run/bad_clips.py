@@ -1,21 +1,13 @@
-"""Hooks of a run that name bad clips, and end the run after too many of them.
+"""A hook of a run that names clips whose loss or gradient is not finite, and ends the run after too many of them."""
 
-A bad clip's loss or gradient is not finite, or, in a run straight from audio, its wav cannot be read.
-"""
-
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec, Split, shard_id_of
 from xtts.shared.cache.clip_index import KEPT, ShardId, readable_index
 from xtts.trainer.loop.chunk import Chunk, StoredBatch
 from xtts.trainer.loop.failures import RunEnded
 from xtts.trainer.run.hosted_run import HostedRun
-
-_LISTED = 50
-"""Largest number of clips that the final error names; each was reported in a line of its own before."""
 
 
 def clip_names(cache: Path, spec: CacheSpec, split: Split, batches: Sequence[StoredBatch]) -> list[list[str]]:
@@ -68,45 +60,3 @@ class SkippedUpdates:
                     f"step {step}", found=f"{self._in_a_row} non-finite updates in a row, all skipped",
                     fix="check the clips named above, or lower training.learning_rate, then --resume", exit_code=1,
                 )
-
-
-class UnreadClips:
-    """Names each clip whose wav cannot be read once, and counts them."""
-
-    def __init__(self) -> None:
-        self._unread, self._named = list[str](), set[str]()
-
-    def __call__(self, run: HostedRun, chunk: Chunk) -> None:
-        """Report each new unreadable training clip; `RunEnded` after too many."""
-        flags = chunk.result.unread
-        if flags is None:
-            return
-        indices, batches = np.flatnonzero(flags.any(axis=1)), list[StoredBatch]()
-        for i in indices:
-            bucket, clips = run.batch_of(chunk, int(i))
-            batches.append((bucket, [clip for clip, flag in zip(clips, flags[i], strict=False) if flag]))
-        for i, names in zip(indices, clip_names(run.plan.cache, run.plan.spec, "train", batches), strict=True):
-            self._unread += self._report(run, f"step {chunk.first_step + i}", names)
-        total = sum(bucket.clips("train") for bucket in run.plan.spec.buckets)
-        most_share = run.plan.config.data.max_unreadable_fraction
-        if len(self._unread) > most_share * total:
-            listed = ", ".join(self._unread[:_LISTED]) + (", ..." if len(self._unread) > _LISTED else "")
-            raise RunEnded(
-                f"step {chunk.last_step}",
-                found=f"{len(self._unread)} of {total} clips could not be read: {listed}",
-                expected=f"at most {most_share:.1%} (data.max_unreadable_fraction)",
-                fix="restore the recordings as they were indexed, then --resume", exit_code=1,
-            )
-
-    def report_validation(self, run: HostedRun, title: str, unread: Sequence[StoredBatch]) -> None:
-        """Report each new unreadable validation clip; title: begins the line."""
-        for names in clip_names(run.plan.cache, run.plan.spec, "validation", unread):
-            self._report(run, title, names)
-
-    def _report(self, run: HostedRun, title: str, names: Iterable[str]) -> list[str]:
-        """Report each clip once; returns the names of the new ones."""
-        new = [name for name in dict.fromkeys(names) if name not in self._named]
-        self._named.update(new)
-        for name in new:
-            run.reporter.say(f"{title}: the audio of {name} is missing, broken or changed since indexing; skipped")
-        return new

@@ -3,11 +3,10 @@
 `drive` calls them after each chunk of steps, in this order; a user's own come last, in rank 0 alone:
 
 1. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
-2. `UnreadClips` names the clips whose audio could not be read, and ends the run after too many
-3. `Validate` computes the held-out losses (`training.validate_every`), puts them into the chunk, and lets the learning
+2. `Validate` computes the held-out losses (`training.validate_every`), puts them into the chunk, and lets the learning
    rate decay when they no longer improve (`training.patience`)
-4. `save` saves a checkpoint (`training.checkpoint_every`)
-5. `speak` speaks the samples (`training.samples_every`)
+3. `save` saves a checkpoint (`training.checkpoint_every`)
+4. `speak` speaks the samples (`training.samples_every`)
 
 A call ends at the next step that one of them waits for; the device is idle while they work. After a signal they begin
 no long work. What the steps gave is reported while the next call runs, or before the run ends.
@@ -23,7 +22,7 @@ from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.schedule import decay_start
 from xtts.trainer.models.samples import SAMPLES
-from xtts.trainer.run.bad_clips import SkippedUpdates, UnreadClips, clip_names
+from xtts.trainer.run.bad_clips import SkippedUpdates, clip_names
 from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
 from xtts.trainer.run.hosted_run import HostedRun
 
@@ -39,9 +38,8 @@ def drive(run: HostedRun, hooks: Sequence[Callable[[Any, Chunk], None]] = ()) ->
 
     hooks: called after the run's own.
     """
-    unread = UnreadClips()
-    validate = Validate(run, unread)
-    every: list[Callable[[Any, Chunk], None]] = [SkippedUpdates(), unread, validate, save, speak, *hooks]
+    validate = Validate(run)
+    every: list[Callable[[Any, Chunk], None]] = [SkippedUpdates(), validate, save, speak, *hooks]
     run.compile()
     validate.make_up(run)
     while run.goes_on:
@@ -80,9 +78,9 @@ def speak(run: "TrainingRun", _: Chunk) -> None:
 class Validate:
     """Validates with the averaged weights, keeps the best, and watches which losses rise."""
 
-    def __init__(self, run: HostedRun, unread: UnreadClips) -> None:
+    def __init__(self, run: HostedRun) -> None:
         """Look back at the validations of a resumed run."""
-        self._unread, self._overfitting = unread, Overfitting(run.metrics.held_out)
+        self._overfitting = Overfitting(run.metrics.held_out)
         for _ in self._overfitting.replay(run.plan.folder.metrics()):
             pass  # reported before the run was stopped
         self._trained: list[np.ndarray] = []
@@ -112,7 +110,6 @@ class Validate:
             run.note_stop()
             return {}
         losses, bad = result
-        self._unread.report_validation(run, title, loop.unread)
         if bad:
             (clips,) = clip_names(run.plan.cache, run.plan.spec, "validation", bad[:1])
             run.reporter.say(

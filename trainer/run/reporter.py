@@ -1,20 +1,15 @@
-"""Output of a run: metrics.jsonl, TensorBoard, lines or a live panel on the terminal."""
+"""Output of a run: metrics.jsonl, TensorBoard, lines on the terminal."""
 
 import json
 import math
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.loop.chunk import Chunk
@@ -25,59 +20,15 @@ from xtts.trainer.stored.run_folder import RunFolder
 if TYPE_CHECKING:
     from xtts.trainer.run.tensorboard import TensorBoard
 
-_WINDOW = 500
-"""Steps over which percentiles are taken."""
-_KEPT = 10
-"""One log in this many leaves its losses above the panel."""
-
-
-class Panel(Live):
-    """Shows the newest step; lines printed through the same console stay above it.
-
-    buckets: size of the closed set of shapes, 0 if it is open; device_state: describes how busy the device is.
-    """
-
-    def __init__(self, console: Console, metrics: Metrics, *, buckets: int, device_state: Callable[[], str]) -> None:
-        super().__init__(console=console, refresh_per_second=4, transient=True)
-        self.metrics, self.buckets = metrics, buckets
-        self._seconds: deque[float] = deque(maxlen=_WINDOW)
-        self._device_state = device_state
-        self.start()
-
-    def show(self, lines: list[dict[str, float]], *, epoch: int, total_steps: int) -> None:
-        """Show the last of these lines of metrics.jsonl, in four lines that 80 columns hold."""
-        self._seconds.extend(line["step_seconds"] for line in lines)
-        mean = means(lines)
-        step, seconds = int(lines[-1]["step"]), np.array(self._seconds)
-        closed = f"/{self.buckets}" if self.buckets else " so far"
-        half, most = 1000 * np.percentile(seconds, [50, 95])
-        left = timedelta(seconds=round((total_steps - step) * float(seconds.mean())))
-        head = Table.grid(padding=(0, 2))
-        head.add_row(
-            f"[bold]step {step:,} of {total_steps:,}[/]", f"epoch {epoch}",
-            ProgressBar(total=total_steps, completed=step, width=20), f"{left} left",
-        )
-        losses = "  ".join(f"{name} {mean[name]:.4f}" for name in ("loss", *self.metrics.losses) if mean[name])
-        rates = (
-            f"lr {lines[-1]['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  step p50 {half:.0f} ms  "
-            f"p95 {most:.0f} ms  {mean['useful_frames_per_second']:,.0f} useful frames/s"
-        )
-        shares = (
-            f"input wait {mean['input_wait_share']:.1%}  outside {mean['outside_share']:.1%}  "
-            f"traces {lines[-1]['traces']:.0f}{closed}  {self._device_state()}"
-        )
-        texts = (Text(line, no_wrap=True, overflow="ellipsis") for line in (losses, rates, shares))
-        self.update(Group(head, *texts))
-
 
 class Reporter:
     """Writes what happens to metrics.jsonl, TensorBoard and the terminal."""
 
     def __init__(
-        self, run: RunFolder, console: Console, metrics: Metrics, *, total_steps: int, log_every: int, buckets: int,
-        tensorboard: "TensorBoard | None" = None, device_state: Callable[[], str] = str,
+        self, run: RunFolder, console: Console, metrics: Metrics, *, total_steps: int, log_every: int,
+        tensorboard: "TensorBoard | None" = None,
     ) -> None:
-        """tensorboard: None where TensorFlow is not installed; buckets, device_state: see `Panel`."""
+        """tensorboard: None where TensorFlow is not installed."""
         self.console, self.metrics, self.log_every = console, metrics, log_every
         self.total_steps = total_steps
         """Step at which the run is expected to end."""
@@ -85,9 +36,6 @@ class Reporter:
         self._tensorboard = tensorboard
         self._kept: list[Chunk] = []
         self._pending: list[dict[str, float]] = []
-        self._panel: Panel | None = None
-        if console.is_terminal:
-            self._panel = Panel(console, metrics, buckets=buckets, device_state=device_state)
 
     def keep(self, chunk: Chunk) -> None:
         """Hold the steps of a call until the next one runs: the device does not wait for the terminal."""
@@ -102,8 +50,6 @@ class Reporter:
         """Record the steps of one call; log every `log_every` steps."""
         lines = chunk.rows()
         self._write([{"split": "train", **line} for line in lines])
-        if self._panel:
-            self._panel.show(lines, epoch=chunk.epoch, total_steps=self.total_steps)
         for line in lines:
             self._pending.append(line)
             if line["step"] % self.log_every == 0 or line["step"] == self.total_steps:
@@ -131,16 +77,13 @@ class Reporter:
         self._curves(step, "train", shown)
         losses = "  ".join(f"{name} {mean[name]:.3f}" for name in self.metrics.losses if mean[name])
         self._pending = []
-        losses = f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {losses}"
-        if self._panel:
-            if step % (_KEPT * self.log_every) == 0 or step == self.total_steps:
-                self.console.print(losses, highlight=False)
-            return
+        left = timedelta(seconds=round((self.total_steps - step) * mean["step_seconds"]))
         self.console.print(
-            f"{losses}  lr {last['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  "
+            f"step {step:>{len(str(self.total_steps))}}/{self.total_steps}  loss {mean['loss']:.4f}  {losses}  "
+            f"lr {last['learning_rate']:.1e}  norm {mean['gradient_norm']:.2f}  "
             f"{1000 * mean['step_seconds']:.0f} ms/step  {mean['useful_frames_per_second']:,.0f} frames/s  "
             f"input wait {100 * mean['input_wait_share']:.1f}%  outside {100 * mean['outside_share']:.1f}%  "
-            f"traces {last['traces']}",
+            f"traces {last['traces']}  {left} left",
             highlight=False,
         )
 
@@ -178,8 +121,6 @@ class Reporter:
 
     def close(self) -> None:
         """Flush everything."""
-        if self._panel:
-            self._panel.stop()
         with suppress(OSError):  # a failed write of the buffered lines was already reported
             self._metrics.close()
         if self._tensorboard:

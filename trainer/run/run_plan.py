@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config import Config, TrainingConfig
 from xtts.shared.errors import LockstepError, build_command
 from xtts.shared.feature_settings import feature_config, feature_differences
@@ -130,7 +131,7 @@ def make_plan(
         start.check_kind(setup.kind.name, fix="give --init-from another model")
         check_weights(init_from, start.settings(), identity)
         setup.kind.check_start(start, setup.spec)
-    setup.check_files()
+    quick_check(setup.cache, setup.spec)
     return RunPlan(**vars(setup), folder=folder, resume=checkpoint, init_from=init_from, asked_steps=asked)
 
 

@@ -9,7 +9,6 @@ import click
 
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.cache.object_store import local_cache
-from xtts.shared.cache.quick_check import full_check, quick_check
 from xtts.shared.config import Config
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError
@@ -77,11 +76,6 @@ class Setup:
         say(f"starting from our voice: {hours:.1f} hours of recordings, fewer than {_LARGE_CORPUS_HOURS}")
         return ours
 
-    def check_files(self) -> None:
-        """Check the files of the cache as `data.verify` requires."""
-        if self.config.data.verify != "off":
-            (full_check if self.config.data.verify == "full" else quick_check)(self.cache, self.spec)
-
 
 def prepare(
     config: Sequence[str], assignments: Sequence[str], flags: Mapping[str, object], *, cache: str | Path | None,
@@ -98,7 +92,7 @@ def prepare(
         config = (str(run.config_file),)
     resolved = resolve(config, assignments, flags)
     given = str(cache or (run.cache_now() if run else None) or DEFAULT_CACHE)
-    folder = local_cache(given, resolved.data.stage)
+    folder = local_cache(given)
     lock, spec = ReadLock(folder), load_spec(folder)  # no build removes what is read next
     resolved = follow_text(resolved, spec.features)
     kind_of(resolved).check(resolved, spec, given)

@@ -24,7 +24,6 @@ _SENTENCES = {
     "outside_share": "the share of the time spent outside steps: validation, samples, checkpoints.",
     "useful_frames_per_second": "mel frames of speech, without the padding, trained on in a second.",
     "traces": "traces of training steps so far; with locked shapes it stays at the number of buckets.",
-    "unread_clips": "clips of a batch whose audio could not be read; 0 is good.",
 }
 """A sentence for each number that every kind of model has."""
 _SPLITS = {"train": "On training batches since the last point: ", "validation": "On the validation split: "}

@@ -141,7 +141,7 @@ class StepsRun(HostedRun):
         set_aside_newer(plan.folder.checkpoints, self.step)
         self.reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=self.training.steps,
-            log_every=self.training.log_every, buckets=len(steps.buckets),
+            log_every=self.training.log_every,
         )
 
     def compile(self) -> None:

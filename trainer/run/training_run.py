@@ -30,7 +30,7 @@ from xtts.trainer.stored.checkpoint import (
 from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.speech_sources import sources_of
 from xtts.trainer.stored.stored_model import open_model
-from xtts.trainer.system.device import device_name, device_state
+from xtts.trainer.system.device import device_name
 
 _UNPADDED_WARNING = (
     "warning: the cache holds unpadded clips, so training stops to trace and compile every new shape. "
@@ -112,7 +112,6 @@ class TrainingRun(HostedRun):
         plan.folder.forget_after(self.step if plan.resume else -1)
         reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
-            buckets=len(self._closed_set), device_state=device_state(),
             tensorboard=TensorBoard(plan.folder.tensorboard, self.metrics.descriptions, self.samples.descriptions),
         )
         if self._reused:

@@ -39,8 +39,8 @@ def export_steps(plan: RunPlan, console: Console) -> Path:
     Raises:
         LockstepError: The cache holds no padded mels.
     """
-    if plan.spec.names_audio or not plan.spec.fixed_length:
-        found, expected = "a cache without padded mels", "one built with mels, of fixed shapes"
+    if not plan.spec.fixed_length:
+        found, expected = "a cache without padded mels", "one of fixed shapes"
         raise LockstepError(plan.named_cache, found=found, expected=expected)
     with _Postponed() as compiler, plan.held(), TrainingRun(plan, console, compiler) as run:
         run.save()

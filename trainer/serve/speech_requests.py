@@ -73,7 +73,7 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
     Raises:
         RequestError: 400, which names the first wrong field.
     """
-    fields = _fields(body, capabilities.languages)
+    fields = _fields(body)
     given = {name: fields[name] for name in SpeechRequest.model_fields if fields.get(name) is not None}
     try:
         request = SpeechRequest(**{**capabilities.synthesis.model_dump(), **given})
@@ -104,20 +104,14 @@ def read_request(body: bytes, capabilities: Capabilities) -> tuple[SpeechRequest
     return request, warnings
 
 
-def _fields(body: bytes, languages: list[str]) -> dict[str, Any]:
-    """Parse the fields of a body, with those of Kokoro's clients under our names, as far as they mean the same."""
+def _fields(body: bytes) -> dict[str, Any]:
+    """Parse the fields of a body."""
     try:
         fields = json.loads(join_surrogates(json.dumps(json.loads(body), ensure_ascii=False)))
     except (ValueError, RecursionError) as error:
         raise RequestError(400, f"Invalid JSON: {error}") from None
     if not isinstance(fields, dict):
         raise RequestError(400, "expected an object")
-    if fields.get("stream") is True:
-        del fields["stream"]
-        fields["stream_format"] = fields.get("stream_format") or "audio"
-    language = fields.get("lang_code")
-    if isinstance(language, str) and chosen_language(language, languages) in languages:
-        fields["language"] = fields.get("language") or fields.pop("lang_code")
     return fields
 
 

@@ -1,6 +1,5 @@
 """Speech of texts of any length: split into pieces, spoken piece by piece, and joined."""
 
-import math
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,7 @@ from xtts.shared.text.pronunciation import apply_lexicon, written_entries
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import SPECIAL, Tokens
 from xtts.trainer.speech.marked_text import SENTENCE_PAUSE, Words, read_passages
-from xtts.trainer.speech.sentences import sentence_ends, split_sentences, split_text, units_of
+from xtts.trainer.speech.sentences import split_sentences, split_text, units_of
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import MelToSamples
@@ -35,8 +34,6 @@ people of LibriSpeech, who count up to 3.6 LU too quietly and say the number up 
 Dutch man."""
 _QUIETEST = -50.0
 """Loudness of a voice, in LUFS, below which the gain no longer grows: there is nothing but noise."""
-MOST_CHANGE = 4.0
-"""A text may last from a quarter to four times its time at speed 1, the range of `--speed`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +82,8 @@ class Speech:
     pieces: int
     tokens: list[Token]
     """Tokens with their times; pauses have none."""
-    lines: list[list[Word]]
-    """The words of each sentence or line."""
-
-    @property
-    def words(self) -> list[Word]:
-        """The words of the text, with their times in its samples."""
-        return [word for line in self.lines for word in line]
+    words: list[Word]
+    """The words of the text, with their times in its samples."""
 
 
 def encode_text(words: str, voice: Voice, language: str, location: str) -> tuple[list[Text], list[str]]:
@@ -167,9 +159,9 @@ class LoadedVoice:
         synthesizer, options = self.synthesizer, self.synthesizer.options
         if isinstance(options.loudness, str):
             return
-        measured = (self.speaker, self._row, options.nfe, options.solver)
+        measured = (self.speaker, self._row, options.nfe)
         if measured not in synthesizer.levels:
-            synthesizer.options = SynthesisOptions(nfe=options.nfe, solver=options.solver)
+            synthesizer.options = SynthesisOptions(nfe=options.nfe)
             synthesizer.levels[measured] = float(np.mean([self._loudness(ids) for ids in self._trials()]))
             synthesizer.options = options
         self.gain = 10 ** ((options.loudness - max(synthesizer.levels[measured], _QUIETEST)) / 20)
@@ -200,13 +192,13 @@ class LoadedVoice:
             seconds.append(time.perf_counter() - began)
         return Speech(
             mel=np.concatenate([piece.mel for piece in pieces]), samples=np.concatenate(samples), seconds=seconds[-1],
-            first_seconds=seconds[0], pieces=len(pieces), tokens=self._joined(pieces), lines=self.time(texts, pieces),
+            first_seconds=seconds[0], pieces=len(pieces), tokens=self._joined(pieces), words=self.time(texts, pieces),
         )
 
-    def time(self, texts: Sequence[Text], pieces: Sequence[MelPiece]) -> list[list[Word]]:
-        """Time the words of each sentence or line of a text in the sound of all its pieces."""
-        lines = [line for text in texts for line in _lines(text.written, self.language)]
-        return time_words(lines, self._joined(pieces), cache(self._spell))
+    def time(self, texts: Sequence[Text], pieces: Sequence[MelPiece]) -> list[Word]:
+        """Time the words of a text in the sound of all its pieces."""
+        words = [word for text in texts for word in text.written]
+        return time_words(words, self._joined(pieces), cache(self._spell))
 
     def seconds(self, pieces: Sequence[MelPiece]) -> float:
         """Seconds of the sound of some pieces."""
@@ -234,14 +226,12 @@ class LoadedVoice:
         self.measure()
         synthesizer, noise_key = self.synthesizer, 0
         waiting = [piece for text in texts for piece in self._split(text, self.voice.most_tokens)]
-        frames = self._share_seconds(waiting)
         while waiting:
             piece = waiting.pop(0)
-            wanted = frames.pop(0) if frames else 0
             mel, durations = np.empty([0, self.profile.mel_channels], np.float32), np.zeros(0, np.int32)
             if piece.ids:
                 mel, durations = synthesizer.speak(
-                    piece.ids, speaker=self.speaker, language=self._row, noise_key=noise_key, frames=wanted
+                    piece.ids, speaker=self.speaker, language=self._row, noise_key=noise_key
                 )
                 noise_key += 1
             if (length := int(durations.sum())) > len(mel):
@@ -290,69 +280,3 @@ class LoadedVoice:
                 fix="raise --speed, or train further: this checkpoint has not learnt durations yet",
             )
         return self._split(piece, int(len(piece.ids) * _SHORTER))
-
-    def _share_seconds(self, pieces: list[Text]) -> list[int]:
-        """Frames of each piece of a text with a given length in `seconds`; empty without one.
-
-        Splits pieces that would be longer than the largest shape.
-        """
-        if (seconds := self.synthesizer.options.seconds) is None:
-            return []
-        per_second, unsplit = self._frames_per_second, True
-        while True:
-            least = [len(piece.ids) for piece in pieces]
-            own = [
-                self.synthesizer.count_frames(x.ids, speaker=self.speaker, language=self._row) if x.ids else 0
-                for x in pieces
-            ]
-            pauses = sum(piece.pause for piece in pieces)
-            if unsplit:  # shorter pieces lose the spaces between them, and gain pauses
-                location = pieces[0].location
-                _check_seconds(seconds, own, least, per_second=per_second, pauses=pauses, location=location)
-            frames = share_frames(round(seconds * per_second) - pauses, own, least)
-            most = [max(shape.frames for shape in self.voice.shapes if shape.tokens >= tokens) for tokens in least]
-            long = next((i for i in range(len(pieces)) if frames[i] > most[i]), None)
-            if long is None:
-                return frames
-            pieces[long : long + 1] = self._split_shorter(pieces[long], frames=frames[long], most=most[long])
-            unsplit = False
-
-
-def _check_seconds(
-    seconds: float, own: Sequence[int], least: Sequence[int], *, per_second: float, pauses: int, location: str
-) -> None:
-    """Raise `LockstepError` for a text that cannot be spoken in `seconds`.
-
-    own: frames of each piece at speed 1, least: its tokens, per_second: frames, pauses: frames between the pieces,
-    which count and are not scaled.
-    """
-    shortest, longest = max(math.ceil(sum(own) / MOST_CHANGE), sum(least)), math.floor(sum(own) * MOST_CHANGE)
-    if not shortest <= round(seconds * per_second) - pauses <= longest:
-        lowest, itself, most = ((frames + pauses) / per_second for frames in (shortest, sum(own), longest))
-        raise LockstepError(
-            location, found=f"a length of {seconds:g} s", expected=f"{lowest + 0.005:.2f} to {most - 0.005:.2f} s",
-            fix=f"ask for a time near its own, {itself:.2f} s, or change the text",
-        )
-
-
-def share_frames(total: int, own: Sequence[int], least: Sequence[int]) -> list[int]:
-    """Share `total` frames between pieces in proportion to their own, with at least their tokens, `least`."""
-    later, tokens, shares = sum(own), sum(least), list[int]()
-    for frames, fewest in zip(own, least, strict=True):
-        later, tokens = later - frames, tokens - fewest
-        share = round(total * frames / max(frames + later, 1))
-        shares.append(min(max(share, fewest), total - tokens))
-        total -= shares[-1]
-    return shares
-
-
-def _lines(words: Words, language: str) -> list[Words]:
-    """Group words by sentence and line."""
-    lines, offset = list[Words](), 0
-    ends = {*sentence_ends("".join(word for word, _ in words), language)}
-    for i, word in enumerate(words):
-        if not i or "\n" in words[i - 1][0] or offset in ends:
-            lines.append([])
-        lines[-1].append(word)
-        offset += len(word[0])
-    return lines

@@ -1,6 +1,5 @@
 """Output files of synthesis: checked before the work, written atomically."""
 
-import io
 import os
 import shutil
 import sys
@@ -107,13 +106,6 @@ def _write_standard_output(data: bytes) -> None:
         sys.stdout.buffer.flush()
     except OSError as error:
         raise LockstepError("-", found=f"cannot be written ({error.strerror})") from None
-
-
-def write_mel(path: Path, mel: np.ndarray) -> None:
-    """Write a mel for `numpy.load`: float32[T, M], natural-log magnitude."""
-    data = io.BytesIO()
-    np.save(data, mel.astype(np.float32))
-    write_bytes(path, data.getvalue())
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -7,29 +7,28 @@ from functools import partial
 from pathlib import Path
 
 import click
-import numpy as np
 
 from xtts.shared.errors import LockstepError, warn
 from xtts.trainer.speech.encodings import MEDIA_TYPES
 from xtts.trainer.speech.loaded_voice import choose_voice
 from xtts.trainer.speech.long_form import LoadedVoice, MelPiece, Text, encode_text
 from xtts.trainer.speech.onnx_file import read_file
-from xtts.trainer.speech.output_files import STANDARD_OUTPUT, check_file, check_folder, sound_file, write_mel
+from xtts.trainer.speech.output_files import STANDARD_OUTPUT, check_file, check_folder, sound_file
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.voice_source import Source
-from xtts.trainer.speech.word_times import SUFFIXES, write_times
+from xtts.trainer.speech.word_times import write_times
 
 
 def speak(
     open_voice: Callable[[], Source], options: SynthesisOptions, *, text: str | None, file: Path | None,
-    out: Path | None, mel_out: Path | None, timestamps: Path | None, vocoder: str | None, speaker: str | None,
-    language: str | None, speaker_wav: tuple[Path, ...], lexicon: Path | None,
+    out: Path | None, timestamps: Path | None, vocoder: str | None, speaker: str | None, language: str | None,
+    speaker_wav: tuple[Path, ...], lexicon: Path | None,
 ) -> None:
     """Speak, write, and report how long it took.
 
     open_voice: called once the outputs are checked; the others are the options of the command.
     """
-    out = _check_outputs(text, file, out, mel_out, timestamps)
+    out = _check_outputs(text, file, out, timestamps)
     tell = partial(click.echo, err=out == STANDARD_OUTPUT)
     source, load = choose_voice(
         open_voice(), speaker=speaker, language=language, speaker_wav=speaker_wav, vocoder=vocoder, lexicon=lexicon,
@@ -53,22 +52,18 @@ def speak(
     if file is not None:
         out.mkdir(exist_ok=True)
     for encoded, path in texts:
-        tell(_speak_text(voice, encoded, path, mel_out, timestamps))
+        tell(_speak_text(voice, encoded, path, timestamps))
 
 
-def _speak_text(
-    voice: LoadedVoice, texts: Sequence[Text], path: Path, mel_out: Path | None, timestamps: Path | None
-) -> str:
+def _speak_text(voice: LoadedVoice, texts: Sequence[Text], path: Path, timestamps: Path | None) -> str:
     """Speak a text into its files, its sound piece by piece: a line about it."""
     began, first, pieces = time.perf_counter(), 0.0, list[MelPiece]()
     with sound_file(path, voice.sample_rate) as write:
         for piece in voice.mels(texts):
             write(voice.vocode(piece.mel), piece.last)
             first = first or time.perf_counter() - began
-            pieces.append(piece if mel_out else piece.without_mel())
+            pieces.append(piece.without_mel())
     spent, seconds = time.perf_counter() - began, voice.seconds(pieces)
-    if mel_out is not None:
-        write_mel(mel_out, np.concatenate([piece.mel for piece in pieces]))
     if timestamps is not None:
         write_times(timestamps, voice.time(texts, pieces), seconds)
     count = f" in {len(pieces)} pieces" if len(pieces) > 1 else ""
@@ -78,9 +73,7 @@ def _speak_text(
     )
 
 
-def _check_outputs(
-    text: str | None, file: Path | None, out: Path | None, mel_out: Path | None, timestamps: Path | None
-) -> Path:
+def _check_outputs(text: str | None, file: Path | None, out: Path | None, timestamps: Path | None) -> Path:
     """Return the sound file, or the folder of `--file`; `LockstepError` for an output that cannot be written."""
     if file is None:
         out = out or Path("out.wav")
@@ -92,11 +85,10 @@ def _check_outputs(
         raise LockstepError("--file", found="no -o", expected="-o FOLDER for 0001.wav and so on")
     else:
         check_folder(out, "-o")
-    for path, option, suffixes in ((mel_out, "--mel-out", (".npy",)), (timestamps, "--timestamps", SUFFIXES)):
-        if path is not None:
-            if file is not None:
-                raise LockstepError(option, found="together with --file", expected="one text")
-            check_file(path, option, *suffixes)
+    if timestamps is not None:
+        if file is not None:
+            raise LockstepError("--timestamps", found="together with --file", expected="one text")
+        check_file(timestamps, "--timestamps", ".json")
     return out
 
 

@@ -10,34 +10,17 @@ from xtts.shared.errors import LockstepError
 if TYPE_CHECKING:
     import numpy as np
 
-Solver = Literal["euler", "midpoint"]
-_STAGES: dict[Solver, tuple[tuple[float, float, float], ...]] = {
-    "euler": ((0.0, 1.0, 0.0),),
-    "midpoint": ((0.0, 0.0, 0.5), (0.5, 1.0, 0.0)),
-}
-"""The evaluations of one step of a solver as shares of the step: time after its start, move, further move up to the
-place of the next evaluation, which the solution itself does not make."""
-
-
-def evaluations_per_step(solver: Solver) -> int:
-    """Evaluations of the vector field in a step of a solver."""
-    return len(_STAGES[solver])
-
-
-def sampling_schedule(evaluations: int, solver: Solver) -> "np.ndarray":
+def sampling_schedule(evaluations: int) -> "np.ndarray":
     """The evaluations of the vector field in order, float32[N, 3]: time, move, further move; see `networks.solve`.
 
-    evaluations: N, a multiple of those of one step of the solver.
+    They are those of the midpoint method, two for each of its equal steps: the first moves to the middle of the step,
+    from where the second moves the solution itself by all of it. evaluations: N, even.
     """
     import numpy as np  # not for the help of a command
 
-    stages = _STAGES[solver]
-    edges = np.linspace(0.0, 1.0, evaluations // len(stages) + 1)
-    rows = [
-        (start + offset * size, move * size, further * size)
-        for start, size in zip(edges[:-1], np.diff(edges), strict=True)
-        for offset, move, further in stages
-    ]
+    edges = np.linspace(0.0, 1.0, evaluations // 2 + 1)
+    steps = zip(edges[:-1], np.diff(edges), strict=True)
+    rows = [row for start, size in steps for row in ((start, 0.0, size / 2), (start + size / 2, size, 0.0))]
     return np.array(rows, np.float32)
 
 
@@ -54,18 +37,14 @@ class SynthesisOptions(BaseModel):
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
-    nfe: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Number of decoder evaluations for a mel: 10 are slower and a little closer to recordings. Even for midpoint."""
-    solver: Solver = "midpoint"
-    """ODE solver of the decoder: midpoint takes two evaluations per step, euler one."""
+    nfe: Annotated[int, Field(ge=2, le=1000, multiple_of=2)] = 4
+    """Number of decoder evaluations for a mel, even: 10 are slower and a little closer to recordings."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.5
     """Standard deviation of the noise: lower is flatter speech; at 0 all seeds sound the same."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
     """Random seed of the noise."""
     speed: Annotated[float, Field(ge=0.25, le=4.0)] = 1.0
     """Speaking rate, as a factor: 2 speaks twice as fast."""
-    seconds: Annotated[float | None, Field(ge=0.01, le=3600.0)] = None
-    """Length of each text in seconds, with its pauses, instead of a speed."""
     loudness: Annotated[float, Field(ge=-40.0, le=-10.0)] | Literal["recorded"] = -20.0
     """Loudness of the speaker in LUFS, the same in all texts; `recorded` leaves it as in the recordings."""
 
@@ -77,13 +56,6 @@ class SynthesisOptions(BaseModel):
             super().__init__(**plain)
         except ValidationError as error:
             raise _refusal(error) from None
-        if self.nfe % (evaluations := evaluations_per_step(self.solver)):
-            raise LockstepError(
-                "--nfe", found=f"{self.nfe} with solver {self.solver}", expected=f"a multiple of {evaluations}",
-                fix="or use solver euler",
-            )
-        if self.seconds is not None and self.speed != type(self).model_fields["speed"].default:
-            raise LockstepError("--seconds", found="together with a speed", expected="one of them")
 
     def replaced(self, **changes: object) -> Self:
         """Return a copy with other values, which are checked."""
@@ -92,7 +64,7 @@ class SynthesisOptions(BaseModel):
     @property
     def schedule(self) -> "np.ndarray":
         """The evaluations in order: float32[nfe, 3], see `sampling_schedule`."""
-        return sampling_schedule(self.nfe, self.solver)
+        return sampling_schedule(self.nfe)
 
 
 def as_number(value: object) -> object:
@@ -121,7 +93,8 @@ def _range(schema: dict[str, Any]) -> str:
     """Describe one type of values; nothing for null."""
     if "minimum" not in schema:
         return " or ".join(schema.get("enum", [schema["const"]] if "const" in schema else []))
-    kind = "a whole number, " if schema["type"] == "integer" else ""
+    whole = "an even number, " if "multipleOf" in schema else "a whole number, "
+    kind = whole if schema["type"] == "integer" else ""
     return f"{kind}{schema['minimum']:.10g} to {schema['maximum']:.10g}"
 
 

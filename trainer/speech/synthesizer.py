@@ -14,12 +14,9 @@ MEL = "mel"
 """The first output: float32[1, M, T], natural-log magnitude."""
 DURATIONS = "token_frames"
 """The second output: int32[1, N], frames of each token but pads. Runtimes of Matcha models want the mel first."""
-WANTED_FRAMES = "wanted_frames"
-"""Optional input, int64[1]: length of the speech, 0 for what the durations sum up to."""
 SCHEDULE, NOISE = "schedule", "noise"
 """Optional inputs: float32[N, 3] of `sampling_schedule`; standard normal float32[1, F, M], by default F = 0."""
-OPTIONAL = {SCHEDULE: 1, NOISE: 1, WANTED_FRAMES: 7}
-"""The optional inputs, and the code of their type in ONNX: float32, int64."""
+OPTIONAL = (SCHEDULE, NOISE)
 _THREADS = 1
 """Threads of an operator: the products of a sentence are small, and results must not depend on the number of cores."""
 _REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
@@ -34,8 +31,8 @@ class Synthesizer:
     calls of `speak`. Copies share what is loaded.
     """
 
-    levels: dict[tuple[int, int, int, str], float]
-    """Loudness in LUFS by speaker, language, nfe and solver, as far as measured; copies of one voice share it."""
+    levels: dict[tuple[int, int, int], float]
+    """Loudness in LUFS by speaker, language and nfe, as far as measured; copies of one voice share it."""
 
     def __init__(self, source: Source, options: SynthesisOptions, *, graph: bytes, location: str) -> None:
         """Load a graph of `xtts-synth export --format onnx` and speak one token.
@@ -57,23 +54,14 @@ class Synthesizer:
         self._voice = voice.astype(np.float32)[np.newaxis]
         self.levels = {}
 
-    def count_frames(self, ids: Sequence[int], *, speaker: int, language: int = 0) -> int:
-        """Count the frames of tokens at speed 1 without making their mel; arguments as in `speak`."""
-        inputs: dict[str, np.ndarray] = {
-            "length_scale": np.ones([1], np.float32), SCHEDULE: np.zeros([0, 3], np.float32),
-            NOISE: np.empty([1, 0, self._channels], np.float32),
-        }
-        return int(self._run(ids, speaker, language, inputs)[1].sum())
-
     def speak(
-        self, ids: Sequence[int], *, speaker: int, noise_key: int, language: int = 0, frames: int = 0
+        self, ids: Sequence[int], *, speaker: int, noise_key: int, language: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:
         """Speak N tokens: (mel float32[T, M], natural-log magnitude, durations int[N], frames of each token).
 
         The largest shape bounds T; durations of a larger sum are cut off.
 
-        ids: N tokens, speaker and language: table rows, noise_key: together with the seed it determines the noise,
-        frames: length of the speech, at least one frame per token; 0 for what the durations sum up to.
+        ids: N tokens, speaker and language: table rows, noise_key: together with the seed it determines the noise.
         """
         # All frames are drawn, whatever the length: the noise of a frame is the same in every text.
         noise = np.random.default_rng([self.options.seed, noise_key]).standard_normal(
@@ -84,14 +72,6 @@ class Synthesizer:
             SCHEDULE: self.options.schedule,
             NOISE: noise,
         }
-        if frames:
-            inputs[WANTED_FRAMES] = np.array([frames], np.int64)
-        return self._run(ids, speaker, language, inputs)
-
-    def _run(
-        self, ids: Sequence[int], speaker: int, language: int, inputs: dict[str, np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Run the graph on tokens and further inputs: (mel float32[T, M], durations int[N])."""
         given: dict[str, np.ndarray] = {
             "sid": np.array([speaker], np.int64), "language": np.array([language], np.int64), "voice": self._voice,
         }
@@ -113,7 +93,7 @@ class Synthesizer:
         outputs = {tensor.name for tensor in self._session.get_outputs()}
         inputs = {tensor.name for tensor in self._session.get_inputs()}
         optional = {tensor.name for tensor in self._session.get_overridable_initializers()}
-        fits = _REQUIRED <= inputs <= _REQUIRED | _CONDITIONING and OPTIONAL.keys() <= optional
+        fits = _REQUIRED <= inputs <= _REQUIRED | _CONDITIONING and {*OPTIONAL} <= optional
         if not fits or outputs != {MEL, DURATIONS}:
             names = ", ".join(sorted(inputs | optional))
             raise LockstepError(
@@ -148,8 +128,8 @@ def with_optional_inputs(graph: bytes) -> bytes:
     Protobuf merges fields that follow a message: ModelProto.graph is field 7, GraphProto.input 11, ValueInfoProto.name
     1 and .type 2, TypeProto.tensor_type 1, its elem_type 1.
     """
-    types = {name: _field(2, _field(1, bytes([8, kind]))) for name, kind in OPTIONAL.items()}
-    return graph + _field(7, b"".join(_field(11, _field(1, name.encode()) + kind) for name, kind in types.items()))
+    float32 = _field(2, _field(1, bytes([8, 1])))
+    return graph + _field(7, b"".join(_field(11, _field(1, name.encode()) + float32) for name in OPTIONAL))
 
 
 def _field(index: int, content: bytes) -> bytes:

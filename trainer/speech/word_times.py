@@ -11,7 +11,6 @@ from xtts.shared.text.alphabet import PUNCTUATION
 from xtts.trainer.speech.marked_text import Words
 from xtts.trainer.speech.output_files import write_bytes
 
-SUFFIXES = (".json", ".srt")
 _NO_MARKS = str.maketrans("", "", PUNCTUATION)
 
 
@@ -37,17 +36,16 @@ class Word:
     """Seconds from the beginning of the audio to the end of its last letter."""
 
 
-def time_words(lines: Sequence[Words], tokens: Sequence[Token], spell: Callable[[str], str]) -> list[list[Word]]:
-    """Time the words of every line; what is not spoken, such as a dash, is omitted.
+def time_words(written: Words, tokens: Sequence[Token], spell: Callable[[str], str]) -> list[Word]:
+    """Time the words of a text; what is not spoken, such as a dash, is omitted.
 
     Words are those of the written text: a number, a date or an abbreviation is one word, however many are spoken. They
     are matched with the tokens by the symbols that each has when spoken alone. Where its symbols differ in the
     sentence, or it is joined with its neighbour (espeak-ng's "of the"), the letters in between are shared in
     proportion.
 
-    lines: of the text, in order; tokens: of its speech; spell: gives the symbols of a word that is spoken alone.
+    written: words in order; tokens: of their speech; spell: gives the symbols of a word that is spoken alone.
     """
-    written = [word for line in lines for word in line]
     spelled = [
         (letters, i) for i, (_, spoken) in enumerate(written) for letters in spell(spoken).translate(_NO_MARKS).split()
     ]
@@ -58,12 +56,11 @@ def time_words(lines: Sequence[Words], tokens: Sequence[Token], spell: Callable[
         times = [(start, end) for letter, start, end in timed_letters if letter != " "]
         for i, time in zip(_owners(spelled, sounds), times, strict=True):
             spans.setdefault(i, []).append(time)
-    words, end = dict[int, Word](), 0.0
+    words, end = list[Word](), 0.0
     for i in dict.fromkeys(i for _, i in spelled):
         start, end = (spans[i][0][0], spans[i][-1][1]) if i in spans else (end, end)
-        words[i] = Word(word=written[i][0].strip(), start=round(start, 3), end=round(end, 3))
-    indices = iter(range(len(written)))
-    return [[words[i] for _, i in zip(line, indices, strict=False) if i in words] for line in lines]
+        words.append(Word(word=written[i][0].strip(), start=round(start, 3), end=round(end, 3)))
+    return words
 
 
 def _letters(tokens: Sequence[Token]) -> list[tuple[str, float, float]]:
@@ -94,23 +91,12 @@ def _owners(spelled: Sequence[tuple[str, int]], spoken: Sequence[str]) -> list[i
     return owners
 
 
-def times_json(lines: Sequence[Sequence[Word]], seconds: float) -> dict[str, object]:
+def times_json(words: Sequence[Word], seconds: float) -> dict[str, object]:
     """Return the JSON of word times: `seconds` of the audio and its `words`, each with `word`, `start` and `end`."""
-    return {"seconds": round(seconds, 3), "words": [asdict(word) for line in lines for word in line]}
+    return {"seconds": round(seconds, 3), "words": [asdict(word) for word in words]}
 
 
-def write_times(path: Path, lines: Sequence[Sequence[Word]], seconds: float) -> None:
-    """Write the words as JSON, or for the suffix `.srt` as subtitles, one cue a line; seconds: of the audio."""
-    if path.suffix.lower() == ".srt":
-        cues = [f"{_clock(line[0].start)} --> {_clock(line[-1].end)}\n{' '.join(word.word for word in line)}\n"
-                for line in lines if line]
-        text = "\n".join(f"{i}\n{cue}" for i, cue in enumerate(cues, 1))
-    else:
-        text = json.dumps(times_json(lines, seconds), ensure_ascii=False, indent=1) + "\n"
+def write_times(path: Path, words: Sequence[Word], seconds: float) -> None:
+    """Write the words as JSON; seconds: of the audio."""
+    text = json.dumps(times_json(words, seconds), ensure_ascii=False, indent=1) + "\n"
     write_bytes(path, text.encode())
-
-
-def _clock(seconds: float) -> str:
-    """Format a time for SubRip: 01:02:03,456."""
-    minutes, milliseconds = divmod(round(1000 * seconds), 60_000)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}:{milliseconds // 1000:02d},{milliseconds % 1000:03d}"

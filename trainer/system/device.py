@@ -7,7 +7,6 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from xtts.shared.config import Config
-from xtts.shared.system.machine import peak_resident_bytes
 
 _BFLOAT16_SINCE = (8, 0)
 """Lowest compute capability that multiplies in bfloat16."""
@@ -82,25 +81,3 @@ def suited_to(card: Card | None, config: Config, say: Callable[[str], None]) -> 
     say(f"{card}: bfloat16 needs compute capability 8.0, so training.mixed_precision is float32")
     training = config.training.model_copy(update={"mixed_precision": "float32"})
     return config.model_copy(update={"training": training})
-
-
-def device_state() -> Callable[[], str]:
-    """Return a function that describes memory in use and, if NVML is installed, the GPU's utilisation."""
-    try:
-        import pynvml  # pyright: ignore[reportMissingImports]
-    except ImportError:
-        return _memory_used
-    try:
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByIndex(0)
-        pynvml.nvmlDeviceGetUtilizationRates(handle)  # some GPUs do not report it
-    except pynvml.NVMLError:
-        return _memory_used
-    return lambda: f"{_memory_used()}  GPU {pynvml.nvmlDeviceGetUtilizationRates(handle).gpu}%"
-
-
-def _memory_used() -> str:
-    """Describe the GPU memory in use, or on a CPU this process' peak so far."""
-    if step_device() != "CPU:0":
-        return f"GPU memory {tf.config.experimental.get_memory_info('GPU:0')['current'] / 2**30:.1f} GiB"
-    return f"memory {peak_resident_bytes() / 2**30:.1f} GiB"

@@ -1,26 +1,23 @@
-"""Corpora in tar files: WebDataset, such as Emilia, with texts beside their audio, and NeMo's tarred data sets."""
+"""Corpora in tar files: WebDataset, such as Emilia, with texts beside their audio."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from xtts.precompute.archives.tar_files import COMPRESSED, SUFFIX, TarMember, may_hold_tars, read_member, tar_members
 from xtts.precompute.corpus.corpus_files import SUFFIXES, clip_ids, files_below, is_audio, without_suffix
 from xtts.precompute.corpus.layouts.layout import Layout, checked_clip, folder_of
-from xtts.precompute.corpus.layouts.manifest import clip_of_entry, first_value, parse_entry
+from xtts.precompute.corpus.layouts.manifest import first_value, parse_entry
 from xtts.precompute.corpus.layouts.text_columns import USUAL_NAMES
-from xtts.precompute.corpus.text_lines import filled_lines
 from xtts.shared.cache.clip_index import Clip
 from xtts.shared.errors import LockstepError
 
 _IN_TARS = "KEY.wav with KEY.json or KEY.txt in tar files"
 _NORMALISED, _TEXT, _JSON = ".normalized.txt", ".txt", ".json"
-_MANIFESTS = re.compile(r"(.*/)?[^/]*manifest[^/]*\.jsonl?")
 
 
 def _is_web_dataset(data: Path) -> bool:
-    """Whether it is a tar file, or a folder with some and without NeMo's manifest."""
-    return data.name.lower().endswith(SUFFIX) if data.is_file() else may_hold_tars(data) and not _manifests(data)
+    """Whether it is a tar file, or a folder with some."""
+    return data.name.lower().endswith(SUFFIX) if data.is_file() else may_hold_tars(data)
 
 
 def _read_web_dataset(data: Path) -> Iterator[Clip]:
@@ -48,28 +45,6 @@ def _read_web_dataset(data: Path) -> Iterator[Clip]:
 WEB_DATASET = Layout("webdataset", _IN_TARS, _is_web_dataset, _read_web_dataset)
 
 
-def _is_nemo_tarred(data: Path) -> bool:
-    """Whether it is a folder with tar files and a manifest."""
-    return data.is_dir() and may_hold_tars(data) and bool(_manifests(data))
-
-
-def _read_nemo_tarred(data: Path) -> Iterator[Clip]:
-    """Yield the clips in the order of the manifest's lines: `audio_filepath` names a member of the tar `shard_id`."""
-    root, tars = folder_of(data), _tars_by_shard_id(data)
-    members = {shard_id: {item.name: item for item in tar_members(root / tar)} for shard_id, tar in tars.items()}
-    for location, line in (line for manifest in _manifests(data) for line in filled_lines(root / manifest)):
-        entry = parse_entry(line, location)
-        shard_id = entry.get("shard_id", next(iter(tars)) if len(tars) == 1 else None)
-        if type(shard_id) is not int or shard_id not in tars:
-            problem = f"shard_id is {shard_id!r:.40}"
-            raise LockstepError(location, found=problem, expected=f"the number of one of {len(tars)} tar files")
-        file = PurePosixPath(str(entry.get("audio_filepath"))).as_posix()
-        yield clip_of_entry(entry, _source(tars[shard_id], members[shard_id].get(file), file), location)
-
-
-NEMO_TARRED = Layout("nemo-tarred", "lines of a manifest", _is_nemo_tarred, _read_nemo_tarred)
-
-
 def _tars(data: Path) -> list[str]:
     """Return the tar files relative to the corpus' folder; raise a `LockstepError` if one is compressed."""
     names = [data.name] if data.is_file() else files_below(data)
@@ -78,23 +53,6 @@ def _tars(data: Path) -> list[str]:
         expected, fix = "an unpacked corpus, or tar files that are not compressed", f"unpack it: tar -xf {packed[0]}"
         raise LockstepError(str(folder_of(data) / packed[0]), found="compressed", expected=expected, fix=fix)
     return [name for name in names if name.lower().endswith(SUFFIX)]
-
-
-def _manifests(data: Path) -> list[str]:
-    return [name for name in files_below(data) if _MANIFESTS.fullmatch(name)]
-
-
-def _tars_by_shard_id(data: Path) -> dict[int, str]:
-    """Map the last integer in its name to each tar file; raise a `LockstepError` if two share one."""
-    tars: dict[int, str] = {}
-    for tar in _tars(data):
-        digits = re.findall(r"\d+", Path(tar).stem)
-        shard_id = int(digits[-1][:18]) if digits else 0
-        if tars.setdefault(shard_id, tar) != tar:
-            problem = f"{tars[shard_id]} and {tar} for shard_id {shard_id}"
-            fix = "build each folder as a corpus of its own"
-            raise LockstepError(str(data), found=problem, expected="one tar file for each shard_id", fix=fix)
-    return tars
 
 
 def _source(tar: str, member: TarMember | None, name: str) -> str:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from math import inf
 from pathlib import Path, PurePosixPath
 
 from xtts.precompute.corpus.corpus_files import SUFFIXES, audio_by_name, clip_ids, files_below, nfc
@@ -27,10 +26,8 @@ _TIMES = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
 _MARKUP = re.compile(r"</?[a-z][^>]*>|\{\\[^}]*\}", re.IGNORECASE)
 _NO_SPEECH = re.compile(r"^[^\w]*[♪♫].*[♪♫][^\w]*$|\[[^\[\]]*\]|[♩♪♫♬*#\s]")
 """Parts of a text without speech: `[Music]`, notes, a song between notes."""
-_CLOCK = re.compile(r"(?:(\d{1,2}):)?(\d{1,2}):(\d\d)")
-"""A line of a transcript copied from a video's page: its sentence follows in the next line."""
-_SPAN = re.compile(r"\[(?:(\d+):)?(\d{1,2}):(\d\d[.,]\d{1,3}) --> (?:(\d+):)?(\d{1,2}):(\d\d[.,]\d{1,3})\]\s*(.*)")
-"""A line of Whisper's output."""
+_CLOCK = re.compile(r"(?:\d{1,2}:)?\d{1,2}:\d\d")
+"""The first line of a transcript copied from a video's page."""
 
 
 def _layout(name: str, expected: str, suffixes: tuple[str, ...], *, by_speaker: bool) -> Layout:
@@ -147,18 +144,18 @@ def _texts_in(path: Path) -> tuple[list[tuple[str, str, Segment | None]], list[s
     """Return (location, text, segment) of each segment with times, and the texts of the skipped ones.
 
     A file without times is one text, its lines joined by spaces. Segments without speech, or of no length as Whisper
-    makes them, are skipped. Raises a `LockstepError` for a subtitle file without times, or a line without times
-    among labels.
+    makes them, are skipped. Raises a `LockstepError` for a subtitle file without times, a line without times
+    among labels, or a transcript with clock times.
     """
     lines = list(filled_lines(path))
     if path.name.lower().endswith(_SUBTITLES):
         segments = _subtitles(path, lines)
     elif any(_LABEL.fullmatch(line) for _, line in lines):
         segments = [_label(location, line) for location, line in lines if not line.startswith(_LABEL_OF_FREQUENCIES)]
-    elif lines and all(_SPAN.fullmatch(line) for _, line in lines):
-        segments = [_span(location, line) for location, line in lines]
-    elif len(lines) > 1 and _CLOCK.fullmatch(lines[0][1].strip()) and not _CLOCK.fullmatch(lines[1][1].strip()):
-        segments = _clock_times(lines)
+    elif len(lines) > 1 and _CLOCK.fullmatch(lines[0][1].strip()):
+        raise LockstepError(
+            lines[0][0], found="a transcript with clock times", expected="subtitles (.srt) or Audacity's labels"
+        )
     else:
         return [(str(path), " ".join(line.strip() for _, line in lines), None)], []
     texts, passed = list[tuple[str, str, Segment | None]](), list[str]()
@@ -177,28 +174,6 @@ def _label(location: str, line: str) -> _TimedText:
         raise LockstepError(location, found=f"{line[:60]!r}", expected=expected)
     start, end = (float(seconds.replace(",", ".")) for seconds in match.group(1, 2))
     return location, start, end, (match[3] or "").strip()
-
-
-def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
-    return 3600 * int(hours or 0) + 60 * int(minutes) + float(seconds.replace(",", "."))
-
-
-def _span(location: str, line: str) -> _TimedText:
-    *times, text = _SPAN.fullmatch(line).groups()  # type: ignore[union-attr]  # `_texts_in` looked
-    return location, _seconds(*times[:3]), _seconds(*times[3:]), text.strip()
-
-
-def _clock_times(lines: list[tuple[str, str]]) -> list[_TimedText]:
-    """Read alternating clock times and sentences: a segment lasts until a later one begins, the last to the end."""
-    segments = list[_TimedText]()
-    for location, line in lines:
-        clock = _CLOCK.fullmatch(line.strip())
-        if clock is None:
-            segments[-1] = _continued(segments[-1], line)
-        elif not segments or _seconds(*clock.groups()) != segments[-1][1]:
-            segments.append((location, _seconds(*clock.groups()), inf, ""))
-    ends = [*(start for _, start, _, _ in segments[1:]), inf]
-    return [(location, start, end, text) for (location, start, _, text), end in zip(segments, ends, strict=True)]
 
 
 def _subtitles(path: Path, lines: list[tuple[str, str]]) -> list[_TimedText]:

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -52,13 +51,6 @@ TEMPLATES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
         ("audio/{clip}.flac",),
         {"wav.scp": "{clip} audio/{clip}.flac", "text": "{clip} {text}", "utt2spk": "{clip} {who}"},
     ),
-    "lhotse": (
-        ("audio/{clip}.wav",),
-        {"cuts.jsonl": '{{"id": "{clip}", "type": "MonoCut", "channel": 0, "start": 0.0, "duration": {seconds}, '
-                       '"recording": {{"sources": [{{"type": "file", "channels": [0], "source": "audio/{clip}.wav"}}], '
-                       '"duration": {seconds}}}, "supervisions": [{{"start": 0.0, "duration": {seconds}, '
-                       '"text": "{text}", "speaker": "{who}"}}]}}'},
-    ),
     "folder": (("{who}/{clip}.wav",), {"{who}/{clip}.txt": "{text}"}),
 }
 """Of a layout: the audio files of a clip, and the lines about it with the files they are in, after a header if any."""
@@ -97,13 +89,6 @@ def webdataset(tones: Path, out: Path, clips: Listed) -> None:
     ))
 
 
-def nemo_tarred(tones: Path, out: Path, clips: Listed) -> None:
-    of_templates("nemo", tones, out, clips)
-    with tarfile.open(out / "audio_0.tar", "w") as tar:
-        tar.add(out / "audio", "audio")
-    shutil.rmtree(out / "audio")
-
-
 def parquet(tones: Path, out: Path, clips: Listed) -> None:
     """Two shards of a training split and one of a test split, in row groups of two."""
     rows = [
@@ -120,7 +105,7 @@ def parquet(tones: Path, out: Path, clips: Listed) -> None:
 
 WRITERS: dict[str, Callable[[Path, Path, Listed], None]] = {
     **{name: partial(of_templates, name) for name in TEMPLATES},
-    "parquet": parquet, "webdataset": webdataset, "nemo-tarred": nemo_tarred,
+    "parquet": parquet, "webdataset": webdataset,
 }
 
 

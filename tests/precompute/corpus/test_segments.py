@@ -102,11 +102,8 @@ def test_a_changed_segment_rewrites_only_its_shard(tmp_path, recordings, change,
      "3605.0\t3606.0\tThe end.\n"),
     ("a.srt", "1\n00:00:00,000 --> 00:00:02,000\n<i>Good morning.</i>\n\n2\n00:00:02,000 --> 01:00:05,000\n"
      "The book lies\non the table.\n\n3\n01:00:05,000 --> 01:00:06,000\nThe end.\n"),
-    ("a.txt", "0:00\nGood morning.\n0:02\nThe book lies\non the table.\n1:00:05\nThe end.\n"),
-    ("a.txt", "[00:00.000 --> 00:02.000]  Good morning.\n[00:02.000 --> 01:00:05.000]  The book lies on the table.\n"
-     "[01:00:05.000 --> 01:00:06.000]  The end.\n"),
 ])
-def test_labels_subtitles_and_transcripts_with_times_are_read_as_segments(tmp_path, name, text):
+def test_labels_and_subtitles_are_read_as_segments(tmp_path, name, text):
     clips = read_corpus(write_files(tmp_path, {"a.wav": b"", name: text})).clips
     assert [(clip.text, clip.source, clip.start) for clip in clips] == [
         ("Good morning.", "a.wav", 0.0), ("The book lies on the table.", "a.wav", 2.0), ("The end.", "a.wav", 3605.0)
@@ -142,9 +139,6 @@ Good morning.
     ("talk.SRT", srt("[Laughs]\nHello", "There"), ["[Laughs] Hello", "There"], "", ""),
     ("talk.srt", srt("♪ la la\nla la ♪", "There"), ["There"], "1 segment", "♪ la la la la ♪"),
     ("talk.srt", srt("<i>[Music]</i>", "There"), ["There"], "1 segment", "[Music]"),
-    ("talk.txt", "0:03\nfoo\n0:03\nbar\n0:05\nThere\n", ["foo bar", "There"], "", ""),
-    ("talk.txt", "0:03\n[Music]\n0:05\nThere\n", ["There"], "1 segment", "[Music]"),
-    ("talk.txt", "[00:03.000 --> 00:03.000] you\n[00:03.000 --> 00:05.000] There\n", ["There"], "1 segment", "you"),
     ("talk.txt", "1.5\t1.5\tmark\n2.0\t3.5\tThere\n", ["There"], "1 segment", "mark"),
 ])
 def test_segments_without_speech_or_length_are_passed_over_and_counted(tmp_path, name, text, texts, count, first):
@@ -167,8 +161,9 @@ def test_a_file_of_points_is_refused_with_what_was_passed_over(tmp_path):
         read_corpus(tmp_path)
 
 
-def test_the_last_segment_of_clock_times_lasts_to_the_end(tmp_path):
-    soundfile.write(tmp_path / "talk.wav", noise(4.0), RATE)
-    write_files(tmp_path, {"talk.txt": "0:00\nGood morning.\n0:02\nThe book.\n"})
-    build(tmp_path, tmp_path / "cache")
-    assert rows_of(tmp_path / "cache")["talk_2000-"].seconds == pytest.approx(2.0)
+def test_other_transcripts_with_times_are_refused_or_doubtful(tmp_path):
+    whisper = write_files(tmp_path / "whisper", {"a.wav": b"", "a.txt": "[00:00.000 --> 00:02.000]  Hello.\n"})
+    assert read_corpus(whisper).clips[0].doubt.startswith("time: ")
+    clock = write_files(tmp_path / "clock", {"a.wav": b"", "a.txt": "0:00\nGood morning.\n0:02\nThe book.\n"})
+    with pytest.raises(LockstepError, match=r"a\.txt:1: a transcript with clock times, expected subtitles"):
+        read_corpus(clock)

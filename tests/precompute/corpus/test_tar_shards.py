@@ -10,8 +10,6 @@ from builds import build, read_corpus, rejected, sound, write_tar
 
 from xtts.shared.errors import LockstepError
 
-NEMO = {"audio_filepath": "a.wav", "text": "some words"}
-
 
 def said(text: str, **more: Any) -> bytes:
     return json.dumps({"text": text, **more}).encode()
@@ -19,12 +17,6 @@ def said(text: str, **more: Any) -> bytes:
 
 def tar_of(path: Path, *names: str) -> Path:
     return write_tar(path, *((name, b"some words") for name in names))
-
-
-def write_nemo(folder: Path, *entries: dict[str, Any], file: str = "manifest.json") -> Path:
-    (folder / file).parent.mkdir(exist_ok=True)
-    (folder / file).write_text("".join(json.dumps({**NEMO, **entry}) + "\n" for entry in entries), encoding="utf-8")
-    return folder
 
 
 def test_webdataset_reads_texts_from_txt_and_json_members(tmp_path):
@@ -60,47 +52,6 @@ def test_members_without_text_or_audio_are_rejected_in_the_index(tmp_path):
     assert rejected(tmp_path / "cache") == {
         "b": "empty text", "c": "missing audio", "d": "unreadable audio", "e": "empty audio"
     }
-
-
-@pytest.mark.parametrize(
-    "manifests", [["tarred_audio_manifest.json"], ["sharded/manifest_0.json", "sharded/manifest_1.json"]]
-)
-def test_shard_id_selects_the_tar_file(tmp_path, manifests):
-    entries = [{"audio_filepath": f"{name}.wav", "shard_id": number} for number, name in enumerate("ab")]
-    for number, name in enumerate("ab"):
-        tar_of(tmp_path / f"audio_{number}.tar", f"{name}.wav")
-    for number, file in enumerate(manifests):
-        write_nemo(tmp_path, *entries[number :: len(manifests)], file=file)
-    found = [(clip.id, clip.source) for clip in read_corpus(tmp_path).clips]
-    assert found == [("a", "audio_0.tar/512+10"), ("b", "audio_1.tar/512+10")]
-
-
-@pytest.mark.parametrize(("second", "number", "message"), [
-    *(("b/audio_1.tar", number, r"manifest\.json:1: shard_id is .*, expected the number of one of 2")
-      for number in ("0", None, 7)),
-    ("b/audio_0.tar", 0, r"a/audio_0\.tar and b/audio_0\.tar for shard_id 0"),
-])
-def test_a_shard_id_without_exactly_one_tar_file_is_rejected(tmp_path, second, number, message):
-    for tar in ("a/audio_0.tar", second):
-        tar_of(tmp_path / tar, "a.wav")
-    with pytest.raises(LockstepError, match=message):
-        read_corpus(write_nemo(tmp_path, {"shard_id": number}))
-
-
-@pytest.mark.parametrize(("member", "listed"), [("./a.wav", "a.wav"), ("a.wav", "./a.wav")])
-def test_a_leading_dot_slash_does_not_hide_a_member(tmp_path, member, listed):
-    tar_of(tmp_path / "audio_0.tar", member)
-    (clip,) = read_corpus(write_nemo(tmp_path, {"audio_filepath": listed})).clips
-    assert (clip.id, clip.source) == ("a", "audio_0.tar/512+10")
-
-
-def test_a_segment_of_a_tar_member_is_read(tmp_path):
-    write_tar(tmp_path / "data/audio_0.tar", ("a.wav", sound()))
-    (clip,) = read_corpus(write_nemo(tmp_path / "data", {"offset": 0.25, "duration": 0.5})).clips
-    source = f"audio_0.tar/512+{len(sound())}"
-    assert (clip.id, clip.start, clip.duration, clip.source) == ("a_250-750", 0.25, 0.5, source)
-    report = build(tmp_path / "data", tmp_path / "cache", "split.validation_fraction=0")
-    assert report.spec.statistics.seconds == pytest.approx(0.5, abs=1e-4)
 
 
 @pytest.mark.parametrize(("members", "message"), [

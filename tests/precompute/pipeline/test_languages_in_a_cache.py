@@ -75,8 +75,8 @@ def test_lost_letters_are_named_and_their_share_decides_no_byte_of_a_shard(corpu
     with pytest.raises(LockstepError, match=r"Cyrillic: ж 6x in clip tone-0001"):
         build(root, tmp_path / "features")
     cache, sets = ["--cache", tmp_path / "features"], ["--set=shapes.buckets=1", "--set=text.max_unknown_share=0.05"]
-    for line in (["build", "--data", root, *cache, *sets, "--workers", 0], ["stats", *cache]):
-        assert "ж CYRILLIC SMALL LETTER ZHE: 6x dropped, as in tone-0001" in command(*line).output
+    told = command("build", "--data", root, *cache, *sets, "--workers", 0).output
+    assert "ж CYRILLIC SMALL LETTER ZHE: 6x dropped, as in tone-0001" in told
     assert build(root, tmp_path / "features", "text.max_unknown_share=0.5").written_shards == 0
 
 

@@ -7,7 +7,7 @@ from xtts.precompute.check.verify import check_cache
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
-from xtts.shared.cache.quick_check import full_check
+from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config import Config
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock, without_readers
@@ -27,8 +27,8 @@ def test_a_reader_keeps_its_files_until_it_has_done(workspace, tiny_config, no_b
     assert report.changed
     assert tree(cache).keys() > there - {"cache.json"}
     assert load_spec(cache) == report.spec != old
-    full_check(cache, old)
-    full_check(cache, report.spec)
+    quick_check(cache, old)
+    quick_check(cache, report.spec)
     assert check_cache(cache, threads=1) == []
     replaced = len(there) - 3  # all but cache.json and the lock files
     line = f"{replaced} old files kept: the cache is in use; a later build removes them"
@@ -40,7 +40,7 @@ def test_a_reader_keeps_its_files_until_it_has_done(workspace, tiny_config, no_b
     assert line not in said.lines
     assert not tree(cache).keys() & (there - {"cache.json", ".lock", ".readers"})
     with pytest.raises(LockstepError, match="missing"):
-        full_check(cache, old)
+        quick_check(cache, old)
 
 
 def test_a_clip_is_read_from_the_cache_that_was_opened(workspace, no_blanks):

@@ -8,7 +8,6 @@ import json
 import re
 import shutil
 import zlib
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,11 +15,9 @@ import soundfile
 from builds import RATE, build, command, sound, write_files
 from PIL import Image
 
-from xtts.precompute.features.quality_stats import quality_stats
 from xtts.precompute.view import html_report as report
 from xtts.precompute.view.cached_clips import CachedClips
 from xtts.precompute.view.html_report import report_page, write_report
-from xtts.precompute.view.terminal import quality_text
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES
 from xtts.shared.errors import LockstepError
@@ -111,13 +108,12 @@ def swapped(tmp_path_factory):
     return corpus, folder / "features"
 
 
-def test_swapped_transcripts_are_listed_first_and_marked(swapped):
+def test_swapped_transcripts_are_listed_first(swapped):
     corpus, cache = swapped
     page = Page(CachedClips(cache), [corpus])
     assert "24 of 24 clips can be trained on; listen to these 2 first." in " ".join(page.text.split())
     assert sorted(page.cards[:2]) == ["c03", "c20"]
-    marks = re.findall(r'<a href="#clip-(\d)"><circle [^>]*><title>(c\d\d): speaking rate ', page.page)
-    assert sorted(marks) == sorted(zip("12", page.cards, strict=False))
+    assert "speaking rate" in page.text.split("Hear these first")[1]
     assert page.page.count("<h2>Speakers</h2>") == 0
     seconds = [soundfile.info(io.BytesIO(one)).duration for one in page.sounds]
     edges = 2 * EDGE_FRAMES * 256 / 22_050
@@ -188,17 +184,3 @@ def test_the_worst_clips_are_heard_as_short_excerpts(uneven_cache, monkeypatch):
     assert soundfile.info(io.BytesIO(page.sounds[0])).duration == pytest.approx(5, abs=0.02)
     assert max(soundfile.info(io.BytesIO(sound)).duration for sound in page.sounds[1:12]) < 5
     assert "loudness -63.5 dBFS, median -13.5 dBFS" in heard
-
-
-def test_stats_show_speakers_and_outliers_and_are_limited_and_escaped(uneven_cache):
-    told = command("stats", "--cache", uneven_cache).output
-    line = next(line for line in told.splitlines() if line.strip().startswith("<u>x"))
-    assert line.split()[1:] == ["30", "0.01", "10.0", "-13.5", "-13.6", "0.00", "0.00", "0.4", "0", "0", "12"]
-    assert "outliers by loudness: 12 (<i>7 -63.5 dBFS, <i>0 -39.5 dBFS, <i>1 -39.5 dBFS, ...)" in told
-    rows = CachedClips(uneven_cache).rows
-    strange = [replace(row, clip=replace(row.clip, id="\x1b[2J", speaker="\x1b[H")) for row in rows]
-    told = quality_text(quality_stats(strange, RATE))
-    assert "outliers by loudness" in told
-    assert "\x1b" not in told
-    many = [replace(row, clip=replace(row.clip, speaker=f"s{n}")) for n, row in enumerate([*rows, *rows])]
-    assert "and 30 more speakers" in quality_text(quality_stats(many, RATE))

@@ -20,7 +20,7 @@ def made(tiny_cache):
                 file = with_digest(f"train/bucket-00/shard-{middle}-of-{len(records):05d}.tfrecord", "0" * 64)
                 size = 100 * count
                 digests = {"sha256": "0" * 64, "settings": "0" * 64}
-                shards.append(Shard(file=file, records=count, bytes=size, bytes_with_mels=size, **digests))
+                shards.append(Shard(file=file, records=count, bytes=size, **digests))
         spec = load_spec(tiny_cache)
         bucket = spec.buckets[0].model_copy(update={"train": shards, "validation": []})
         return spec.model_copy(update={"buckets": [bucket], "weights": weights})

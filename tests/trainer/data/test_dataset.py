@@ -13,7 +13,7 @@ from xtts.shared.cache.records import parse_example, unframe
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.data.clip_order import BucketCorpus, BucketOrder, CorpusMixture
 from xtts.trainer.data.dataset import training_batches, validation_batches
-from xtts.trainer.data.training_bucket import TrainingBucket, bucket_order
+from xtts.trainer.data.training_bucket import bucket_order
 
 
 @pytest.fixture(scope="module")
@@ -62,37 +62,26 @@ LAYOUTS = {
 """Records of the shards, records of a block, positions."""
 
 
-@pytest.mark.parametrize("seconds", [0.001, 0.15], ids=["a disk", "slow storage"])
 @pytest.mark.parametrize(("records", "block_records", "positions"), LAYOUTS.values(), ids=LAYOUTS)
 def test_a_stream_reads_what_records_from_names(
-    made, assert_stream_reads_records, monkeypatch, seconds, records, block_records, positions
+    made, assert_stream_reads_records, records, block_records, positions
 ):
-    monkeypatch.setattr(TrainingBucket, "read_seconds", seconds)
     order = BucketOrder(seed=7, bucket=0, shard_records=records, open_shards=3, block_records=block_records)
     corpus = BucketCorpus(order=order, shards=tuple(range(len(records))), clips=sum(records))
     assert_stream_reads_records(made({"": records}), CorpusMixture(corpora=(corpus,)), positions)
 
 
-@pytest.mark.parametrize(("seconds", "shards"), [(0.001, 1), (0.15, 4)], ids=["a disk", "slow storage"])
-def test_reading_begins_with_the_iterator_and_on_slow_storage_in_all_shards_of_a_block(
-    made, monkeypatch, seconds, shards, tmp_path
-):
-    """Each shard is a named pipe: who opens it waits for a writer, and there is none for the first that is read."""
-    monkeypatch.setattr(TrainingBucket, "read_seconds", seconds)
+def test_reading_begins_with_the_iterator(made, tmp_path):
+    """The first shard is a named pipe: who opens it waits for a writer."""
     spec = made({"": (2, 3, 2, 4)})
     for shard in spec.buckets[0].train:
         (tmp_path / shard.file).parent.mkdir(parents=True, exist_ok=True)
         os.mkfifo(tmp_path / shard.file)
     bucket = one_bucket(tmp_path, batch_size=2, spec=spec)
     (corpus,), files = bucket.order.corpora, bucket.files("train")
-    opened = [files[shard] for shard in corpus.order.find(0).shards][:shards]
-    batches = training_batches(bucket, 0)
-    assert any("ParallelInterleave" in kind for kind in dataset_ops(batches)) is (shards > 1)
-    reading = iter(batches)
-    assert len(opened) == shards
+    reading = iter(training_batches(bucket, 0))
     try:
-        for file in reversed(opened):
-            wait_for_a_reader(file)
+        wait_for_a_reader(files[corpus.order.find(0).shards[0]])
     finally:
         for file in files:  # to the end of the process: who opens a pipe without a writer waits for ever
             os.open(file, os.O_RDWR)
@@ -106,19 +95,6 @@ def wait_for_a_reader(pipe):
         with suppress(OSError):
             return os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
         time.sleep(0.01)
-
-
-def test_how_soon_storage_answers_is_measured_at_places_out_of_the_page_cache(tiny_cache, monkeypatch):
-    size, calls = 1 << 22, []
-    bucket = one_bucket(tiny_cache, batch_size=2)
-    shard = bucket.stored.train[0].model_copy(update={"bytes": size})
-    monkeypatch.setattr(type(bucket), "stored", bucket.stored.model_copy(update={"train": [shard]}))
-    monkeypatch.setattr(os, "posix_fadvise", lambda _, *of: calls.append(of), raising=False)
-    monkeypatch.setattr(os, "pread", lambda _, count, start: calls.append((start, count)))
-    assert bucket.read_seconds >= 0
-    forgotten, read = calls[::2], calls[1::2]
-    assert [start for start, _ in read] == [size // 4, size // 2, 3 * size // 4]
-    assert [of[:2] for of in forgotten] == read == [(start, 1 << 16) for start, _ in read]
 
 
 def test_no_python_runs_in_the_pipeline(tiny_cache):

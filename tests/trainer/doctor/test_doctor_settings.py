@@ -1,7 +1,6 @@
 """Faults of a configuration against its cache and corpus, each found and named; none without a fault."""
 
 import csv
-import json
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 from cache_files import build_cache, index_bytes
 
 from xtts.shared.cache.stats import corpus_stats, read_lengths
-from xtts.shared.config_files import dump_config, load_config
+from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor import settings
 from xtts.trainer.doctor.settings import load_setup
@@ -62,13 +61,3 @@ def test_unpadded_clips_are_unusable(tiny_corpus, tmp_path, micro):
     build_cache(tiny_corpus, tmp_path / "features", config)
     with pytest.raises(LockstepError, match=r"expected shapes\.pad_to_fixed_length: true; run xtts-"):
         load_setup(["tiny"], micro, {}, tmp_path / "features")
-
-
-def test_a_run_has_the_cache_and_the_settings(tiny_cache, tmp_path, micro):
-    (tmp_path / "run.json").write_text(json.dumps({"cache": str(tiny_cache)}))
-    settings = [*micro, "training.validate_every=24"]
-    (tmp_path / "config.yaml").write_text(dump_config(load_config("tiny", assignments=settings)))
-    setup = load_setup([], [], {}, None, tmp_path)
-    assert setup.cache == tiny_cache
-    assert setup.config.training.validate_every == 24
-    assert load_setup(["tiny"], micro, {}, tiny_cache, tmp_path).config.training.validate_every != 24

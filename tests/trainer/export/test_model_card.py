@@ -1,7 +1,6 @@
 """`xtts-synth export --format safetensors`: the folder speaks and trains as the run does, and its card is true."""
 
 import json
-import re
 import shutil
 
 import numpy as np
@@ -11,12 +10,9 @@ from cache_files import tokenizer_path
 from safetensors.numpy import load_file, save_file
 
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.export.onnx_graph import load_model
-from xtts.trainer.speech.voice_source import Source, write_source
 from xtts.trainer.stored.checkpoint import load_arrays
-from xtts.trainer.stored.model_folder import write_config
 from xtts.trainer.stored.stored_model import open_model
 from xtts.trainer.synth_cli import main
 
@@ -153,31 +149,3 @@ def test_a_cache_that_is_gone_gives_no_facts(call, finished_run, tmp_path):
     call(main, "export", "--ckpt", run, tmp_path / "out", "--format", "safetensors").succeeded()
     assert "Not known: the cache was not available" in card_of(tmp_path / "out")[1]
     assert json.loads((tmp_path / "out" / "facts.json").read_text())["corpus"] is None
-
-
-def test_a_run_and_its_exports_say_what_they_are(finished_run, safetensors_folder, onnx_folder, call):
-    said = {}
-    for folder in (finished_run[0], safetensors_folder, onnx_folder):
-        said[folder] = call(main, "info", "--ckpt", folder).succeeded()
-        for line in ("languages    en", "mel profile  hifigan, 80 channels", "sample rate  22,050 Hz"):
-            assert line in said[folder], folder
-    run, weights, graph = (said[folder] for folder in said)
-    for text in (run, weights):
-        assert re.search(r"size +tiny, [\d,]{4,} parameters\n", text)
-        assert re.search(r"step +12\n", text)
-        assert re.search(r"started from nothing\n", text)
-        assert re.search(r"recordings +own corpus\n", text)
-        assert re.search(r"corpus +\d\.\d\d hours, \d+ clips\n", text)
-    assert re.search(r"vocoder +ours\n +licence +not stated\n", run)
-    assert re.search(r"size +tiny\n", graph)
-    assert re.search(r"corpus +not known\n", graph)
-
-
-def test_speakers_are_named_and_many_are_counted(several, call, micro, tmp_path):
-    voice, config = several[1].voice, load_config("tiny", assignments=micro)
-    (tmp_path / "tokenizer.json").write_text(json.dumps(voice.tokenizer.to_json()))
-    write_config(tmp_path, config)
-    for names, shown in ((voice.speakers, "3: ann, bo, cy\n"), ([f"p{n}" for n in range(25)], "p18, p19 and 5 more\n")):
-        described = voice.model_copy(update={"speakers": names})
-        write_source(tmp_path, Source(folder=tmp_path, voice=described, voice_from="table"))
-        assert shown in call(main, "info", "--ckpt", tmp_path)[1]

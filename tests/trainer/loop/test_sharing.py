@@ -11,7 +11,6 @@ from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.loop.failures import RunEnded, explained
-from xtts.trainer.loop.objective import present_clips
 from xtts.trainer.loop.optimizer import Optimizer
 from xtts.trainer.loop.process_group import ALONE, ProcessGroup, check_micro_batches, join_group
 from xtts.trainer.loop.rendezvous import Cluster
@@ -70,7 +69,7 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     shares = [Batch(*rows) for rows in zip(*(tf.split(part, devices) for part in batch), strict=True)]
     counts = sum(one.counts(share) for one, share in zip(functions, shares, strict=True))
     assert counts[ACOUSTIC.losses.index("prior")] == sum(MEL_LENGTH) * model.mel_channels
-    parts = [one.accumulate(share, counts, present_clips(batch)) for one, share in zip(functions, shares, strict=True)]
+    parts = [one.accumulate(share, counts) for one, share in zip(functions, shares, strict=True)]
     np.testing.assert_allclose(sum(own for own, _ in parts), losses, rtol=1e-5)
     np.testing.assert_allclose(sum(own for _, own in parts), 2.0 * gradient, rtol=1e-3, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""The best validation; which losses are not named as overfitting: what is, is in test_doctor_problems."""
+"""The best validation; which losses are named as overfitting."""
 
 from xtts.trainer.models.acoustic.objective import ACOUSTIC
 from xtts.trainer.run.best_validation import Best, Overfitting, mean_losses
@@ -20,6 +20,12 @@ def test_the_flow_alone_tells_the_best_checkpoint_of_a_voice():
     for step, (flow, duration) in enumerate(validations):
         best.note(step, ACOUSTIC.score({"prior": 0.1, "flow": flow, "duration": duration}))
     assert (best.step, best.loss, best.since) == (1, 0.28, 1)
+
+
+def test_a_held_out_loss_that_rises_while_that_of_training_falls_is_named_once():
+    assert lines([0.9, 0.6, 0.7, 0.8, 0.9, 1.0], [0.9, 0.6, 0.5, 0.4, 0.3, 0.2]) == [
+        "the held-out duration loss rises (0.600 at step 100, 0.900 at step 400) while the training loss falls"
+    ]
 
 
 def test_losses_that_are_no_numbers_say_nothing_and_hide_nothing():

@@ -54,7 +54,7 @@ def test_a_save_that_is_cut_keeps_the_older_checkpoint(tmp_path, size):
 @pytest.mark.parametrize("steps", [4, 20])  # that fit the buffer of the file, and are written again when it is closed
 @pytest.mark.parametrize("size", [0, 700])
 def test_metrics_that_cannot_be_written_stop_the_run_in_one_line(folder, size, steps):
-    reporter = Reporter(folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10, buckets=1)
+    reporter = Reporter(folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10)
     with largest_file(size):
         with pytest.raises(LockstepError, match=r"metrics.jsonl: cannot be written \(File too large\); free the disk"):
             reporter.record(rows(steps))
@@ -76,7 +76,7 @@ def test_a_continued_run_keeps_its_metrics_if_they_cannot_be_rewritten(folder):
 def test_curves_that_cannot_be_written_stop_the_run_in_one_line(folder):
     folder.metrics_file.symlink_to("/dev/null")  # its metrics still fit
     reporter = Reporter(
-        folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10, buckets=1,
+        folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10,
         tensorboard=TensorBoard(folder.tensorboard, ACOUSTIC.descriptions, {}),
     )
     with largest_file(0):

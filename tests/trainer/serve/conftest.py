@@ -31,16 +31,16 @@ def listening(served_voice):
 
 @pytest.fixture(scope="session")
 def spoken_by_command(call, onnx_folder, tmp_path_factory):
-    """`spoken_by_command(text, seed=..., speed=..., ckpt=...)`: (wav, mel) of a command in two steps."""
+    """`spoken_by_command(text, seed=..., speed=..., ckpt=...)`: the wav of a command in two steps."""
     base, known = tmp_path_factory.mktemp("command"), {}
 
     def speak(text, *, seed=0, speed=4, ckpt=onnx_folder):
         key = (text, seed, speed, ckpt)
         if key not in known:
-            wav, mel = base / f"{len(known)}.wav", base / f"{len(known)}.npy"
-            options = ("--nfe", 2, "--seed", seed, "--speed", speed, "-o", wav, "--mel-out", mel)
+            wav = base / f"{len(known)}.wav"
+            options = ("--nfe", 2, "--seed", seed, "--speed", speed, "-o", wav)
             call(main, "--ckpt", ckpt, *options, text).succeeded()
-            known[key] = wav.read_bytes(), mel
+            known[key] = wav.read_bytes()
         return known[key]
 
     return speak

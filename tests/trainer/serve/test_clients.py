@@ -15,7 +15,7 @@ PAGE = {"Origin": "https://chat.example"}
 @pytest.mark.parametrize("voice", ["alloy", "../../etc/passwd", "Zo\u00eb\n\ud83d", {"id": "nova"}])
 def test_an_unknown_voice_is_replaced_by_the_first_with_a_warning(listening, spoken_by_command, voice):
     answer = speak(listening, FAST | {"input": HELLO, "voice": voice})
-    assert answer.content == spoken_by_command(HELLO)[0]
+    assert answer.content == spoken_by_command(HELLO)
     warning = answer.headers["x-warning"]
     assert warning.startswith("unknown voice '")
     assert warning.endswith("; using default")
@@ -41,14 +41,11 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
     ({"response_format": "audio/mpeg"}, "response_format", "mp3"),
     ({"response_format": ".WAV"}, "response_format", "wav"),
     ({"speed": "1.2"}, "speed", 1.2), ({"speed": "2"}, "speed", 2), ({"seed": "7"}, "seed", 7),
-    ({"seconds": "3.5"}, "seconds", 3.5), ({"loudness": "-18"}, "loudness", -18), ({"nfe": "2"}, "nfe", 2),
+    ({"loudness": "-18"}, "loudness", -18), ({"nfe": "2"}, "nfe", 2),
     ({"language": "auto"}, "language", "en"), ({"language": ""}, "language", "en"),
     ({"language": "auto", "voice": "ben"}, "language", "de"), ({"language": "German"}, "language", "de"),
     ({"language": "de-DE"}, "language", "de"), ({"language": "de_AT"}, "language", "de"),
     ({"language": "DEU"}, "language", "de"), ({"language": "en-US"}, "language", "en"),
-    ({"lang_code": "de"}, "language", "de"), ({"lang_code": "de", "language": None}, "language", "de"),
-    ({"stream": True}, "stream_format", "audio"), ({"solver": "euler"}, "solver", "euler"),
-    ({"stream": True, "stream_format": "sse"}, "stream_format", "sse"),
     ({"timestamps": "true"}, "timestamps", True), ({"input": "7"}, "input", "7"), ({"instructions": ""}, "input", "a"),
     ({"input": "good \ud83d"}, "input", "good "),
     ({"input": "good \ud83d\ude00 job"}, "input", "good \U0001f600 job"),

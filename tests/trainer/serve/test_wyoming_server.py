@@ -39,7 +39,7 @@ def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_b
             start, *chunks = events[:-1]
             assert AudioStart.from_event(start) == AudioStart(22_050, 2, 1)
             sound = b"".join(AudioChunk.from_event(chunk).audio for chunk in chunks)
-            assert np.array_equal(np.frombuffer(sound, "<i2"), samples_of(spoken_by_command(HELLO, speed=1)[0]))
+            assert np.array_equal(np.frombuffer(sound, "<i2"), samples_of(spoken_by_command(HELLO, speed=1)))
             await client.write_event(Synthesize("hello", SynthesizeVoice(language="fa-IR")).event())
             error = Error.from_event(await client.read_event())
             assert (error.text, error.code) == ("language: 'fa-IR' is not one of en", "400")

@@ -53,7 +53,7 @@ def test_a_voice_that_reads_no_numbers_is_measured_by_its_letters(onnx_folder, e
 
 
 def test_the_mean_of_both_trials_sets_the_gain_however_she_is_asked_to_speak():
-    asked = ({}, {"seed": 3}, {"speed": 2}, {"seconds": 2.0}, {"temperature": 0})
+    asked = ({}, {"seed": 3}, {"speed": 2}, {"temperature": 0})
     voice, *others = (load_voice(BASE, loudness=-20.0, **given) for given in asked)
     counting, number = map(voice._loudness, voice._trials())
     assert abs(counting - number) > 0.5

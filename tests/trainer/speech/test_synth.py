@@ -67,8 +67,8 @@ def test_speech_repeats_and_a_silent_pause_follows_each_sentence(long_form):
 def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
     spoken = []
 
-    def speak(ids, *, speaker, language, noise_key, frames):
-        assert (language, frames) == (0, 0)
+    def speak(ids, *, speaker, language, noise_key):
+        assert language == 0
         spoken.append(len(ids))
         return np.zeros((min(4 * len(ids), 50), 80), np.float32), np.full(len(ids), 4)
 
@@ -221,10 +221,12 @@ def refused(tmp_path, onnx_folder, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "reached"), [(["-"], 1, True), (["hello", "-o", "no/a.wav"], 2, False), (["info"], 0, False)]
+    ("arguments", "code", "reached"), [(["-"], 1, True), (["hello", "-o", "no/a.wav"], 2, False)]
 )
 def test_tensorflow_is_imported_after_all_other_checks(finished_run, trap, tmp_path, arguments, code, reached):
-    command = [str(part) for part in (XTTS_SYNTH, *arguments, "--ckpt", finished_run[0])]
+    voices = shutil.ignore_patterns("voice", "checkpoint-voice")  # it has to be exported
+    run = shutil.copytree(finished_run[0], tmp_path / "run", ignore=voices)
+    command = [str(part) for part in (XTTS_SYNTH, *arguments, "--ckpt", run)]
     options = {"capture_output": True, "text": True, "check": False, "cwd": tmp_path, "env": trap}
     done = subprocess.run(command, input="hello", **options)
     assert ("tensorflow was imported" in done.stderr) == reached
@@ -234,7 +236,6 @@ def test_tensorflow_is_imported_after_all_other_checks(finished_run, trap, tmp_p
 @pytest.mark.parametrize(("arguments", "message"), [
     (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .ogg or .mp3 or .opus or .wav or .flac"),
     (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
-    (["hello", "-o", "a.wav", "--mel-out", "a.txt"], "expected a file that ends in .npy"),
     (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
     (["hello", "--vocoder", "onnx:no.onnx"], "no such file: no.onnx"),
     (["hello", "--speaker", "LJ"], "'LJ' is not in"),
@@ -278,7 +279,7 @@ def test_without_ckpt_the_newest_run_speaks(finished_run, call, tmp_path, monkey
         os.utime(checkpoint, (time, time))
     (tmp_path / "runs" / "begun").mkdir()
     for command in ((), ("evaluate",), ("serve",), ("export", "out")):
-        _, _, err = call(main, *command, "--seconds" if command == () else "--nfe", "0")
+        _, _, err = call(main, *command, "--nfe", "0")
         assert f"--ckpt {Path('runs', 'young')}: the most recent run" in err, command
         assert "error: " in err
     err = call(main, "hello", "--ckpt", "runs/yuong")[2]

@@ -132,7 +132,7 @@ def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):
 
 
 def drop_optional(model):
-    kept = [part for part in model.graph.initializer if part.name != "wanted_frames"]
+    kept = [part for part in model.graph.initializer if part.name != "schedule"]
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)
 

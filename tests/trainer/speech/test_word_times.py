@@ -8,7 +8,7 @@ import pytest
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.trainer import load_voice
-from xtts.trainer.speech.word_times import Token, Word, time_words, write_times
+from xtts.trainer.speech.word_times import Token, time_words
 from xtts.trainer.synth_cli import main
 
 HIFIGAN = mel_profile("hifigan")
@@ -18,8 +18,8 @@ HOP_SECONDS = HIFIGAN.hop_samples / HIFIGAN.sample_rate
 def timed(text, heard, alone):
     """The words of a line whose symbols each last a second; alone: the sound of a word that is spoken alone."""
     tokens = [Token(symbol, number, number + 1) for number, symbol in enumerate(heard)]
-    (line,) = time_words([[(word, word) for word in text.split()]], tokens, lambda word: alone.get(word, word.lower()))
-    return [(word.word, word.start, word.end) for word in line]
+    words = time_words([(word, word) for word in text.split()], tokens, lambda word: alone.get(word, word.lower()))
+    return [(word.word, word.start, word.end) for word in words]
 
 
 @pytest.mark.parametrize(("text", "heard", "alone", "expected"), [
@@ -50,7 +50,6 @@ def test_times_are_those_of_the_samples(voice):
     """The tokens of all pieces and the pauses between them fill the audio, and a word's are inside its times."""
     speech, said = voice.speak(TEXT), ["one,", "two", "three", "four.", "five", "six", "seven", "eight", "nine", "ten,"]
     assert [word.word for word in speech.words] == said * 2
-    assert [len(line) for line in speech.lines] == [3, 1, 6] * 2
     silent = (speech.mel == np.float32(HIFIGAN.silence)).all(axis=1)
     spoken = sum(token.end - token.start for token in speech.tokens)
     assert spoken == pytest.approx((~silent).sum() * HOP_SECONDS)
@@ -61,22 +60,6 @@ def test_times_are_those_of_the_samples(voice):
         assert not silent[frames].any(), f"{word} has a pause inside"
 
 
-def test_a_wanted_length_counts_the_pauses(onnx_folder):
-    text, voice = "[pause:0.2s]one two[pause:0.5s]three[pause:1s] -", load_voice(onnx_folder, nfe=2, speed=2.0)
-    wanted = (len(voice.speak(text).samples) / voice.sample_rate - 1.7) * 1.3 + 1.7
-    speech = load_voice(onnx_folder, nfe=2, seconds=wanted).speak(text)
-    assert len(speech.samples) / voice.sample_rate == pytest.approx(wanted, abs=HOP_SECONDS)
-    assert speech.tokens[-2].end == pytest.approx(wanted - 1, abs=2 * HOP_SECONDS)
-    assert (speech.mel[:17] == np.float32(HIFIGAN.silence)).all()
-
-
-def test_subtitles_have_a_cue_a_sentence(tmp_path):
-    first = [Word(word="One", start=0.1, end=0.5), Word(word="two.", start=0.6, end=1.0)]
-    write_times(tmp_path / "a.SRT", [first, [], [Word(word="Three", start=3661.5, end=3662.0)]], 3700)
-    cues = "1\n00:00:00,100 --> 00:00:01,000\nOne two.\n\n2\n01:01:01,500 --> 01:01:02,000\nThree\n"
-    assert (tmp_path / "a.SRT").read_text() == cues
-
-
 def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ("--ckpt", onnx_folder, "--nfe", 2, "--speed", 4)
@@ -84,13 +67,11 @@ def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
     told = json.loads(Path("a.json").read_text())
     assert [word["word"] for word in told["words"]] == ["one", "two.", "Three", "four"]
     assert 0 <= told["words"][0]["start"] < told["words"][-1]["end"] <= told["seconds"]
-    call(main, *command, "--timestamps", "a.srt", "one two. Three\nfour").succeeded()
-    assert [cue.splitlines()[2] for cue in Path("a.srt").read_text().split("\n\n")] == ["one two.", "Three", "four"]
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    (("--timestamps", "a.txt", "x"), "--timestamps: a.txt, expected a file that ends in .json or .srt"),
-    (("--timestamps", "a.srt", "--file", "x.txt", "-o", "x"), "--timestamps: together with --file"),
+    (("--timestamps", "a.txt", "x"), "--timestamps: a.txt, expected a file that ends in .json"),
+    (("--timestamps", "a.json", "--file", "x.txt", "-o", "x"), "--timestamps: together with --file"),
 ])
 def test_what_is_refused(onnx_folder, call, tmp_path, monkeypatch, options, said):
     monkeypatch.chdir(tmp_path)

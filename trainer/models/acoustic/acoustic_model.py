@@ -15,7 +15,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.data.batch import Batch
-from xtts.trainer.models.acoustic.alignment import fit_durations, gaussian_scores, round_durations, search_durations
+from xtts.trainer.models.acoustic.alignment import gaussian_scores, round_durations, search_durations
 from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
 from xtts.trainer.models.acoustic.networks import DurationPredictor, FlowDecoder, TextEncoder, postfilter, solve
 from xtts.trainer.models.acoustic.recorded_voices import RecordedVoices
@@ -140,20 +140,17 @@ class AcousticModel(Block):
     def generate(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, noise: tf.Tensor, schedule: tf.Tensor,
         temperature: tf.Tensor, speed: tf.Tensor, conditioning: Conditioning = NO_CONDITIONING,
-        wanted_frames: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Synthesise: (mel float32[B, T, M], natural-log magnitude, mel_length int32[B], durations int32[B, L]).
 
         tokens: int32[B, L], token_length: int32[B], noise: float32[B, T, M], standard normal,
         schedule: float32[N, 3], see `sampling_schedule`, temperature: float32[], scale of the noise,
-        speed: float32[], 2.0 speaks twice as fast, wanted_frames: int32[B], length of the clip instead of a speed, at
-        least one frame per token; 0 or no tensor for what the durations sum up to.
+        speed: float32[], 2.0 speaks twice as fast.
         The voice of `conditioning` comes from `recorded_voice`. A clip longer than T frames is cut off there;
         mel_length and durations still give its full length.
         """
         timed = self.time_tokens(
-            tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning,
-            wanted_frames=wanted_frames,
+            tokens, token_length, longest=noise.shape[1], speed=speed, conditioning=conditioning
         )
         mel_length = tf.reduce_sum(timed.durations, axis=1)
         mel = self.speak_tokens(timed, mel_length, noise * temperature, schedule=schedule, conditioning=conditioning)
@@ -161,7 +158,7 @@ class AcousticModel(Block):
 
     def time_tokens(
         self, tokens: tf.Tensor, token_length: tf.Tensor, *, longest: int, speed: tf.Tensor,
-        conditioning: Conditioning, wanted_frames: tf.Tensor | None = None,
+        conditioning: Conditioning,
     ) -> TimedTokens:
         """Encode the text and predict its durations; longest: most frames of one token, the others as in `generate`."""
         valid = length_mask(token_length, axis_size(tokens, 1))
@@ -170,9 +167,6 @@ class AcousticModel(Block):
         # No token is longer than the bucket's frames: an untrained predictor must not overflow the exponential.
         predicted = tf.exp(tf.minimum(log_frames, math.log(longest))) / speed
         exact = apply_mask(tf.maximum(predicted, 1.0), token_mask)
-        if wanted_frames is not None:
-            fitted = fit_durations(predicted, wanted_frames, token_mask)
-            exact = tf.where(wanted_frames[:, tf.newaxis] > 0, fitted, exact)
         return TimedTokens(encodings, mean, round_durations(exact))
 
     def speak_tokens(

@@ -180,33 +180,3 @@ def round_durations(exact: tf.Tensor) -> tf.Tensor:
     # The running sum rounded at each token's end has no such drift; steps of at least 1 stay at least 1.
     ends = tf.cast(tf.floor(tf.cumsum(exact, axis=1) + 0.5), tf.int32)
     return ends - tf.pad(ends[:, :-1], [[0, 0], [1, 0]])
-
-
-FIT_STEPS = 16
-"""Largest number of steps of `fit_durations`; texts need three to six."""
-
-
-def fit_durations(exact: tf.Tensor, frames: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
-    """Scale the durations of each clip so that they sum up to its frames and none is below one frame.
-
-    exact: float32[B, L], frames, above 0 where valid, frames: int32[B], at least the tokens, valid: bool[B, L]
-    -> float32[B, L], 0 where not valid; `round_durations` of it sums up to exactly `frames`.
-    """
-    # The sum of max(scale * exact, 1) is convex in the scale, and the plain ratio is too large a scale: Newton's steps
-    # from there only fall, and reach the solution once the set of tokens at one frame no longer changes.
-    wanted = tf.cast(frames, tf.float32)[:, tf.newaxis]
-    exact = tf.where(valid, exact, 0.0)
-    tokens = tf.reduce_sum(tf.cast(valid, tf.float32), axis=1, keepdims=True)
-
-    def refine(step: tf.Tensor, scale: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        longer = tf.cast(scale * exact > 1.0, tf.float32)
-        total, count = tf.reduce_sum(longer * exact, axis=1, keepdims=True), tf.reduce_sum(longer, 1, keepdims=True)
-        refined = (wanted - tokens + count) / tf.maximum(total, 1e-9)
-        return step + 1, tf.where(count > 0.0, refined, scale)
-
-    scale = wanted / tf.maximum(tf.reduce_sum(exact, axis=1, keepdims=True), 1e-9)
-    needed = tf.reduce_any(frames > 0)  # synthesis without a wanted length has no use for the steps
-    _, scale = tf.while_loop(
-        lambda step, _: (step < FIT_STEPS) & needed, refine, (0, scale), maximum_iterations=FIT_STEPS
-    )
-    return tf.where(valid, tf.maximum(scale * exact, 1.0), 0.0)

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from xtts.trainer.data.batch import AnyBatch, Batch
 from xtts.trainer.loop.metrics import Metrics
-from xtts.trainer.loop.objective import Objective, present_clips, training_key, validation_key
+from xtts.trainer.loop.objective import Objective, training_key, validation_key
 from xtts.trainer.models.random_numbers import fold_seed, logit_normal, random_normal, random_uniform, spread_times
 
 VALIDATION_TIMES = 4
@@ -53,8 +53,7 @@ class AcousticObjective(Objective):
     )
 
     def random_inputs(
-        self, batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0,
-        present: tf.Tensor | None = None,
+        self, batch: AnyBatch, seed: tf.Tensor | int, step: tf.Tensor, *, replica: int = 0, replicas: int = 1,
     ) -> RandomInputs:
         """See `Objective`."""
         size, shape = batch.mel.shape[0], batch.mel.shape[1:]
@@ -63,10 +62,8 @@ class AcousticObjective(Objective):
         noise = random_normal(fold_seed(key, _NOISE), rows, *shape)
         # Stratified times: one in each of n equal intervals of [0, 1) for the n clips, to cover the path. Then more
         # of them in its middle, where the field is hardest to learn (Esser et al., 2403.03206, section 3.1).
-        present = present_clips(batch) if present is None else present
-        before = tf.cumsum(present, exclusive=True)[first : first + size]
-        position = before + random_uniform(fold_seed(key, _TIME), rows)
-        time = logit_normal(present[first : first + size] * position / tf.maximum(tf.reduce_sum(present), 1.0))
+        position = tf.cast(rows, tf.float32) + random_uniform(fold_seed(key, _TIME), rows)
+        time = logit_normal(position / (size * replicas))
         return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
