@@ -115,7 +115,7 @@ def evaluate_checkpoint(
         split: Split of the cache.
         limit: Largest number of sentences to speak.
         quiet: Print no table.
-        synthesis: The fields of `SynthesisOptions`: nfe, temperature, seed.
+        synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed.
 
     Returns:
         The `Figures` of "synthesised" and, for comparison, of "vocoded recording".

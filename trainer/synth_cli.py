@@ -64,7 +64,7 @@ def main() -> None:
     help="Sound file (.wav, .flac, .mp3, .ogg, .opus), - for a wav on standard output, or with --file a folder.  "
     "[default: out.wav]",
 )
-@synthesis_options("nfe", "temperature", "seed", "speed", "loudness")
+@synthesis_options("nfe", "solver", "temperature", "seed", "speed", "loudness")
 @click.option("--timestamps", type=_PATH, metavar="FILE.json", help="File for the times of the words.")
 @vocoder_option
 @click.option(
@@ -112,7 +112,7 @@ def _taken(given: dict[str, Any]) -> SynthesisOptions:
     "--json", "json_file", type=_PATH, metavar="FILE.json",
     help="File for the figures, including those of every sentence.",
 )
-@synthesis_options("nfe", "temperature", "seed")
+@synthesis_options("nfe", "solver", "temperature", "seed")
 def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa: ANN401 - of `evaluate.evaluate`
     """Print how good a voice is: its speech of held-out sentences against their recordings."""
     with report_errors():
@@ -126,8 +126,8 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
 
 _FORMAT_OPTIONS = {
     "safetensors": ("license", "evaluation", "about", "float16"),
-    "onnx": ("nfe", "language", "speaker_wav", "float16"),
-    "piper": ("nfe", "loudness", "language", "speaker_wav", "float16"),
+    "onnx": ("nfe", "solver", "language", "speaker_wav", "float16"),
+    "piper": ("nfe", "solver", "loudness", "language", "speaker_wav", "float16"),
 }
 """The options of `export` that belong to each format."""
 
@@ -140,7 +140,7 @@ _FORMAT_OPTIONS = {
     help="Format: onnx to speak, with Lockstep, onnxruntime and sherpa-onnx; safetensors to train on; piper for Piper "
     "and Home Assistant. Repeat it for several in one folder, all but piper.",
 )
-@synthesis_options("nfe", "loudness")
+@synthesis_options("nfe", "solver", "loudness")
 @click.option("--license", metavar="ID", help="Licence of voice and recordings, for the card.  [default: not stated]")
 @click.option("--evaluation", type=_PATH, metavar="FILE.json", help="Figures for the model card, from evaluate --json.")
 @click.option("--about", type=_PATH, metavar="FILE.md", help="Text for the model card, such as who speaks.")

@@ -24,6 +24,7 @@ from xtts.precompute.features.clip_features import measure
 from xtts.precompute.features.filters import filter_by_header, filter_by_signal, must_be_measured, needs_samples
 from xtts.precompute.features.letter_counts import LetterCounts, check_encoding, check_letters, letters_of
 from xtts.precompute.features.tables import pack, unpack
+from xtts.precompute.pipeline.copies import reject_copies
 from xtts.precompute.pipeline.previous import (
     SAME_AUDIO,
     SAME_CLIP,
@@ -198,6 +199,7 @@ def scan_clips(
     scanned = pa.table(names, index_schema())  # type: ignore[arg-type]
     if pool.spans_machines:
         _check_missing(scanned, recipe)
+    scanned = reject_copies(scanned, recipe, pool, progress)
     return scanned, unchanged, [counts[code] for code in sorted(counts)]
 
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 """Values of `status`; UNDECIDED while a build is at work, never in an index."""
-MISSING_AUDIO, DUPLICATE, NO_LETTERS, UNNORMALISED, DOUBTFUL = (
-    "missing audio", "duplicate id", "no known letters", "no normalised column", "doubtful text",
+MISSING_AUDIO, DUPLICATE, COPIED, NO_LETTERS, UNNORMALISED, DOUBTFUL = (
+    "missing audio", "duplicate id", "copied audio", "no known letters", "no normalised column", "doubtful text",
 )
 UNKNOWN = -1
 _IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)

@@ -330,7 +330,7 @@ def exported(kind, *options):
 
 
 safetensors_folder = exported("safetensors")
-onnx_folder = exported("onnx")
+onnx_folder = exported("onnx", "--solver", "euler")
 
 
 @pytest.fixture(scope="session")

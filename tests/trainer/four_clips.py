@@ -18,7 +18,7 @@ from xtts.trainer.speech.synthesis_options import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
 VOICES = np.random.default_rng(2).normal(size=[4, len(FACTORS), VARIANTS, EMBEDDING]).astype(np.float16)
-SCHEDULE = tf.constant(sampling_schedule(4))
+EULER = tf.constant(sampling_schedule(3, "euler"))
 KEYS = ("prior", "flow", "duration")
 LEVEL = DecoderLevel(rate=3, width=24, blocks=1, heads=2, expansion=2)
 """Not every length is a multiple of its rate."""

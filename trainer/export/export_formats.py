@@ -35,7 +35,7 @@ class ExportRequest:
     """Folder to write."""
     formats: Sequence[str]
     synthesis: SynthesisOptions = field(default_factory=SynthesisOptions)
-    """Evaluations of a graph that is called without a schedule."""
+    """Evaluations and solver of a graph that is called without a schedule."""
     options: ExportOptions = ExportOptions()
     vocoder: Path | None = None
     """ONNX file of the vocoder; None for that of `find_vocoder`."""

@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from collections import OrderedDict
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -23,16 +24,18 @@ from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import FORMATS
-from xtts.trainer.serve.speech_responses import respond
+from xtts.trainer.serve.speech_responses import respond, warning_headers
 from xtts.trainer.serve.wyoming_server import listen
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.web.address import SHARED, listening_socket, open_page, page_address
 from xtts.trainer.web.guard import Guard
-from xtts.trainer.web.requests import REFUSALS, RequestError
+from xtts.trainer.web.requests import REFUSALS, RequestError, read_body
 
 _GRACE_SECONDS = 10
 """Longest time for the sentence in progress after a request to stop."""
+_RECORDING_BYTES = 2**22
+"""Largest recording of a client: 47 s of mono at 44.1 kHz."""
 _KEPT_RESULTS = 32
 """Number of responses whose mel clients can still ask for."""
 _PAGE = Path(__file__).with_name("page")
@@ -86,9 +89,15 @@ class Server:
                 "nfe": capabilities.nfe, "formats": FORMATS,
                 "sample_rate": profile.sample_rate, "hop_samples": profile.hop_samples,
                 "options": SynthesisOptions.model_json_schema()["properties"],
-                "most_letters": self.settings.max_letters,
+                "takes_recordings": self.voice.source.takes_recording, "most_letters": self.settings.max_letters,
             }
         )
+
+    async def imitate(self, request: Request) -> Response:
+        """`PUT /v1/audio/voices/NAME`: add the voice of a sound file."""
+        recording = await read_body(request, _RECORDING_BYTES, "audio/wav")
+        doubts = await self.queue.step(partial(self.voice.imitate, request.path_params["voice"], recording))
+        return Response(status_code=204, headers=warning_headers(doubts))
 
     async def models(self, request: Request) -> Response:
         """List the one model, for OpenAI's clients and Open WebUI, which reads `models`; or describe it alone."""
@@ -116,6 +125,7 @@ def make_app(server: Server) -> Starlette:
     }
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in api.items()]
     routes += [Route("/v1/audio/mel/{request_id}", server.mel), Route("/v1/models/{model}", server.models)]
+    routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
     routes += [Route(path, server.page) for path in _PAGE_FILES]
     settings = server.settings
     guard = Middleware(

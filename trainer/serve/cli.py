@@ -21,7 +21,7 @@ _PATH = click.Path(path_type=Path)
               help="Secret that clients send as Authorization: Bearer.")
 @synthesis_options("nfe", multiple=True, default=(4, 10),
                   help="Numbers of decoder evaluations that clients may request, the default first.")
-@synthesis_options("loudness")
+@synthesis_options("solver", "loudness")
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording of a voice to offer, with a model that imitates; may be repeated.")

@@ -65,9 +65,9 @@ class RequestQueue:
         ahead, last = deque[asyncio.Future[np.ndarray]](), False
         try:
             while not last:
-                piece = await self._step(partial(next, job))
+                piece = await self.step(partial(next, job))
                 last = piece.last
-                ahead.append(self._step(piece.vocode))
+                ahead.append(self.step(piece.vocode))
                 while ahead and (last or ahead[0].done() or len(ahead) * len(self) >= self._cores):
                     send((await ahead.popleft(), last and not ahead))
         except RequestError as error:
@@ -76,7 +76,7 @@ class RequestQueue:
             for step in ahead:
                 step.cancel()
 
-    def _step(self, action: Callable[[], _T]) -> asyncio.Future[_T]:
+    def step(self, action: Callable[[], _T]) -> asyncio.Future[_T]:
         """Run a step on a thread when its turn comes; the future has its result, or `RequestError` if it fails."""
         return asyncio.get_running_loop().run_in_executor(self._threads, self._run_step, action)
 

@@ -1,5 +1,6 @@
 """The voice of a server, loaded once."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
@@ -15,13 +16,15 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
 from xtts.trainer.speech.long_form import LoadedVoice, MelPiece, encode_text
-from xtts.trainer.speech.reference_recordings import read_recordings
+from xtts.trainer.speech.reference_recordings import read_recording, read_recordings
 from xtts.trainer.speech.synthesizer import Synthesizer, load_synthesizer
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.speech.voice_source import Source
 from xtts.trainer.speech.word_times import times_json
 
 _ONLY_VOICE = "default"
+_LONGEST_NAME, _MOST_VOICES = 60, 100
+"""Limits on the voices that clients add; the mel of 30 s takes a megabyte."""
 
 
 @dataclass
@@ -74,6 +77,7 @@ class ServedVoice:
         self._vocoder = make_vocoder(settings.vocoder, self.mel_profile, warn, voice=source.folder, clip=False)
         self.synthesizer = load_synthesizer(source, options[0])
         self._synthesizers: dict[str, Synthesizer] = {}
+        self._adding = threading.Lock()
         for name in self.capabilities.voices:
             if name in self._recordings:
                 self.synthesizer.set_voice(self._recordings[name])
@@ -103,6 +107,21 @@ class ServedVoice:
             if last and request.timestamps:
                 result.times = times_json(speaker.time(texts, pieces), speaker.seconds(pieces))
             yield Piece(partial(speaker.vocode, piece.mel), last)
+
+    def imitate(self, voice: str, recording: bytes) -> list[str]:
+        """Add the voice of a sound file: doubts about it; `LockstepError` if it cannot be imitated."""
+        if not self.source.takes_recording:
+            raise LockstepError("recording", found=f"{self.capabilities.model} cannot imitate recordings")
+        voices = self.capabilities.voices
+        with self._adding:
+            if voice in voices or len(voice) > _LONGEST_NAME or len(voices) >= _MOST_VOICES:
+                expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
+                raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
+            synthesizer, doubts = copy(self.synthesizer), list[str]()
+            synthesizer.set_voice(recorded_voice([read_recording(recording, "recording")], doubts.append))
+            self._synthesizers[voice] = synthesizer
+            voices.append(voice)
+        return doubts
 
 
 def _recordings(paths: tuple[Path, ...], source: Source, warn: Callable[[str], None]) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from xtts.shared.errors import LockstepError
-from xtts.trainer.speech.synthesis_options import SynthesisOptions
+from xtts.trainer.speech.synthesis_options import Solver, SynthesisOptions
 
 _SHORTEST_TOKEN = 16
 
@@ -22,8 +22,9 @@ class ServerSettings:
     """Port of Home Assistant's protocol; None for no such server."""
     token: str | None
     nfe: tuple[int, ...]
+    solver: Solver
+    """Default of requests, as is the loudness."""
     loudness: float | str
-    """Default of requests."""
     vocoder: str | None
     speaker_wav: tuple[Path, ...]
     max_letters: int
@@ -38,8 +39,8 @@ class ServerSettings:
         return 12 * self.max_letters + 4096
 
     def synthesis(self, nfe: int) -> SynthesisOptions:
-        """Options for `nfe` evaluations; `LockstepError` for a number that is not possible."""
-        return SynthesisOptions(nfe=nfe, loudness=self.loudness)
+        """Options for `nfe` evaluations; `LockstepError` if nfe and solver do not fit together."""
+        return SynthesisOptions(nfe=nfe, solver=self.solver, loudness=self.loudness)
 
 
 def is_loopback(host: str) -> bool:
@@ -55,7 +56,7 @@ def check_server_settings(settings: ServerSettings) -> None:
     """Raise `LockstepError` for settings that the server must not start with.
 
     These are an address beyond this machine without a token, a token that is easily guessed, an origin that no browser
-    sends, and an odd number of evaluations.
+    sends, and a number of evaluations that the solver cannot make.
     """
     token = settings.token
     if token is not None and (len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable())):

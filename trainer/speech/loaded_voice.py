@@ -38,7 +38,7 @@ def load_voice(
         vocoder: "griffinlim" or "onnx:FILE", a model from log-mel to samples (default: the voice's own; without one,
             ours for mel profile hifigan, "griffinlim" for others).
         lexicon: File with lines of a word, a tab, and [[phonemes]] or a respelling, preferred to the voice's readings.
-        synthesis: The fields of `SynthesisOptions`: nfe, temperature, seed, speed, loudness.
+        synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed, speed, loudness.
 
     Raises:
         LockstepError: A value cannot be used, the voice cannot be read, or speaker, language, recording or vocoder

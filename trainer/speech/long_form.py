@@ -159,9 +159,9 @@ class LoadedVoice:
         synthesizer, options = self.synthesizer, self.synthesizer.options
         if isinstance(options.loudness, str):
             return
-        measured = (self.speaker, self._row, options.nfe)
+        measured = (self.speaker, self._row, options.nfe, options.solver)
         if measured not in synthesizer.levels:
-            synthesizer.options = SynthesisOptions(nfe=options.nfe)
+            synthesizer.options = SynthesisOptions(nfe=options.nfe, solver=options.solver)
             synthesizer.levels[measured] = float(np.mean([self._loudness(ids) for ids in self._trials()]))
             synthesizer.options = options
         self.gain = 10 ** ((options.loudness - max(synthesizer.levels[measured], _QUIETEST)) / 20)

@@ -10,17 +10,34 @@ from xtts.shared.errors import LockstepError
 if TYPE_CHECKING:
     import numpy as np
 
-def sampling_schedule(evaluations: int) -> "np.ndarray":
+Solver = Literal["euler", "midpoint"]
+_STAGES: dict[Solver, tuple[tuple[float, float, float], ...]] = {
+    "euler": ((0.0, 1.0, 0.0),),
+    "midpoint": ((0.0, 0.0, 0.5), (0.5, 1.0, 0.0)),
+}
+"""The evaluations of one step of a solver as shares of the step: time after its start, move, further move up to the
+place of the next evaluation, which the solution itself does not make."""
+
+
+def evaluations_per_step(solver: Solver) -> int:
+    """Evaluations of the vector field in a step of a solver."""
+    return len(_STAGES[solver])
+
+
+def sampling_schedule(evaluations: int, solver: Solver) -> "np.ndarray":
     """The evaluations of the vector field in order, float32[N, 3]: time, move, further move; see `networks.solve`.
 
-    They are those of the midpoint method, two for each of its equal steps: the first moves to the middle of the step,
-    from where the second moves the solution itself by all of it. evaluations: N, even.
+    evaluations: N, a multiple of those of one step of the solver.
     """
     import numpy as np  # not for the help of a command
 
-    edges = np.linspace(0.0, 1.0, evaluations // 2 + 1)
-    steps = zip(edges[:-1], np.diff(edges), strict=True)
-    rows = [row for start, size in steps for row in ((start, 0.0, size / 2), (start + size / 2, size, 0.0))]
+    stages = _STAGES[solver]
+    edges = np.linspace(0.0, 1.0, evaluations // len(stages) + 1)
+    rows = [
+        (start + offset * size, move * size, further * size)
+        for start, size in zip(edges[:-1], np.diff(edges), strict=True)
+        for offset, move, further in stages
+    ]
     return np.array(rows, np.float32)
 
 
@@ -37,8 +54,10 @@ class SynthesisOptions(BaseModel):
         frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
     )
 
-    nfe: Annotated[int, Field(ge=2, le=1000, multiple_of=2)] = 4
-    """Number of decoder evaluations for a mel, even: 10 are slower and a little closer to recordings."""
+    nfe: Annotated[int, Field(ge=1, le=1000)] = 4
+    """Number of decoder evaluations for a mel: 10 are slower and a little closer to recordings. Even for midpoint."""
+    solver: Solver = "midpoint"
+    """ODE solver of the decoder: midpoint takes two evaluations per step, euler one."""
     temperature: Annotated[float, Field(ge=0.0, le=2.0)] = 0.5
     """Standard deviation of the noise: lower is flatter speech; at 0 all seeds sound the same."""
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
@@ -56,6 +75,11 @@ class SynthesisOptions(BaseModel):
             super().__init__(**plain)
         except ValidationError as error:
             raise _refusal(error) from None
+        if self.nfe % (evaluations := evaluations_per_step(self.solver)):
+            raise LockstepError(
+                "--nfe", found=f"{self.nfe} with solver {self.solver}", expected=f"a multiple of {evaluations}",
+                fix="or use solver euler",
+            )
 
     def replaced(self, **changes: object) -> Self:
         """Return a copy with other values, which are checked."""
@@ -64,7 +88,7 @@ class SynthesisOptions(BaseModel):
     @property
     def schedule(self) -> "np.ndarray":
         """The evaluations in order: float32[nfe, 3], see `sampling_schedule`."""
-        return sampling_schedule(self.nfe)
+        return sampling_schedule(self.nfe, self.solver)
 
 
 def as_number(value: object) -> object:
@@ -93,8 +117,7 @@ def _range(schema: dict[str, Any]) -> str:
     """Describe one type of values; nothing for null."""
     if "minimum" not in schema:
         return " or ".join(schema.get("enum", [schema["const"]] if "const" in schema else []))
-    whole = "an even number, " if "multipleOf" in schema else "a whole number, "
-    kind = whole if schema["type"] == "integer" else ""
+    kind = "a whole number, " if schema["type"] == "integer" else ""
     return f"{kind}{schema['minimum']:.10g} to {schema['maximum']:.10g}"
 
 

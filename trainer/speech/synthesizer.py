@@ -31,8 +31,8 @@ class Synthesizer:
     calls of `speak`. Copies share what is loaded.
     """
 
-    levels: dict[tuple[int, int, int], float]
-    """Loudness in LUFS by speaker, language and nfe, as far as measured; copies of one voice share it."""
+    levels: dict[tuple[int, int, int, str], float]
+    """Loudness in LUFS by speaker, language, nfe and solver, as far as measured; copies of one voice share it."""
 
     def __init__(self, source: Source, options: SynthesisOptions, *, graph: bytes, location: str) -> None:
         """Load a graph of `xtts-synth export --format onnx` and speak one token.

@@ -66,8 +66,9 @@ def test_speaker_and_language_are_inputs(several, session):
     assert len(heard) == 3
 
 
-def test_the_schedule_is_an_input(several, session):
-    schedule = SynthesisOptions(nfe=6).schedule
+@pytest.mark.parametrize("solver", ["euler", "midpoint"])
+def test_the_schedule_is_an_input(several, session, solver):
+    schedule = SynthesisOptions(nfe=6, solver=solver).schedule
     mel = spoken(session, sid=[2], language=[1], schedule=schedule)
     np.testing.assert_allclose(mel, expected(several[0], schedule, speaker=2, language=1), atol=1e-3)
     assert mel.shape != (default := spoken(session, sid=[2], language=[1])).shape or np.abs(mel - default).max() > 0.01

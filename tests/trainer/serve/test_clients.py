@@ -46,6 +46,7 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
     ({"language": "auto", "voice": "ben"}, "language", "de"), ({"language": "German"}, "language", "de"),
     ({"language": "de-DE"}, "language", "de"), ({"language": "de_AT"}, "language", "de"),
     ({"language": "DEU"}, "language", "de"), ({"language": "en-US"}, "language", "en"),
+    ({"solver": "euler"}, "solver", "euler"),
     ({"timestamps": "true"}, "timestamps", True), ({"input": "7"}, "input", "7"), ({"instructions": ""}, "input", "a"),
     ({"input": "good \ud83d"}, "input", "good "),
     ({"input": "good \ud83d\ude00 job"}, "input", "good \U0001f600 job"),

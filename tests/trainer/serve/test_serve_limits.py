@@ -5,10 +5,11 @@ import json
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from server_process import client_here, settings_of, speak
+from server_process import client_here, listening_server, settings_of, speak
 
 from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.synth_cli import main
@@ -104,14 +105,29 @@ def test_what_there_is_to_choose_from(server):
     assert (offer["languages"], offer["nfe"], offer["sample_rate"]) == (["en"], [2, 4], 22_050)
 
 
-def test_voices_of_recordings_are_named_after_their_files_and_doubts_are_told(imitator, recordings):
-    low, both = (recordings / f"{name}.wav" for name in ("low", "both"))
-    doubts = list[str]()
-    voice = ServedVoice(imitator[1].source, settings_of(nfe=(2,), speaker_wav=(low, both)), doubts.append)
-    assert voice.capabilities.voices == ["low", "both"]
-    (doubt,) = doubts
-    assert doubt.startswith(f"{both}: ")
-    assert "% of the recording is unlike the voice taken from it" in doubt
+def test_a_recording_is_refused_by_a_model_that_imitates_none(server):
+    sound = {"content": b"no sound", "headers": {"Content-Type": "audio/wav"}}
+    answer = server.put("/v1/audio/voices/mine", **sound)
+    assert answer.status_code == 400
+    assert "cannot imitate recordings" in answer.json()["error"]["message"]
+    assert server.put("/v1/audio/voices/mine", content=b"{}").status_code == 415
+    large = server.put("/v1/audio/voices/mine", **sound | {"content": bytes(2**22 + 1)})
+    assert large.status_code == 413
+
+
+def test_of_two_recordings_with_one_name_at_once_one_is_refused(imitator, recordings):
+    low, high, both = (recordings / f"{name}.wav" for name in ("low", "high", "both"))
+    settings, doubts, source = settings_of(nfe=(2,), speaker_wav=(low, both)), [], imitator[1].source
+    voice, unlike = ServedVoice(source, settings, doubts.append), "% of the recording is unlike the voice taken from it"
+    assert [(line.startswith(f"{both}: "), unlike in line) for line in doubts] == [(True, True)]
+    with listening_server(voice) as client, ThreadPoolExecutor(2) as threads:
+        sound = {"content": high.read_bytes(), "headers": {"Content-Type": "audio/wav"}}
+        answers = list(threads.map(lambda _: client.put("/v1/audio/voices/high", **sound), range(2)))
+        assert sorted(answer.status_code for answer in answers) == [204, 400]
+        assert [voice["id"] for voice in client.get("/v1/audio/voices").json()["voices"]] == ["low", "both", "high"]
+        assert not any("x-warning" in answer.headers for answer in answers)
+        sound["content"] = both.read_bytes()
+        assert unlike in client.put("/v1/audio/voices/more", **sound).headers["x-warning"]
 
 
 @contextmanager

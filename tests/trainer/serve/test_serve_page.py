@@ -1,9 +1,12 @@
 """The page in a real browser: sentences are typed, heard exactly, drawn, stopped, kept and compared, by keyboard."""
 
+import time
 
 import pytest
-from server_process import LONG
+from server_process import LONG, listening_server, settings_of
 from web_browser import CONTROL, ENTER, ESCAPE, TAB, browser
+
+from xtts.trainer.serve.served_voice import ServedVoice
 
 pytestmark = pytest.mark.long
 SAID = "document.getElementById('status').textContent"
@@ -178,3 +181,28 @@ def test_nothing_comes_from_elsewhere_and_the_console_is_empty(page, listening):
     assert all(name.startswith((own, f"blob:{own}")) for name in loaded)
     wanted = "/v1/audio/speech - Failed to load resource: the server responded with a status of 400"
     assert [line for line in page.complaints() if wanted not in line] == []
+
+
+def test_a_voice_is_uploaded_and_another_recorded(imitator, recordings, tmp_path):
+    low = (recordings / "low.wav",)
+    settings = settings_of(speaker_wav=low)
+    with listening_server(ServedVoice(imitator[1].source, settings, print)) as client, browser(tmp_path) as page:
+        page.open(f"{client.base_url}/")
+        page.wait_for(f"{SAID} === 'Ready.'")
+        page.type("#recording", str(recordings / "high.wav"))
+        page.wait_for(f"{SAID}.endsWith('voice of high.')")
+        page.type("#recording", str(recordings / "both.wav"))
+        page.wait_for(f"{SAID}.includes('voice of both. 2') && {SAID}.includes('somebody else?')")
+        page.run("recordButton.click()")
+        page.wait_for("recorder?.state === 'recording'")
+        time.sleep(4)  # two seconds of it have to be a voice
+        page.run("recordButton.click()")
+        page.wait_for(f"{SAID}.endsWith('voice of My voice.')")
+        assert page.run("return [...voice.options].map((one) => one.text)") == ["low", "high", "both", "My voice"]
+        sounds = []
+        for name in ("low", "high", "My voice"):
+            page.run("voice.value = arguments[0]; takes = []", name)
+            speak(page, "one text")
+            page.wait_for("takes.length === 1")
+            sounds.append(sound_of(page)["bytes"])
+    assert len(set(sounds)) == 3

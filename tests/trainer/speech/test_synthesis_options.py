@@ -22,10 +22,11 @@ CAPABILITIES = Capabilities(
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    ({"nfe": 5}, "--nfe: 5, expected an even number, 2 to 1000"),
-    ({"nfe": 1002}, "--nfe: 1002, expected an even number, 2 to 1000"),
-    ({"nfe": True}, "--nfe: True, expected an even number, 2 to 1000"),
+    ({"nfe": 5, "solver": "midpoint"}, "--nfe: 5 with solver midpoint, expected a multiple of 2"),
+    ({"nfe": 1002}, "--nfe: 1002, expected a whole number, 1 to 1000"),
+    ({"nfe": True}, "--nfe: True, expected a whole number, 1 to 1000"),
     ({"steps": 4}, "--steps: unknown field"),
+    ({"solver": "rk45"}, "--solver: 'rk45', expected euler or midpoint"),
     ({"temperature": -0.1}, "--temperature: -0.1, expected 0 to 2"),
     ({"temperature": math.inf}, "--temperature: inf, expected 0 to 2"),
     ({"speed": 0}, "--speed: 0, expected 0.25 to 4"),
@@ -44,7 +45,7 @@ def test_options_that_cannot_be_are_refused_in_one_line(options, message):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("nfe", 0), ("nfe", 2.5), ("temperature", "warm"), ("seed", -1), ("speed", 9)],
+    [("nfe", 0), ("nfe", 2.5), ("solver", "rk45"), ("temperature", "warm"), ("seed", -1), ("speed", 9)],
 )
 def test_a_bad_value_is_the_same_error_by_every_way_in(call, tmp_path, name, value):
     said = f"{name}: {value!r}, expected {accepted(name)}"
@@ -69,7 +70,7 @@ def test_the_commands_have_the_options_with_their_words_and_defaults():
             assert default == fields[option.name].default, option.name
             assert option.multiple or fields[option.name].description in option.help
     assert names["speak"] == {*fields}
-    assert names["export"] == names["serve"] == {"nfe", "loudness"}
+    assert names["export"] == names["serve"] == {"nfe", "solver", "loudness"}
 
 
 def test_the_document_has_a_row_for_every_option():
@@ -84,6 +85,6 @@ def test_the_ends_of_the_ranges_and_numbers_of_numpy_can_be():
     for name, schema in SynthesisOptions.model_json_schema()["properties"].items():
         for part in schema.get("anyOf", [schema]):
             for end in (part[key] for key in ("minimum", "maximum") if key in part):
-                SynthesisOptions(**{name: end})
+                SynthesisOptions(**{"solver": "euler", name: end})
     SynthesisOptions(nfe=np.int64(2), speed=np.float32(1.5))
     assert SynthesisOptions(speed=3).speed == 3.0

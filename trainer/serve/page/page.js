@@ -3,8 +3,8 @@
 
 const [form, text, voice, language, quality, speed, format, status] =
   ["form", "text", "voice", "language", "quality", "speed", "format", "status"].map(byId);
-const [speakButton, stopButton, playButton, place, download, canvas, token] =
-  ["speak", "stop", "play", "place", "download", "mel", "token"].map(byId);
+const [speakButton, stopButton, playButton, place, download, canvas, token, recordButton] =
+  ["speak", "stop", "play", "place", "download", "mel", "token", "record"].map(byId);
 
 const LOUD_AND_QUIET = [0.5, -9]; // the natural logarithms of magnitude at the ends of the colours
 const MOST_TAKES = 20;
@@ -13,10 +13,12 @@ const GREETINGS = {
   fr: "Bonjour, je suis NAME.", hi: "नमस्ते।", ru: "Здравствуйте.",
 };
 let greeting = ""; // the text until the user writes one
+const REFERENCE_RATE = 44100, REFERENCE_SECONDS = 30;
 let offer = null;
 let running = null; // the AbortController of the answer that is coming
 let shown = null; // the take in the picture and in the player
 let takes = []; // the newest first
+let recorder = null; // of the voice that is being recorded
 
 async function ask(path, options = {}) {
   const headers = { ...options.headers };
@@ -64,6 +66,9 @@ async function loadOffer() {
   const formats = offer.formats.filter((name) => name !== "pcm");
   format.replaceChildren(...formats.map((name) => new Option(name, name, name === "wav", name === "wav")));
   byId("model").textContent = offer.model;
+  byId("imitation").hidden = !offer.takes_recordings;
+  if (offer.takes_recordings) voice.parentElement.hidden = false;
+  recordButton.hidden = !navigator.mediaDevices; // available on this machine and behind TLS
   greet();
   say("Ready.");
 }
@@ -357,6 +362,49 @@ function move() {
   requestAnimationFrame(move);
 }
 
+// A voice of one's own, for a model that imitates recordings
+
+async function imitate(recording, name) {
+  say("Reading the recording…");
+  try {
+    const sound = await new OfflineAudioContext(1, 1, REFERENCE_RATE).decodeAudioData(await recording.arrayBuffer());
+    const channels = Array.from({ length: sound.numberOfChannels }, (_, i) => sound.getChannelData(i));
+    const samples = Int16Array.from(channels[0].subarray(0, REFERENCE_SECONDS * REFERENCE_RATE), (_, at) => {
+      const mean = channels.reduce((sum, channel) => sum + channel[at], 0) / channels.length;
+      return Math.round(32767 * Math.min(1, Math.max(-1, mean)));
+    });
+    const same = offer.voices.filter((one) => one.id.startsWith(name)).length;
+    const id = same ? `${name} ${same + 1}` : name;
+    const options = { method: "PUT", headers: { "Content-Type": "audio/wav" }, body: wavOf([samples], REFERENCE_RATE) };
+    const answer = await ask(`v1/audio/voices/${encodeURIComponent(id)}`, options);
+    await loadOffer();
+    voice.value = id;
+    say(`The next take uses the voice of ${id}.${warning(answer)}`);
+  } catch (error) {
+    say(error.name === "EncodingError" ? "The browser cannot read sound from this file." : error.message, true);
+  }
+}
+
+async function record() {
+  if (recorder) return recorder.stop();
+  stop();
+  try {
+    const stream = await navigator.mediaDevices.getUserMedia({ audio: true });
+    recorder = new MediaRecorder(stream);
+    recorder.addEventListener("dataavailable", (event) => imitate(event.data, "My voice"));
+    recorder.addEventListener("stop", () => {
+      for (const track of stream.getTracks()) track.stop();
+      recorder = null;
+      recordButton.textContent = "Record";
+    });
+    recorder.start();
+    recordButton.textContent = "Finish";
+    say("Recording: read something aloud for 5 to 30 seconds, then choose Finish.");
+  } catch (error) {
+    say(error.message, true);
+  }
+}
+
 form.addEventListener("submit", (event) => { event.preventDefault(); if (!speakButton.disabled) speak(); });
 stopButton.addEventListener("click", stop);
 playButton.addEventListener("click", () => { if (player.playing) player.pause(); else player.play(); });
@@ -370,6 +418,13 @@ language.addEventListener("change", greet);
 download.addEventListener("click", (event) => save(event, shown));
 speed.addEventListener("input", () => { byId("speed-shown").textContent = Number(speed.value).toFixed(2); });
 token.addEventListener("change", () => { sessionStorage.setItem("token", token.value); loadOffer(); });
+byId("upload").addEventListener("click", () => byId("recording").click());
+byId("recording").addEventListener("change", ({ target }) => {
+  const [file] = target.files;
+  if (file) imitate(file, file.name.replace(/\.[^.]*$/, "").slice(0, 40));
+  target.value = "";
+});
+recordButton.addEventListener("click", record);
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
   if (event.key === "Escape") stop();

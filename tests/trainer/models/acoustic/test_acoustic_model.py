@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from four_clips import CHANNELS, SCHEDULE, clips, evaluate, losses, moved, sizes, small_model
+from four_clips import CHANNELS, EULER, clips, evaluate, losses, moved, sizes, small_model
 from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -46,7 +46,7 @@ def test_generates_what_the_speaker_and_the_language_say():
     ids, _, token_length, *_ = clips()
 
     def speak(speaker, language, speed=1.0):
-        given = {"noise": tf.random.stateless_normal([4, 64, CHANNELS], [1, 2]), "schedule": SCHEDULE}
+        given = {"noise": tf.random.stateless_normal([4, 64, CHANNELS], [1, 2]), "schedule": EULER}
         conditioning = Conditioning(speaker=tf.fill([4], speaker), language=tf.fill([4], language))
         found = model.generate(ids, token_length, temperature=0.7, speed=speed, conditioning=conditioning, **given)
         return [part.numpy() for part in found]

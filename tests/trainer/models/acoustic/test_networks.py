@@ -13,7 +13,7 @@ from xtts.shared.config_files import load_config
 from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
 from xtts.trainer.models.acoustic.networks import FlowDecoder, postfilter, solve
 from xtts.trainer.models.layers import Initialization
-from xtts.trainer.speech.synthesis_options import sampling_schedule
+from xtts.trainer.speech.synthesis_options import evaluations_per_step, sampling_schedule
 
 CHANNELS = 6
 QUARTER = "{rate: 4, width: 16, blocks: 1, heads: 2, expansion: 2}"
@@ -66,20 +66,23 @@ def test_only_the_higher_coefficients_become_larger(coefficient, gain, channels)
     np.testing.assert_allclose(shape @ postfilter(channels), gain * shape, atol=1e-5)
 
 
-def error(steps):
+def error(solver, steps):
     """Of dx/dt = x cos(4 t) + t."""
     exact = solve_ivp(lambda t, x: x * math.cos(4 * t) + t, (0, 1), [1.0], rtol=1e-10, atol=1e-12).y[0, -1]
-    schedule = sampling_schedule(2 * steps)
+    schedule = sampling_schedule(steps * evaluations_per_step(solver), solver)
     end = solve(lambda x, t: x * tf.cos(4 * t) + t, tf.constant([1.0]), tf.constant(schedule))
     return abs(float(end[0]) - exact)
 
 
-def test_the_error_falls_with_the_square_of_the_steps():
-    assert 4 * 0.8 < error(16) / error(32) < 4 * 1.25
+@pytest.mark.parametrize(("solver", "order"), [("euler", 1), ("midpoint", 2)])
+def test_the_error_falls_with_the_order_of_the_solver(solver, order):
+    ratio = error(solver, 16) / error(solver, 32)
+    assert 2**order * 0.8 < ratio < 2**order * 1.25
 
 
-def test_a_schedule_counts_evaluations_and_goes_from_0_to_1():
-    schedule = sampling_schedule(6)
+@pytest.mark.parametrize("solver", ["euler", "midpoint"])
+def test_a_schedule_counts_evaluations_and_goes_from_0_to_1(solver):
+    schedule = sampling_schedule(6, solver)
     assert (schedule.shape, schedule.dtype) == ((6, 3), np.float32)
     assert schedule[:, 1].sum() == pytest.approx(1.0)
     assert schedule[0, 0] == 0.0
