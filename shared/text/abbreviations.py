@@ -17,14 +17,13 @@ _CAPITAL = re.compile(
     r"\s?[\"'\u201e\u201c]?[A-ZÄÖÜ]"
     r"|\s(?:von|van|vom|zu|zum|zur|de|del|da|dos|la|&|and|und|u\.|med\.|phil\.|jur\.|rer\.|h\.)\s"
 )
-_NUMBER = re.compile(r":?\s?[#(+]{0,2}(?:[0-9]|[A-Z]{1,4}[-/]?[0-9]|(?!I\s[a-z])[IVXLC]+\b)")
-_INSIDE = re.compile(r"\s?[,;:)\u2013/-]|\s[a-zäöüß0-9(&$€£]")
+_NUMBER = re.compile(r":?\s?[#(+]{0,2}(?:[0-9]|[A-Z]{1,4}[-/]?[0-9]|(?![IA]\s[a-z])(?:[A-Z]|[IVXLC]+)(?![\w.'\u2019]))")
+_INSIDE = re.compile(r"\s?[,;:)\u2013/-]|\s[a-zäöüß0-9(&$€£§]")
 _AFTER_NAME = re.compile(r"(?:^|(?P<inner>\S )|\s)(?P<name>[A-ZÄÖÜ][\w'\u2019-]*|[0-9]+(?:st|nd|rd|th)) $")
 _AT_START = re.compile(r"(?:^|[.!?:;\n(\u201e\u201c\"\u2022*-]\s*)$")
 _AT_END = re.compile(r"[\"'\u201d\u201c)]*\s*(?:$|\n)")
 _BEHIND_NUMBER, _VOWEL = re.compile(r"[0-9\u00bc-\u00be]\s?$"), re.compile("[aeiouyäöü]", re.IGNORECASE)
-_AROUND = 40
-"""Letters before and behind an abbreviation that decide its reading."""
+_AROUND = 40  # letters before and behind an abbreviation that decide its reading
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,8 +63,8 @@ class Abbreviations:
 
     def _longest(self, text: str, start: int, end: int) -> tuple[str, int]:
         """Return (words, end) of the longest abbreviation at `start`; else the text of its first part."""
-        before = text[max(start - _AROUND, 0) : start]
-        if text[start:end].replace(". ", " ") in self.units and _BEHIND_NUMBER.search(before):
+        before, whole = text[max(start - _AROUND, 0) : start], text[start:end]
+        if ". " in whole and whole.replace(". ", " ") in self.units and _BEHIND_NUMBER.search(before):
             return text[start:end], end
         while True:
             after = text[end + 1 : end + 1 + _AROUND]
@@ -78,7 +77,8 @@ class Abbreviations:
 
     def _reading(self, key: str, before: str, after: str) -> tuple[str, bool]:
         """Return the words for an abbreviation before its point, if it has any, and whether a sentence ends there."""
-        if key in self.units and _BEHIND_NUMBER.search(before):
+        is_number = key in self.classes["number"] and _NUMBER.match(after)
+        if key in self.units and _BEHIND_NUMBER.search(before) and not is_number:
             return "", False
         at_end, plain = _AT_END.match(after) is not None, key[:1].lower() + key[1:]
         follows = {

@@ -9,8 +9,7 @@ import yaml
 
 Forms = Mapping[str, str]
 """Patterns such as `{0} kilometers` by plural form; `per`, where there is one, is `{0} per kilometer`."""
-_SQUARED = "km m dm cm mm mi yd ft in s".split()
-"""Units that have powers."""
+_WITH_POWERS = "km m dm cm mm mi yd ft in s".split()
 
 
 
@@ -25,8 +24,8 @@ def load_table(name: str) -> dict[str, Any]:
 
 def entries(text: str) -> dict[str, str]:
     """Parse `key words;key words`; an underscore in a key is a space."""
-    pairs = (entry.strip().split(" ", 1) for entry in text.split(";") if entry.strip())
-    return {key.replace("_", " "): words for key, words in pairs}
+    pairs = (entry.lstrip().split(" ", 1) for entry in text.split(";") if entry.strip())
+    return {key if key == "_" else key.replace("_", " "): words for key, words in pairs}
 
 
 @lru_cache
@@ -64,7 +63,7 @@ def _forms(entry: Any) -> Forms:  # noqa: ANN401 - a pattern, patterns by plural
 def _with_powers(units: Mapping[str, Forms], compound: Forms) -> dict[str, Forms]:
     """Return squares and cubes where CLDR has one pattern for all: `square {0}`, not one that inflects."""
     powered = dict[str, Forms]()
-    for symbol in {*_SQUARED} & units.keys():
+    for symbol in {*_WITH_POWERS} & units.keys():
         for power, signs in (("2", "2 ^2 ²"), ("3", "3 ^3 ³")):
             pattern = compound[f"power{power}"]
             if not pattern.startswith("{0}"):

@@ -17,7 +17,7 @@ from xtts.shared.text.abbreviations import Abbreviations, any_of, load_abbreviat
 from xtts.shared.text.language_tables import Forms, entries, load_table, load_units
 
 _FRACTION = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
-_RAISED = "[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
+_RAISED = "\u207b?[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
 _POWER = re.compile(rf"(?:(?<=[0-9)])|(?<=\b[abcnrtxyz])|(?<=\bmc)|(?<=[0-9][x-z])){_RAISED}")
 """The exponent of a number, of a variable, or of light's speed in `mc²`: not that of a unit, as in `m²`."""
 _NOTE = re.compile(rf"(?:(?<=[^\W\d_]{{3}})|(?<=[.,;:!?)\"\u201d\u201c])){_RAISED}(?!\w)")
@@ -28,8 +28,7 @@ _GROUP = re.compile(r"\{([0-9])(?::([a-z]+))?\}")
 _WORD = re.compile(r"\{([a-z_]+)\}")
 """A pattern in a pattern, or a word of the language in a reading."""
 _PER = re.compile(r"\s?/\s?(?P<number>[0-9][0-9.,]*)?\s?(?P<unit>[^/]+)")
-_ROUND = frozenset("1 8 12 24 100 1000 1.000 1,000".split())
-"""Amounts that a price or a dose is per, rather than being a second value."""
+_ROUND = frozenset("1 8 12 24 100 1000 1.000 1,000".split())  # what a price or a dose is per; others are second values
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 Speak = Callable[[str], str]
@@ -49,7 +48,7 @@ class _Context:
 def separate_fractions(text: str) -> str:
     """Turn `1½` into `1 1/2` and `5²` into `5^2`, which NFKC would join to 11/2 and 52; drop the marks of notes."""
     text = _NOTE.sub("", text.translate(_SUBSCRIPTS))
-    text = _POWER.sub(lambda match: "^" + "".join(str(unicodedata.digit(c)) for c in match[0]), text)
+    text = _POWER.sub(lambda match: "^" + "".join(str(unicodedata.digit(c, "-")) for c in match[0]), text)
     return _FRACTION.sub(lambda match: (match[1] and match[1] + " ") + unicodedata.normalize("NFKC", match[2]), text)
 
 
@@ -66,7 +65,7 @@ def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str
         "joined": lambda group: "".join(filter(str.isdecimal, group)), "ordinal": ordinal, "cardinal": cardinal,
         "sign": lambda group: context.words["plus" if group == "+" else "minus"],
         "label": lambda group: "-A" if group in ("A", "a") else f" {group.upper()}" if group else "",  # no article
-        "word": lambda group: context.words[group.rstrip(".")],
+        "word": lambda group: context.words.get(group.rstrip("."), group),
     }
     present = dict[str, bool]()  # each `needed` is searched once: most texts have none
     for pattern, reading, needed in context.rules:
@@ -122,7 +121,7 @@ def _singular(symbol: str, context: _Context) -> str:
 def _per(units: str, spoken: str, context: _Context) -> str:
     """Append units that each stand after a slash: `/kg/day`, `/100 ml`, `/person`."""
     for match in _PER.finditer(units):
-        unit, number, per = match["unit"].strip(), match["number"], context.words["per"]
+        unit, number, per = match["unit"].strip(" ."), match["number"], context.words["per"]
         if number:
             spoken += f" {per if number in _ROUND else '/'} {_unit(unit, context)['other'].replace('{0}', number)}"
         elif unit in context.words or unit not in context.units:
