@@ -61,7 +61,8 @@ def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str
     """Replace the contexts of numbers by words; what the language has no words for stays as it is."""
     context, text = _context(language), text.replace("\u2044", "/")
     readers: dict[str, Speak] = {
-        "": str, "digits": lambda group: " ".join(filter(str.isalnum, group)).upper(), "roman": _roman,
+        "": str, "roman": _roman,
+        "digits": lambda group: " ".join(cardinal(c) if c.isdecimal() else c for c in group.upper() if c.isalnum()),
         "joined": lambda group: "".join(filter(str.isdecimal, group)), "ordinal": ordinal, "cardinal": cardinal,
         "sign": lambda group: context.words["plus" if group == "+" else "minus"],
         "label": lambda group: "-A" if group in ("A", "a") else f" {group.upper()}" if group else "",  # no article
