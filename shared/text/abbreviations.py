@@ -52,10 +52,7 @@ class Abbreviations:
         return self.bare.sub(lambda match: self._bare(match[0], text[match.end() :][:_AROUND]), text)
 
     def ends_no_sentence(self, before: str, after: str) -> bool:
-        """Whether the point at the end of `before` is that of an abbreviation within a sentence.
-
-        An abbreviation that is unknown, such as `Zzk.`, ends none before a small letter or a number.
-        """
+        """Whether `before` ends with an abbreviation in a sentence, known or before a small letter or a number."""
         if (match := _LAST.search(before)) is None or _AT_END.match(after):
             return False
         key = match["key"].replace(". ", ".")

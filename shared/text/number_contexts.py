@@ -18,7 +18,7 @@ from xtts.shared.text.language_tables import Forms, entries, load_table, load_un
 
 _FRACTION = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
 _RAISED = "\u207b?[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
-_POWER = re.compile(rf"(?:(?<=[0-9)])|(?<=\b[abcnrtxyz])|(?<=\bmc)|(?<=[0-9][x-z])){_RAISED}")
+_POWER = re.compile(rf"(?:(?<=[0-9)])|(?<=\b[abcnrtxyz])|(?<=\bmc)|(?<=[0-9][x-z])|(?<=π[a-z])){_RAISED}")
 """The exponent of a number, of a variable, or of light's speed in `mc²`: not that of a unit, as in `m²`."""
 _NOTE = re.compile(rf"(?:(?<=[^\W\d_]{{3}})|(?<=[.,;:!?)\"\u201d\u201c])){_RAISED}(?!\w)")
 """The mark of a footnote."""
