@@ -15,7 +15,7 @@ _POINTED = re.compile(rf"(?<![\w.@/'\u2019])(?<![0-9]-)(?<!\b[a-z]{{2}}-){_PART}
 """An abbreviation before its last point, perhaps of several parts: `Dr`, `z. B`, `Art.-Nr`."""
 _LAST = re.compile(rf"(?<![\w.])(?P<key>{_PART}(?:\.\s?{_PART}){{0,4}})\.[)\"']?\s*$")
 _CAPITAL = re.compile(
-    r"\s?[\"'\u201e\u201c(]?[A-ZÄÖÜ]|\s\((?:now|then|later)\b"
+    r"\s?[\"'\u201e\u201c]?[A-ZÄÖÜ]|\s\((?:now|then|later)\b"
     r"|\s(?:von|van|vom|zu|zum|zur|de|del|da|dos|la|&|and|und|u\.|med\.|phil\.|jur\.|rer\.|h\.)\s"
 )
 _NUMBER = re.compile(r":?\s?[#(+]{0,2}(?:[0-9]|[A-Z]{1,4}[-/]?[0-9]|(?![IA]\s[a-z])(?:[A-Z]|[IVXLC]+)(?![\w.'\u2019]))")
@@ -23,7 +23,7 @@ _INSIDE = re.compile(r"\s?[,;:)\u2013/-]|\s[a-zäöüß0-9(&$€£§]")
 _AFTER_NAME = re.compile(
     r"(?:^|(?P<inner>[0-9]\w* |\b(?:on|off|down|along) )|\s)(?P<name>[A-ZÄÖÜ][\w'\u2019-]*|[0-9]+(?:st|nd|rd|th)) $"
 )
-_AT_START = re.compile(r"(?:^|[.!?:;\n(\u201e\u201c\"\u2022*-]\s*)$")
+_AT_START = re.compile(r"(?:^|[.!?:;\n(\u201e\u201c\"\u2022]\s*|(?:^|\n)[*-]\s*)$")
 _AT_END = re.compile(r"[\"'\u201d\u201c)]*\s*(?:$|\n)")
 _BEHIND_NUMBER, _VOWEL = re.compile(r"[0-9\u00bc-\u00be]\s?$"), re.compile("[aeiouyäöü]", re.IGNORECASE)
 _AROUND = 40  # letters before and behind an abbreviation that decide its reading

@@ -67,7 +67,8 @@ def _with_powers(units: Mapping[str, Forms], compound: Forms) -> dict[str, Forms
         for power, signs in (("2", "2 ^2 ²"), ("3", "3 ^3 ³")):
             pattern = compound[f"power{power}"]
             if not pattern.startswith("{0}"):
-                names = {form: text.partition("{0} ")[2] for form, text in units[symbol].items() if form != "per"}
+                texts = {form: text.replace("\xa0", " ") for form, text in units[symbol].items() if form != "per"}
+                names = {form: text.partition("{0} ")[2] for form, text in texts.items()}
                 lower = not pattern.endswith(" {0}")  # Quadratmeter
                 forms = {f: "{0} " + pattern.replace("{0}", n.lower() if lower else n) for f, n in names.items()}
                 powered |= {f"{symbol}{sign}": forms for sign in signs.split()}

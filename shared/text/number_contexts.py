@@ -28,7 +28,7 @@ _GROUP = re.compile(r"\{([0-9])(?::([a-z]+))?\}")
 _WORD = re.compile(r"\{([a-z_]+)\}")
 """A pattern in a pattern, or a word of the language in a reading."""
 _PER = re.compile(r"\s?/\s?(?P<number>[0-9][0-9.,]*)?\s?(?P<unit>[^/]+)")
-_ROUND = frozenset("1 8 12 24 100 1000 1.000 1,000".split())  # what a price or a dose is per; others are second values
+_ROUND = frozenset("8 12 24 100 1000 1.000 1,000".split())  # what a price or a dose is per; others are second values
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 Speak = Callable[[str], str]
