@@ -54,7 +54,7 @@ def expand(text: str, language: str = "en", lexicon: Lexicon | None = None) -> s
 def _expand(text: str, language: str) -> str:
     if language not in _POINTS:
         return read_numbers(text, language)
-    text = separate_fractions(text)
+    text = separate_fractions(text).replace("\xba", "°")
     plain = "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in text)
     plain = unicodedata.normalize("NFKC", plain) if language == "en" else plain
     expanded = rewrite(
