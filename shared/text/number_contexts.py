@@ -1,8 +1,7 @@
 """Contexts of numbers, rewritten so that the numbers can be read: `5 km/h` becomes `5 kilometers per hour`.
 
-The rules for English and German are in `number_contexts.yaml`: they cover dates, times, phone numbers, addresses,
-ranges, units, money, Roman numerals, abbreviations and signs. Digits stay where `text_normalization` and `number_words`
-read them correctly.
+The rules for English and German are in `number_contexts.yaml`, units and abbreviations in the tables of the languages.
+Digits stay where `text_normalization` reads them correctly.
 """
 
 import re
@@ -11,15 +10,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import yaml
 
+from xtts.shared.text.abbreviations import Abbreviations, any_of, load_abbreviations
+from xtts.shared.text.language_tables import Forms, entries, load_table, load_units
+
 _FRACTION = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
-_POWER = re.compile(r"(?:(?<=[0-9])|(?<=\b[abcnrtxyz])|(?<=\bmc))[\u00b2\u00b3]")
+_RAISED = "\u207b?[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
+_POWER = re.compile(rf"(?:(?<=[0-9)])|(?<=\b[abcnrtxyz])|(?<=\bmc)|(?<=[0-9][x-z])|(?<=π[a-z])){_RAISED}")
 """The exponent of a number, of a variable, or of light's speed in `mc²`: not that of a unit, as in `m²`."""
+_NOTE = re.compile(rf"(?:(?<=[^\W\d_]{{3}})|(?<=[.,;:!?)\"\u201d\u201c])){_RAISED}(?!\w)")
+"""The mark of a footnote."""
+_SUBSCRIPTS = {0x2080 + digit: str(digit) for digit in range(10)}
 _GROUP = re.compile(r"\{([0-9])(?::([a-z]+))?\}")
 """A pattern's group in a reading: `{1}`, `{1:ordinal}`."""
+_WORD = re.compile(r"\{([a-z_]+)\}")
+"""A pattern in a pattern, or a word of the language in a reading."""
+_PER = re.compile(r"\s?/\s?(?P<number>[0-9][0-9.,]*)?\s?(?P<unit>[^/]+)")
+_ROUND = frozenset("8 12 24 100 1000 1.000 1,000".split())  # what a price or a dose is per; others are second values
 _ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 Speak = Callable[[str], str]
@@ -28,33 +37,36 @@ Speak = Callable[[str], str]
 
 @dataclass(frozen=True, kw_only=True)
 class _Context:
-    """Rules and words of one language."""
+    """Words of a language and its rules: pattern, reading, what a text must contain for the pattern to be tried."""
 
     rules: tuple[tuple[re.Pattern[str], str, re.Pattern[str]], ...]
-    """Pattern, reading, and what a text must contain for the pattern to be tried."""
     words: Mapping[str, str]
-    units: Mapping[str, str]
-    abbreviations: Mapping[str, str]
+    units: Mapping[str, Forms]
+    abbreviations: Abbreviations
 
 
 def separate_fractions(text: str) -> str:
-    """Turn `1½` into `1 1/2` and `5²` into `5^2`, which NFKC would join to 11/2 and 52."""
-    text = _POWER.sub(lambda match: f"^{unicodedata.digit(match[0])}", text)
+    """Turn `1½` into `1 1/2` and `5²` into `5^2`, which NFKC would join to 11/2 and 52; drop the marks of notes."""
+    text = _NOTE.sub("", text.translate(_SUBSCRIPTS))
+    text = _POWER.sub(lambda match: "^" + "".join(str(unicodedata.digit(c, "-")) for c in match[0]), text)
     return _FRACTION.sub(lambda match: (match[1] and match[1] + " ") + unicodedata.normalize("NFKC", match[2]), text)
 
 
 def digit_names(language: str) -> list[str]:
     """Return the names of 0 to 9 in a language without other words for numbers; empty for the rest."""
-    return str(_load_rules()["digits"].get(language, "")).split()
+    return str(load_table("digits").get(language, "")).split()
 
 
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:
     """Replace the contexts of numbers by words; what the language has no words for stays as it is."""
-    context = _context(language)
+    context, text = _context(language), text.replace("\u2044", "/")
     readers: dict[str, Speak] = {
-        "": str, "digits": lambda group: " ".join(filter(str.isalnum, group)).upper(), "roman": _roman,
+        "": str, "roman": _roman,
+        "digits": lambda group: " ".join(cardinal(c) if c.isdecimal() else c for c in group.upper() if c.isalnum()),
         "joined": lambda group: "".join(filter(str.isdecimal, group)), "ordinal": ordinal, "cardinal": cardinal,
-        "word": lambda group: context.words[group],
+        "sign": lambda group: context.words["plus" if group == "+" else "minus"],
+        "label": lambda group: "-A" if group in ("A", "a") else f" {group.upper()}" if group else "",  # no article
+        "word": lambda group: context.words.get(group.rstrip("."), group),
     }
     present = dict[str, bool]()  # each `needed` is searched once: most texts have none
     for pattern, reading, needed in context.rules:
@@ -69,9 +81,9 @@ def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str
 
 def _read(match: re.Match[str], *, reading: str, context: _Context, readers: Mapping[str, Speak]) -> str:
     """Return the reading of a rule's match, or the matched text if a word is missing."""
-    if reading in _FUNCTIONS:
-        return _FUNCTIONS[reading](match, context)
     try:
+        if reading in _FUNCTIONS:
+            return _FUNCTIONS[reading](match, context)
         return _GROUP.sub(lambda group: readers[group[2] or ""](match[int(group[1])] or ""), reading)
     except LookupError:
         return match[0]
@@ -86,93 +98,70 @@ def _roman(numeral: str) -> str:
 def _address(match: re.Match[str], context: _Context) -> str:
     """Return a web or mail address with its signs in words."""
     plain = match[1].replace("www.", "w w w.", 1)
-    return re.sub("[./@_?=&-]", lambda sign: f" {context.words[sign[0]]} ", plain)
+    return re.sub("[./@_?=&#:%+~-]", lambda sign: f" {context.words[sign[0]]} ", plain)
 
 
 def _measure(match: re.Match[str], context: _Context) -> str:
-    """Return a number with its unit, and the unit that it is per: `5 kilometers per hour`."""
-    name = context.units["_".join(match[2].split())]
-    singular, _, plural = name.replace("*", "").partition("|")
-    is_feminine = singular.endswith("e") and not singular.endswith(("mpere", "säule"))  # German units
-    article = context.words["one" if is_feminine else "a"]
-    spoken = f"{article} {singular}" if match[1] == "1" else f"{match[1]} {plural or name.replace('*', 's')}"
-    return spoken + (_per(match, context) if match[3] else "")
+    """Return a number with its unit, and the units that it is per: `5 kilometers per hour`."""
+    if match[1] != "1":
+        return _per(match[3] or "", _unit(match[2], context)["other"].replace("{0}", match[1]), context)
+    spoken = _singular(match[2], context)
+    is_feminine = spoken.endswith("e") and not spoken.endswith(("mpere", "säule"))  # German units
+    return _per(match[3] or "", spoken.replace("{0}", context.words["one" if is_feminine else "a"]), context)
 
 
-def _compound(match: re.Match[str], context: _Context) -> str:
-    """Return a number with its unit in the singular, as before a noun: `100 kilometer` of `100-km race`."""
-    return f"{match[1]} {_singular(context.units['_'.join(match[2].split())])}"
+def _unit(symbol: str, context: _Context) -> Forms:
+    return context.units[" ".join(symbol.replace(". ", " ").split())]
 
 
-def _per(match: re.Match[str], context: _Context) -> str:
-    """Return the reading of the last group, a unit after a slash: ` per hour`."""
-    return f" {context.words['per']} {_singular(context.units[match[match.re.groups]])}"
+def _singular(symbol: str, context: _Context) -> str:
+    forms = _unit(symbol, context)
+    return forms.get("one", forms["other"])
 
 
-def _singular(name: str) -> str:
-    """Return the singular of a unit's entry: `foot` of `foot|feet`, `meter` of `meter*`."""
-    return name.replace("*", "").partition("|")[0]
+def _per(units: str, spoken: str, context: _Context) -> str:
+    """Append units that each stand after a slash: `/kg/day`, `/100 ml`, `/person`."""
+    for match in _PER.finditer(units):
+        unit, number, per = match["unit"].strip(" ."), match["number"], context.words["per"]
+        if number:
+            spoken += f" {per if number in _ROUND else '/'} {_unit(unit, context)['other'].replace('{0}', number)}"
+        elif unit in context.words or unit not in context.units:
+            spoken += f" {per} {context.words.get(unit, unit)}"
+        else:
+            spoken = context.units[unit]["per"].replace("{0}", spoken)
+    return spoken
 
 
-def _abbreviation(match: re.Match[str], context: _Context) -> str:
-    """Spell out an abbreviation; at the end of a sentence its full stop stays. `St.` is Saint before a capital."""
-    word, before_capital, at_end = match.groups()
-    spoken = context.abbreviations.get("".join(word.split())) or ("Saint" if before_capital else "Street")
-    touches = match.string[match.end() :][:1].isalpha()
-    ends = at_end is not None or (spoken[-1] == "." and before_capital)
-    return spoken.removesuffix(".") + ("." if ends else " " if touches else "")
-
-
-_FUNCTIONS = {
-    "measure": _measure,
-    "compound": _compound,
-    "per": _per,
-    "address": _address,
-    "abbreviation": _abbreviation,
+_FUNCTIONS: Mapping[str, Callable[[re.Match[str], _Context], str]] = {
+    "measure": _measure, "address": _address,
+    "compound": lambda match, context: _singular(match[2], context).replace("{0}", match[1]),
+    "per": lambda match, context: _per(match[0], "", context),
+    "abbreviation": lambda match, context: context.abbreviations.spell_out(match[0]),
 }
 
 
 @lru_cache
 def _context(language: str) -> _Context:
-    tree = _load_rules()
-    own = tree[language]
-    months = own.get("months", "").split()
-    units, abbreviations = _table(own.get("units", "")), _table(own.get("abbreviations", ""))
-    at_start = {_capitalised(key): _capitalised(words) for key, words in abbreviations.items()}
-    numbered = {str(i): month for i, month in enumerate(months, 1)}
-    patterns = tree["patterns"] | {
-        "months": "|".join(months),
-        "units": _any_of(units).replace("_", r"\s"),
-        "abbreviations": _any_of(abbreviations).replace(r"\.", r"\.\s?"),
-        "abbreviations_at_start": _any_of(at_start).replace(r"\.", r"\.\s?"),
-    }
-    rules = [rule for entry in own["rules"] for rule in (tree[entry]["rules"] if isinstance(entry, str) else [entry])]
+    table, units, abbreviations = load_table(language), load_units(language), load_abbreviations(language)
+    assert abbreviations is not None
+    words, own = entries(table["words"]), table["unit_patterns"]
+    symbols = any_of(symbol for symbol in units if symbol not in own and symbol[-1] != ".")
+    folded = {**load_table("contexts"), **table["patterns"]}
+    patterns = {name: re.sub(r"\|\s+", "|", pattern) for name, pattern in folded.items()}
+    patterns["units"] = f"(?:{'|'.join(own.values())}|{symbols})".replace(r"\ ", r"\.?\s")
 
     def compiled(pattern: str, reading: str, needed: str = "[0-9]") -> tuple[re.Pattern[str], str, re.Pattern[str]]:
-        expanded = re.sub(r"\{([a-z_]+)\}", lambda name: patterns[name[1]], pattern)
-        return re.compile(expanded), reading, re.compile(needed)
+        while (expanded := _WORD.sub(lambda name: patterns[name[1]], pattern)) != pattern:
+            pattern = expanded
+        reading = _WORD.sub(lambda name: words[name[1].replace("_", " ")], reading)
+        return re.compile(pattern), reading, re.compile(needed)
 
-    return _Context(
-        rules=tuple(compiled(*rule) for rule in rules),
-        words=_table(own.get("words", "")) | numbered | {month[:3]: month for month in months},
-        units=units, abbreviations=at_start | abbreviations,
-    )
+    chosen = [rule[rule[0] == language :] for rule in _load_rules() if rule[0] == language or len(rule[0]) != 2]
+    rules = tuple(compiled(*rule) for rule in chosen)
+    return _Context(rules=rules, words=words, units=units, abbreviations=abbreviations)
 
 
 @lru_cache
-def _load_rules() -> dict[str, Any]:
+def _load_rules() -> list[list[str]]:
     text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
-    return dict(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # libyaml takes a tenth of the time
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _table(entries: str) -> dict[str, str]:
-    """Parse `key words;key words`."""
-    return dict(entry.strip().split(" ", 1) for entry in entries.split(";") if entry)
-
-
-def _any_of(keys: Mapping[str, str]) -> str:
-    return "|".join(map(re.escape, sorted(keys, key=len, reverse=True)))
+    return list(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # libyaml takes a tenth of the time

@@ -7,20 +7,18 @@ what they lack is in `grammars/LANGUAGE.yaml`. The patterns see 0 to 9 and plain
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any
 
-import yaml
-
+from xtts.shared.text.abbreviations import any_of
+from xtts.shared.text.language_tables import load_table, load_units
 from xtts.shared.text.number_contexts import separate_fractions
 from xtts.shared.text.number_words import LANGUAGES, LONGEST_QUANTITY, cldr_words, say
 from xtts.shared.text.scripts import plain_letters
 
-_TABLES = Path(__file__).with_name("grammars")
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Marks of direction, which may stand inside a number."""
 _PLAIN = str.maketrans("٪％－／：", "%%-/:")  # noqa: RUF001
@@ -69,9 +67,8 @@ def read_numbers(text: str, language: str) -> str:
 def _grammar(language: str) -> "_Grammar | None":
     """Return the grammar of a language; None if neither a table nor num2words has its numbers."""
     name = "nb" if language == "no" else language
-    if (_TABLES / f"{name}.yaml").exists():
-        return _Grammar(name, _load(name))
-    return _Grammar(language, {}) if language in LANGUAGES else None
+    table = load_table(name)
+    return _Grammar(name if table else language, table) if table or language in LANGUAGES else None
 
 
 class _Grammar:
@@ -83,8 +80,10 @@ class _Grammar:
     def __init__(self, language: str, table: Mapping[str, Any]) -> None:
         from babel import Locale
 
-        common, self.language, self.table, self.locale = _load("common"), language, table, Locale.parse(language)
-        units, money = self._units(common) if table else {}, table.get("money", {})
+        common, self.language, self.table, self.locale = load_table("common"), language, table, Locale.parse(language)
+        percent = {"%": {"other": table["percent"]}} if "percent" in table else {}
+        units: dict[str, Any] = {**load_units(language), **percent} if table else {}
+        money = table.get("money", {})
         point = self.locale.number_symbols["latn"]["decimal"]
         self.money, self.nouns = frozenset(money), {"": "{0}", **units, **money}
         groups = "\u066c'\u2019" + table.get("groups", "," if point == "." else ".\xa0\u202f\u2009 ")
@@ -95,7 +94,7 @@ class _Grammar:
             "groups": groups,
             "hours": "|".join(hours) or "(?!)",
         }
-        patterns |= {"signs": _any_of({*money, *"$€£"}), "unit": _any_of(units.keys() - {"%"})}
+        patterns |= {"signs": any_of({*money, *"$€£"}), "unit": any_of(units.keys() - {"%"})}
         patterns["free"] = "[0-9A-Za-z_]" if "touching" in table else r"\w"
         for name in ("quantity", "clock"):
             patterns[f"other_{name}"] = re.sub(r"(\?P<\w+)>", r"\g<1>2>", patterns[name])
@@ -116,7 +115,7 @@ class _Grammar:
             if name != "ordinal":
                 self.constructs.append((compiled(pattern, behind), getattr(self, f"_{name}")))
         self.words = [
-            (re.compile(rf"{before}(?P<key>{_any_of(entries)})(?:(?<=\w)(?!\w)|(?<!\w)){after}"), entries)
+            (re.compile(rf"{before}(?P<key>{any_of(entries)})(?:(?<=\w)(?!\w)|(?<!\w)){after}"), entries)
             for name, (before, after) in _BESIDE.items()
             if (entries := table.get(name, {}))
         ]
@@ -136,17 +135,6 @@ class _Grammar:
         for sign, word in self.table.get("signs", {}).items():
             text = re.sub(rf"(?<=\d)\s?{re.escape(sign)}\s?(?=[-\u2212]?\d)", f" {word} ", text)
         return separate_fractions(text) if "mixed" in self.table else text
-
-    def _units(self, common: Mapping[str, Any]) -> dict[str, Any]:
-        """Return CLDR's patterns by plural form, of each unit by its international and its own symbols."""
-        patterns, units = self.locale._data["unit_patterns"], dict[str, Any]()
-        for symbol, name in common["units"].items():
-            if long := patterns.get(name, {}).get("long"):
-                own = str(patterns[name].get("short", {}).get("other", "")).replace("{0}", "").strip("\u200e \xa0")
-                units |= {sign: long for sign in (symbol, own) if sign and " " not in sign}
-        units |= self.table.get("units", {}) | ({"%": self.table["percent"]} if "percent" in self.table else {})
-        spellings = common["spellings"] | self.table.get("unit_symbols", {})
-        return units | {sign: units[symbol] for sign, symbol in spellings.items() if symbol in units}
 
     def _say(self, how: str, value: int) -> str:
         """Return a number in words: `to_cardinal`, `to_ordinal`, `year`, a set of CLDR's rules, a table of endings."""
@@ -263,7 +251,11 @@ class _Grammar:
 
     def _frame(self, match: re.Match[str], name: str, value: Decimal) -> tuple[str, str]:
         """Return the pattern around a number, and the noun that is counted: in it, or the next word of the text."""
-        frame = self._plural(self.nouns[self._sign(match, name)], value)
+        sign = self._sign(match, name)
+        unit, *others = [sign] if sign in self.nouns else sign.split("/")
+        frame = self._plural(self.nouns[unit], value)
+        for other in others:
+            frame = str(self.nouns[other]["per"]).replace("{0}", frame)
         following = _NEXT_WORD.match(match.string, match.end())
         noun = frame.replace("{0}", "").strip() or (following[1] if following else "")
         return frame, "" if match[f"magnitude{name}"] else noun
@@ -315,13 +307,3 @@ def _respell(words: str, replacements: Mapping[str, str]) -> str:
     """Apply the first of the replacements, by pattern, that matches."""
     changed = (re.sub(pattern, replacement, words) for pattern, replacement in replacements.items())
     return next((one for one in changed if one != words), words)
-
-
-def _any_of(entries: Iterable[str]) -> str:
-    return f"(?:{'|'.join(map(re.escape, sorted(entries, key=len, reverse=True))) or '(?!)'})"
-
-
-@lru_cache
-def _load(name: str) -> dict[str, Any]:
-    text = (_TABLES / f"{name}.yaml").read_text(encoding="utf-8")
-    return dict(yaml.load(text, getattr(yaml, "CBaseLoader", yaml.BaseLoader)))  # all values are texts

@@ -1,18 +1,15 @@
-# ruff: noqa: RUF001 - words of many scripts
-"""Numbers in words by `num2words` and CLDR; German percent and money too.
+"""Numbers in words by `num2words` and CLDR.
 
-What cannot be read as a number is read digit by digit in German. No English word may get into a text of another
-language, but num2words mixes them in: the entries of every table here were checked.
+No English word may get into a text of another language, but num2words mixes them in: every table here was checked.
 """
 
 import re
 import unicodedata
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from xtts.shared.languages import MANDARIN
-from xtts.shared.text.number_contexts import digit_names, rewrite, separate_fractions
+from xtts.shared.text.number_contexts import digit_names, separate_fractions
 
 LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
@@ -20,21 +17,8 @@ LANGUAGES = frozenset(
 )
 """Languages of num2words, without two: Amharic never returns, Serbian is in Latin letters only."""
 _CONVERTER_CODES = {"kk": "kz", "nb": "no"}
-_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "₽": "RUB", "₺": "TRY", "₴": "UAH"}
-_DECIMAL_SIGNS = {"en": "point", "de": "Komma"}
 _UNSPACED = frozenset({"ko", "th"})
 LONGEST_QUANTITY = 15  # digits; longer numbers are serial numbers, read digit by digit
-
-
-def german_numbers(text: str) -> str:
-    """Replace the numbers of a German text by words."""
-    text = rewrite(
-        separate_fractions(text), "de",
-        ordinal=lambda digits: say("to_ordinal", int(digits), "de"),
-        cardinal=lambda digits: _year(digits) or say("to_cardinal", int(digits), "de"),
-    )
-    text = _NUMBER.sub(lambda match: spaced(match, _words(match), "de"), text)
-    return re.sub(r"\d+", lambda match: spaced(match, in_words(match[0], "", "de", single=True), "de"), text)
 
 
 def name_digits(text: str, language: str) -> str:
@@ -56,57 +40,17 @@ def name_digits(text: str, language: str) -> str:
     return re.sub(digits, spoken, text) if names else text
 
 
-_CURRENCY = "".join(map(re.escape, _SIGNS))
-_NUMBER = re.compile(
-    rf"(?<![\d.,:/٫٬])(?P<before>[{_CURRENCY}]\s?)?(?P<minus>(?<![\w)])[-\u2212])?"
-    r"(?<!\d)(?P<integer>\d{1,3}(?:[.\u00a0\u202f\u2009 ’']\d{3})+(?!\d)|\d+)(?:,(?P<fraction>\d+))?"
-    rf"(?!\d|[.,:/٫٬]\d)(?P<after>\s?[{_CURRENCY}]|\s?[%٪])?"
-)
-
-
-def spaced(match: re.Match[str], words: str | None, language: str) -> str:
-    """Return the words for a match, with spaces if letters touch it: `mp3` is `mp three`; None leaves it unchanged.
+def spaced(match: re.Match[str], words: str, language: str) -> str:
+    """Return the words for a match, with spaces if letters touch it: `mp3` is `mp three`.
 
     In English a hyphen shows that an A is not an article: `A4` is `A-four`.
     """
-    if words is None or language in _UNSPACED:
-        return words or match[0]
-    before, after = match.string[: match.start()], match.string[match.end() :]
+    if language in _UNSPACED:
+        return words
+    before, after = match.string[max(match.start() - 2, 0) : match.start()], match.string[match.end() : match.end() + 2]
     hyphens = [language == "en" and re.search(*a) for a in ((r"(?<![^\W\d_])[Aa]$", before), (r"^[Aa](?!\w)", after))]
     gaps = ["-" if hyphen else " " for hyphen in hyphens]
     return gaps[0] * before[-1:].isalpha() + words + gaps[1] * after[:1].isalpha()
-
-
-def _words(match: re.Match[str]) -> str | None:
-    """Return the words for a match of `_NUMBER`; None if German has no rule for it."""
-    integer = "".join(str(unicodedata.digit(c)) for c in match["integer"] if c.isdecimal())
-    fraction = "".join(str(unicodedata.digit(c)) for c in match["fraction"] or "")
-    before, after = (match["before"] or "").strip(), (match["after"] or "").strip()
-    sign = before or (after if after in _SIGNS else "")
-    if sign and not match["minus"] and (spoken := _money(integer, fraction, _SIGNS[sign])):
-        return spoken + (match["after"] or "" if before else "")
-    year = None if fraction or match["minus"] else _year(match["integer"])
-    spoken = year or in_words(integer, fraction, "de", negative=bool(match["minus"]))
-    if spoken is None:
-        return None
-    return (match["before"] or "") + spoken + (" Prozent" if after in ("%", "٪") else match["after"] or "")
-
-
-def in_words(integer: str, fraction: str, language: str, *, negative: bool = False, single: bool = False) -> str | None:
-    """Return an English or German number in words, digit by digit if `single` or a serial number; None if negative."""
-    single = single or len(integer) > LONGEST_QUANTITY or (integer.startswith("0") and len(integer) > 1)
-    if negative and single:
-        return None
-    values = [*map(int, integer)] if single else [-int(integer) if negative else int(integer)]
-    words = [str(_converter(language).negword).strip()] if negative and values == [0] else []
-    words += [say("to_cardinal", value, language) for value in values]
-    decimals = [_DECIMAL_SIGNS[language], *(say("to_cardinal", int(digit), language) for digit in fraction)]
-    return " ".join([*words, *decimals] if fraction else words)
-
-
-def _year(digits: str) -> str | None:
-    """Return a German year in hundreds; None if it is not a year."""
-    return say("to_year", int(digits), "de") if re.fullmatch("1[1-9][0-9]{2}", digits) else None
 
 
 @lru_cache(4096)
@@ -120,18 +64,6 @@ def say(how: str, value: int, language: str) -> str:
     except (ArithmeticError, AttributeError, TypeError, ValueError, NotImplementedError) as error:
         raise LookupError(how) from error
     return words.replace(" and ", " ") if language == "en" else words
-
-
-def _money(integer: str, fraction: str, currency: str) -> str | None:
-    if len(fraction) not in (0, 2) or len(integer) > LONGEST_QUANTITY:
-        return None
-    large, small = int(integer), int(fraction or 0)
-    separator = {} if large and small else {"separator": "|"}
-    try:
-        spoken = str(_converter("de").to_currency(Decimal(f"{integer}.{small:02}"), currency=currency, **separator))
-    except (ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError):
-        return None
-    return spoken.replace(",", "").split("|")[-1 if small and not large else 0].strip()
 
 
 @lru_cache(4096)

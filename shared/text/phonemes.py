@@ -55,6 +55,7 @@ _LETTER_A = re.compile(
     r"|\b[Aa](?= +[Mm]\b(?!-))|\bA(?= +[B-HJ-Z]\b(?:$| [A-Z]\b|[^\w' -]))"  # a m, A B C
     r"|(?<=\b[B-HJ-Z] )A\b(?! [a-z])"  # U S A
     r"|(?<=[a-z] )A(?= [a-z])"  # plan A works
+    r"|(?<!\w)[Aa](?=\))"  # (a)
     r"|\b[Aa](?= (?:and|or|is|equals|squared|cubed|(?:plus|minus|times) [a-z])\b)"
 )
 _NAME_OF_A = "eigh"
@@ -78,6 +79,8 @@ _TITLES = frozenset("mister mr mrs missis ms miss doctor dr prof professor saint
 _NUMERALS = frozenset(("I. ", "V. ", "X. "))
 """Single letters that end a sentence after a name, as a king's number, rather than being an initial."""
 _BEFORE_NAMES = frozenset("and by for from of to und von with".split())
+_POINTED = re.compile(r"(?<![\w.])((?:[A-ZÄÖÜ]\.){2,})(?= (?P<after>[A-ZÄÖÜ]\w*|[0-9]))")
+"""An initialism with points, such as `U.S.`, within a sentence."""
 _INITIALISM = re.compile(r"(?<!['\u2019])\b[^\W\d_a-z]{2,5}\b")
 _GERMAN_WORDS = frozenset(
     "ALT AMT BAD BUS DA DAX DIN DIR DU EI ELF GAR GAS GEH GUT HER HOF ICH IHM IHN JA JE LOS MAL MIR NAH NEU NIE NOT NUN"
@@ -139,10 +142,11 @@ def phonemise(text: str, language: str = "en") -> str:
 
 def _with_letters(text: str, language: str) -> str:
     """Mark letters that are read by their names: A in English, initialisms in German; initials end no clause."""
+    text = _POINTED.sub(lambda match: match[1][: None if match["after"] in _OPENERS else -1], text)
     text = _INITIALS.sub(lambda match: _without_points(match, language), text)
     if language == "en":
-        return _LETTER_A.sub(_NAME_OF_A, text) if "a" in text or "A" in text else text
-    if language != "de" or text.isupper():
+        return _LETTER_A.sub(_NAME_OF_A, text.replace(" mc squared", " m c squared"))
+    if language != "de" or (text.isupper() and len(text.split()) > 2):  # it is loud
         return text
     return _INITIALISM.sub(lambda match: _german_initialism(match[0]) if match[0].isupper() else match[0], text)
 

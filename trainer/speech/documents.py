@@ -15,6 +15,14 @@ BULLET = re.compile(r"[-*\u2022\u00b7\u2013\u2014]\s+")
 _MARKDOWN = re.compile(r"(?m)\]\(\S|^\s*(?:```|~~~|#{1,6} \S|>\s[^\W\d_]|\|?\s*:?-{3,}:?\s*\|)|(?<!\w)\*\*\S|`[^`\n]+`")
 """Marks that no other text has."""
 _POWER = re.compile(r"(?<=\d)\*\*(?=\d)")
+_COLOUR = re.compile(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+"""A terminal's escape sequence."""
+_SPACES = str.maketrans(dict.fromkeys("\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
+_RAISED = re.compile(r"<sup>\s*([0-9]+)\s*</sup>", re.IGNORECASE)
+"""A power or the mark of a note."""
+_SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_FORMULA = re.compile(r"\$(?=[A-Za-z\\(]|[^$\n]*[\^=\\])(?!\s)([^$\n]{1,200})(?<!\s)\$(?!\d)")
+"""A formula of TeX; `$5 or $6` is money."""
 _NUMBERED = re.compile(
     r"(?P<number>[0-9]{1,2})[.)]\s+(?=\S)(?!(?:Jan|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez)(?:[a-z]*\b))"
 )
@@ -31,6 +39,8 @@ _SMALL, _WIDE, _WIDEST = 36, 60, 120
 
 def read_document(text: str) -> str:
     """Return a text without marks of Markdown, a line for each paragraph; links are their words, entities stay."""
+    text = _FORMULA.sub(r"\1", _COLOUR.sub("", text).translate(_SPACES))
+    text = _RAISED.sub(lambda raised: raised[1].translate(_SUPERSCRIPTS), text)
     if _MARKDOWN.search(text):
         from markdown_it import MarkdownIt
 

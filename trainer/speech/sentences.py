@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
 
+from xtts.shared.text.abbreviations import load_abbreviations
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
 from xtts.trainer.speech.documents import BULLET, join_lines
 
@@ -12,6 +13,8 @@ _CLAUSE, _WIDE_CLAUSE = ",;:\u060c\u061b\u055d\u1363\u1364\u104a\u17d4", "\uff0c
 """Marks within a sentence, with Khmer's at its end; no space follows the wide ones of Chinese and Japanese."""
 _BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013\u2014]+\s+", r"\s+")
 """Ends of the pieces of a sentence that is too long: clauses, then words."""
+_AROUND = 40
+"""Letters before and behind a full stop that show whether it ends a sentence."""
 _INSIDE_NUMBER = re.compile(r"(?<=\d\S)(?=\d)")
 
 
@@ -52,13 +55,21 @@ def _cut_at(text: str, ends: Callable[[str], list[int]]) -> list[str]:
 
 
 def sentence_ends(text: str, language: str) -> list[int]:
-    """Offset of the end of each sentence, with the white space after it; none is between two digits."""
+    """Offset of the end of each sentence, with the white space after it; none is between two digits.
+
+    In English and German an abbreviation within a sentence ends none.
+    """
     from sentencex import segment
 
     # 1.0.32 panics at the wide space of CJK between an initial and a full stop.
     sentences = segment(language, "".join(" " if c.isspace() and c != "\n" else c for c in text))
-    ends = accumulate(map(len, sentences))
-    return [end for end in ends if not _INSIDE_NUMBER.match(text, end)]
+    ends = [end for end in accumulate(map(len, sentences)) if not _INSIDE_NUMBER.match(text, end)]
+    if abbreviations := load_abbreviations(language):
+        return [
+            end for end in ends
+            if not abbreviations.ends_no_sentence(text[max(end - _AROUND, 0) : end], text[end : end + _AROUND])
+        ]
+    return ends
 
 
 def _pack(clauses: list[str], fits: Callable[[str], bool]) -> Iterator[str]:

@@ -78,6 +78,9 @@ def test_markdown_is_read_without_its_marks():
     ("Use the `<b>` tag.", "Use the &lt;b&gt; tag.\n\n"),
     ("**5** &lt;b&gt; 3", "5 &lt;b&gt; 3\n\n"),
     ("`a`, 5**2 and 2**5", "a, 5**2 and 2**5\n\n"),
+    ("x<sup>2</sup>, so<SUP> 1 </SUP> 4<sup>th</sup>", "x², so¹ 4<sup>th</sup>"),
+    ("for $n^2$ and $x$, $5 or $6", "for n^2 and x, $5 or $6"),
+    ("\x1b[1;31mred\x1b[0m a\fb\u2028c\vd", "red a b c d"),
     *(
         (text, text)
         for text in (
