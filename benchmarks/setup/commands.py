@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 _BENCHMARKS = Path(__file__).parents[1]
-_MODULES = {"precompute": "xtts.precompute.cli", "train": "xtts.trainer.cli", "synth": "xtts.trainer.synth_cli"}
+_MODULES = {"precompute": "xtts.precompute.cli", "train": "xtts.trainer.cli", "synth": "xtts.trainer.synth_cli",
+            "voice": "xtts.trainer.voice_cli"}
 
 
 def command_line(stage: str, *arguments: object) -> list[str]:
