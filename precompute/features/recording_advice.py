@@ -11,8 +11,8 @@ from xtts.shared.cache.clip_index import KEPT, QUALITIES, readable_index
 from xtts.shared.errors import counted_noun
 
 ADVICE_TITLE = "the recordings, in brackets those that our voice was trained on:"
-_FEW_MINUTES, _ENOUGH_MINUTES = 9, 18
-"""Speech with which a voice that starts from ours comes near its recordings, 10 and 20 minutes with pauses
+_ENOUGH_MINUTES = 3
+"""Speech in fifty sentences, without pauses: with fewer a voice that starts from ours is harder to understand
 (docs/training.md)."""
 _CLIPPED = 0.02
 """Share of clips with clipping that shows too high a level; fewer may be shouts."""
@@ -66,9 +66,7 @@ def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str
 
 
 def _amount(minutes: float) -> str:
-    if minutes < _FEW_MINUTES:
-        return "too little: record 20 minutes or more"
-    return "record more: 20 minutes are much better" if minutes < _ENOUGH_MINUTES else ""
+    return "record more: fifty sentences, four minutes, are much better" if minutes < _ENOUGH_MINUTES else ""
 
 
 def _level(loudness: float, spread: float, clipped: float, *, is_set: bool) -> str:

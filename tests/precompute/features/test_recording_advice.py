@@ -26,9 +26,8 @@ def test_good_recordings_are_good_in_every_line():
 
 
 @pytest.mark.parametrize(("line", "groups", "clips", "words"), [
-    (0, [{}], 60, "5 minutes (162): too little: record 20 minutes or more"),
-    (0, [{}], 180, "15 minutes (162): record more"),
-    (0, [{"leading_silence": 3.0, "trailing_silence": 1.2}], 300, "5 minutes"),  # silence is no speech
+    (0, [{}], 24, "2 minutes (162): record more: fifty sentences, four minutes, are much better"),
+    (0, [{"leading_silence": 3.0, "trailing_silence": 1.2}], 300, "5 minutes (162): good"),  # silence is no speech
     (1, [{"clipped_share": 0.01}, *[{}] * 9], 300, "10% of the clips are clipped (0%): record with less gain"),
     (1, [{"clipped_share": 0.01}, *[{}] * 99], 300, "1% of the clips are clipped (0%): good"),
     (1, [{"loudness_db": -20.0}, {"loudness_db": -35.0}], 300, "uneven, 8 dB between clips"),

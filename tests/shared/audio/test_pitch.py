@@ -12,7 +12,7 @@ from xtts.shared.audio.mel_profiles import MEL_PROFILES, mel_profile
 from xtts.shared.audio.pitch import shimmer, track_pitch
 
 PROFILE = mel_profile("hifigan")
-RECORDED = Path(__file__).parents[3] / "docs" / "kerstin-recorded.mp3"
+RECORDED = Path(__file__).parents[3] / "docs" / "demo" / "kerstin-recorded.mp3"
 FRAMES = 120
 
 

@@ -10,11 +10,11 @@ import soxr
 from xtts.shared.audio import speaker_encoder
 from xtts.shared.audio.speaker_encoder import FACTORS, RATE, VARIANTS, embed_speaker, embed_voices, recorded_voice
 
-DOCS = Path(__file__).parents[3] / "docs"
+SOUNDS = Path(__file__).parents[3] / "docs" / "demo"
 
 
 def recording(name):
-    samples, rate = soundfile.read(DOCS / f"{name}.mp3", dtype="float32")
+    samples, rate = soundfile.read(SOUNDS / f"{name}.mp3", dtype="float32")
     return soxr.resample(samples, rate, RATE)
 
 

@@ -14,7 +14,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation import judge as judge_module
 from xtts.trainer.evaluation.judge import Judge, Utterance
 
-RECORDED = Path(__file__).parents[3] / "docs" / "kerstin-recorded.mp3"
+RECORDED = Path(__file__).parents[3] / "docs" / "demo" / "kerstin-recorded.mp3"
 TEXT = "Trotzdem sind trochäische Verse im Deutschen durchaus nicht selten."
 NEEDED = ("distillmos", "jiwer", "speechmos")
 
