@@ -58,7 +58,7 @@ help:
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run, or our voice"
 	@echo "make app [CKPT=runs/NAME]       the same on a page, and OpenAI's speech API"
 	@echo "make verify     check the cache"
-	@echo "make test       the tests, in six minutes on two cores      make test-long  the long ones"
+	@echo "make test       the tests, in eleven minutes on two cores      make test-long  the long ones"
 	@echo "make check      commit messages, ruff, mypy, pyright, layering, wheel contents"
 	@echo "make wheel-check   the wheel in an empty environment, with downloads"
 	@echo "make dist       sdist and wheel in dist/"

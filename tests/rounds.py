@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-LANES, MOST_KEPT = 2, 700
+LANES, MOST_KEPT = 2, 600
 """MOST_KEPT: MiB of a process's own, without what it maps from files."""
 FINISHED = "LOCKSTEP_FINISHED_TESTS"
 """Variable with the path of a file to which a process writes each file of tests that it has finished."""
