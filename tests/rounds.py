@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import groupby
@@ -22,10 +23,10 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-LANES, MOST_KEPT = 2, 600
-"""MOST_KEPT: MiB of a process's own, without what it maps from files."""
+LANES, MOST_KEPT, MOST_IN_A_FILE = 2, 600, 1300
+"""MOST_KEPT: MiB of a process's own after a file, without what it maps from files; MOST_IN_A_FILE: after any test."""
 FINISHED = "LOCKSTEP_FINISHED_TESTS"
-"""Variable with the path of a file to which a process writes each file of tests that it has finished."""
+"""Variable with the path of a file to which a process writes each test and each file of tests that it has finished."""
 
 
 def own_memory() -> int:
@@ -37,14 +38,22 @@ def own_memory() -> int:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item, nextitem):
-    """After the last test of a file: note the file, and leave the others to the next process if this one has grown."""
+    """Note each test and each file; leave the others to the next process if this one has grown."""
     result = yield
-    if FINISHED in os.environ and (nextitem is None or nextitem.path != item.path):
+    if FINISHED in os.environ:
+        is_last = nextitem is None or nextitem.path != item.path
         with open(os.environ[FINISHED], "a") as finished:
-            finished.write(f"{item.path}\n")
-        if own_memory() > MOST_KEPT:
+            finished.write(f"{item.nodeid}\n" + f"{item.path}\n" * is_last)
+        if own_memory() > (MOST_KEPT if is_last else MOST_IN_A_FILE):
             del item.session.items[item.session.items.index(item) + 1 :]
     return result
+
+
+def pytest_collection_modifyitems(items):
+    """Leave out what an earlier process has run of a file."""
+    if FINISHED in os.environ:
+        finished = {*Path(os.environ[FINISHED]).read_text().splitlines()}
+        items[:] = [item for item in items if item.nodeid not in finished]
 
 
 class Lanes:
@@ -55,24 +64,26 @@ class Lanes:
 
     def run(self, files: list[Path]) -> None:
         """Run the files of a folder, and print each process's output when it ends."""
-        while files:
-            print(f"{files[0].parent.relative_to(TESTS.parent)}: {len(files)} files", flush=True)
-            with tempfile.NamedTemporaryFile("r") as finished:
-                # A folder of temporary files that stays: what one process made names the caches that it made it of.
-                place = f"--basetemp={tempfile.mkdtemp(dir=os.environ['LOCKSTEP_TESTS'])}"
-                line = [sys.executable, "-m", "pytest", "--no-header", place, *self.options, *map(str, files)]
-                environment = os.environ | {FINISHED: finished.name}
-                done = subprocess.run(
-                    line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-                )
-                noted = {*finished.read().splitlines()}
-            with self._screen:
-                print(done.stdout, flush=True)
-                counted = re.findall(r"(\d+) (\w+)", done.stdout.strip().rpartition("\n")[2])
-                self.counts.update({kind.rstrip("s"): int(number) for number, kind in counted})
-                self.failed |= done.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
-            # Files without a quick test are never noted; a process that noted none was the last.
-            files = [file for file in files if str(file) not in noted] if noted else []
+        noted, grown = set[str](), True
+        with tempfile.NamedTemporaryFile("r") as finished:
+            environment = os.environ | {FINISHED: finished.name}
+            # Files without a quick test are never noted; a process that noted nothing was the last.
+            while grown and (left := [file for file in files if str(file) not in noted]):
+                print(f"{left[0].parent.relative_to(TESTS.parent)}: {len(left)} files", flush=True)
+                self._run(left, environment)
+                before, noted = noted, {*Path(finished.name).read_text().splitlines()}
+                grown = noted != before
+
+    def _run(self, files: list[Path], environment: Mapping[str, str]) -> None:
+        # A folder of temporary files that stays: what one process made names the caches that it made it of.
+        place = f"--basetemp={tempfile.mkdtemp(dir=os.environ['LOCKSTEP_TESTS'])}"
+        line = [sys.executable, "-m", "pytest", "--no-header", place, *self.options, *map(str, files)]
+        done = subprocess.run(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        with self._screen:
+            print(done.stdout, flush=True)
+            counted = re.findall(r"(\d+) (\w+)", done.stdout.strip().rpartition("\n")[2])
+            self.counts.update({kind.rstrip("s"): int(number) for number, kind in counted})
+            self.failed |= done.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def memory_of_all() -> int:
