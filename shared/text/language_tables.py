@@ -12,7 +12,6 @@ Forms = Mapping[str, str]
 _WITH_POWERS = "km m dm cm mm mi yd ft in s".split()
 
 
-
 @lru_cache
 def load_table(name: str) -> dict[str, Any]:
     """Read a table, of a language or shared by several; all its values are texts. Empty if there is none."""
