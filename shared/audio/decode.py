@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
+from xtts.shared.audio.mp3_length import is_mp3, with_length
 from xtts.shared.audio.signal_quality import SignalQuality, measure_signal
 from xtts.shared.errors import POINTER, is_pointer
 
@@ -183,7 +184,8 @@ def source_rate(notes: str, rate: int) -> int:
 def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
     """Open a file; errors of libsndfile and the system become `AudioProblem`."""
     try:
-        with soundfile.SoundFile(io.BytesIO(source) if isinstance(source, bytes) else str(source)) as file:
+        whole = _bytes_of_mp3(source)
+        with soundfile.SoundFile(io.BytesIO(whole) if whole is not None else str(source)) as file:
             yield file
     except soundfile.LibsndfileError as error:  # its message has the path, which must not get into the index
         found = POINTER if is_pointer(source) else str(error.error_string)[:200]
@@ -191,6 +193,15 @@ def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
     except (soundfile.SoundFileError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
+
+
+def _bytes_of_mp3(source: AudioSource) -> bytes | None:
+    """Return an MP3 that says how long it is; None for the path of another file, to be read by parts."""
+    if isinstance(source, bytes):
+        return with_length(source) if is_mp3(source[:3]) else source
+    with open(source, "rb") as file:
+        start = file.read(3)
+        return with_length(start + file.read()) if is_mp3(start) else None
 
 
 def _checked_header(

@@ -142,6 +142,26 @@ def test_a_lossy_segment_equals_the_recording(tmp_path, suffix):
         np.testing.assert_allclose(segment, samples[first : first + len(segment)], atol=1e-6)
 
 
+@pytest.mark.parametrize(("rate", "channels"), [(44_100, 2), (32_000, 1), (22_050, 2), (16_000, 1)])
+def test_an_mp3_that_says_no_length_is_whole(tmp_path, rate, channels):
+    # Common Voice's have a tag, then frames; the bitrate of these here varies, too.
+    path, random = tmp_path / "a.mp3", np.random.default_rng(0)
+    loud = np.repeat([0.001, 0.5, 0.01, 0.3], rate)[:, np.newaxis]
+    soundfile.write(path, loud * random.uniform(-1.0, 1.0, (4 * rate, channels)), rate)
+    said = path.read_bytes()
+    frames = said[said.index(said[:2], said.index(b"LAME")) :]
+    picture = b"ID3\4\0\0" + bytes([0, 3, 127, 127]) + b"\xff\xfb" * 32_767 + b"\0"
+    expected = read_recording(path).samples
+    for written in (frames, picture + frames, frames + b"TAG" + bytes(125)):
+        path.write_bytes(written)
+        samples = read_recording(path).samples
+        assert 0 <= len(samples) - len(expected) < 3 * 1152, "with the padding of encoder and decoder"
+        assert read_header(path).samples == len(samples) == sum(len(part.samples) for part in read_parts(path, 1.0))
+        assert np.abs(samples[-rate // 2 : -rate // 4]).max() > 0.1, "the end is there"
+    path.write_bytes(picture + said)
+    np.testing.assert_array_equal(read_recording(path).samples, expected)
+
+
 def test_a_long_recording_decodes_in_parts_without_a_word(tmp_path, monkeypatch, capfd):
     path, rng = tmp_path / "a.mp3", np.random.default_rng(0)
     with soundfile.SoundFile(path, "w", 22_050, 2) as file:
