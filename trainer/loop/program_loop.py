@@ -6,7 +6,9 @@ table, and NumPy reads (`trainer/run/train_steps.py`).
 
 import math
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -21,6 +23,9 @@ from xtts.trainer.loop.jax_runtime import JaxRuntime, StepQueue
 from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.schedule import learning_rate
 from xtts.trainer.loop.step_names import UPDATE, training_step, validation_step
+
+_AHEAD = 4
+"""Batches that are drawn and read while earlier steps run: a slow one among them delays no step."""
 
 
 class Place(NamedTuple):
@@ -56,8 +61,22 @@ class Reader(Protocol):
         """See `StoredBatches.read`."""
 
 
+class _Ahead(NamedTuple):
+    """A batch that has been drawn and read."""
+
+    index: int
+    """Index of its bucket in `Order.buckets`."""
+    offset: int
+    """Clips of that bucket consumed before it."""
+    place: Place
+    """The place after it."""
+    batch: list[np.ndarray]
+    frames: np.ndarray
+    """int32[]: its useful frames."""
+
+
 class ProgramLoop:
-    """`run(n)` queues n steps, one call each; the device does not wait for the host or the reader."""
+    """`run(n)` queues n steps, one call each; a thread draws and reads ahead, so that the device waits for neither."""
 
     def __init__(
         self, runtime: JaxRuntime, order: Order, reader: Reader, place: Place, training: TrainingConfig,
@@ -68,6 +87,9 @@ class ProgramLoop:
         """Whether a stop was requested, from any thread."""
         self.batch = order.batch
         self._order, self._reader, self._metrics = order, reader, metrics
+        self._thread, self._ahead = ThreadPoolExecutor(1, "read ahead"), deque[Future[_Ahead]]()
+        self._front = place
+        """The place after the last batch read."""
 
     @property
     def epoch(self) -> int:
@@ -106,18 +128,27 @@ class ProgramLoop:
         )
 
     def _launch(self, queue: StepQueue) -> tuple[int, int]:
-        """Draw and read a batch and queue its step: (index of its bucket, clips consumed before)."""
-        index, place = self._order.draw(self.place)
-        drawn, bucket, offset = time.perf_counter(), self._order.buckets[index], int(self.place.consumed[index])
-        clips = self._clips(index, offset)
-        batch, lengths = read(self._reader, self.runtime, training_step(bucket), bucket, "train", clips)
-        frames, arrived = lengths.sum(dtype=np.int32), time.perf_counter()
+        """Take the next batch and queue its step: (index of its bucket, clips consumed before)."""
+        began = time.perf_counter()
+        left = self.training.steps - self.place.batches
+        while len(self._ahead) < max(1, min(_AHEAD, left)):
+            self._ahead.append(self._thread.submit(self._read_next))
+        index, offset, place, batch, frames = self._ahead.popleft().result()
+        arrived, bucket = time.perf_counter(), self._order.buckets[index]
         losses, gradient = self.runtime.call(training_step(bucket), *batch)
         rate = np.float32(learning_rate(self.training, self.place.batches))
         (metrics,) = self.runtime.call(UPDATE, losses, frames, rate, gradient)
-        queue.add(metrics, drawn, arrived)
+        queue.add(metrics, began, arrived)
         self.place = place
         return index, offset
+
+    def _read_next(self) -> _Ahead:
+        index, place = self._order.draw(self._front)
+        bucket, offset = self._order.buckets[index], int(self._front.consumed[index])
+        clips = self._clips(index, offset)
+        batch, lengths = read(self._reader, self.runtime, training_step(bucket), bucket, "train", clips)
+        self._front = place
+        return _Ahead(index, offset, place, batch, lengths.sum(dtype=np.int32))
 
     def _clips(self, index: int, offset: int) -> Iterator[tuple[int, int]]:
         """The clips of a batch, looked up when a reader asks for the first: that of TensorFlow knows them."""
