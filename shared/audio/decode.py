@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import soundfile
 
-from xtts.shared.audio.mp3_length import is_mp3, with_length
 from xtts.shared.audio.signal_quality import SignalQuality, measure_signal
+from xtts.shared.audio.unsaid_length import START, may_lack_length, with_length
 from xtts.shared.errors import POINTER, is_pointer
 
 LARGEST_DECODED_BYTES = 2**28
@@ -184,7 +184,7 @@ def source_rate(notes: str, rate: int) -> int:
 def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
     """Open a file; errors of libsndfile and the system become `AudioProblem`."""
     try:
-        whole = _bytes_of_mp3(source)
+        whole = _with_length(source)
         with soundfile.SoundFile(io.BytesIO(whole) if whole is not None else str(source)) as file:
             yield file
     except soundfile.LibsndfileError as error:  # its message has the path, which must not get into the index
@@ -195,13 +195,13 @@ def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
 
 
-def _bytes_of_mp3(source: AudioSource) -> bytes | None:
-    """Return an MP3 that says how long it is; None for the path of another file, to be read by parts."""
+def _with_length(source: AudioSource) -> bytes | None:
+    """Return the bytes of a file that may not say its length, and those given; None for the path of another file."""
     if isinstance(source, bytes):
-        return with_length(source) if is_mp3(source[:3]) else source
+        return with_length(source) if may_lack_length(source[:START]) else source
     with open(source, "rb") as file:
-        start = file.read(3)
-        return with_length(start + file.read()) if is_mp3(start) else None
+        start = file.read(START)
+        return with_length(start + file.read()) if may_lack_length(start) else None
 
 
 def _checked_header(

@@ -162,6 +162,17 @@ def test_an_mp3_that_says_no_length_is_whole(tmp_path, rate, channels):
     np.testing.assert_array_equal(read_recording(path).samples, expected)
 
 
+def test_a_flac_from_a_pipe_is_whole(tmp_path):
+    path = tmp_path / "a.flac"
+    soundfile.write(path, tone(22_050, 2.0), 22_050)
+    expected, said = read_recording(path).samples, path.read_bytes()
+    piped = said[:21] + bytes([said[21] & 0xF0]) + bytes(4) + said[26:]
+    path.write_bytes(piped)
+    for source in (piped, path):
+        assert read_header(source).samples == 44_100
+        np.testing.assert_array_equal(read_recording(source).samples, expected)
+
+
 def test_a_long_recording_decodes_in_parts_without_a_word(tmp_path, monkeypatch, capfd):
     path, rng = tmp_path / "a.mp3", np.random.default_rng(0)
     with soundfile.SoundFile(path, "w", 22_050, 2) as file:

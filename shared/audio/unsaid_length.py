@@ -1,9 +1,13 @@
-"""MP3 files that do not say how long they are, such as all of Common Voice.
+"""Files that do not say how long they are: MP3 as in all of Common Voice, and FLAC that was written to a pipe.
 
-libmpg123 estimates their length from size and first bitrate: too long with a tag before the frames, which it refuses
-at the end, or far too short where the bitrate changes. A frame that counts the others, as most encoders write it first,
-says it exactly. Frames are those of ISO 11172-3 and 13818-3, layer III.
+libmpg123 estimates the length of such an MP3 from size and first bitrate: too long with a tag before the frames, far
+too short where the bitrate changes. A frame that counts the others, as most encoders write it first, says it exactly.
+Frames are those of ISO 11172-3 and 13818-3, layer III; FLAC's first block is that of RFC 9639.
 """
+
+import io
+
+import soundfile
 
 _BITRATES = (
     (0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160),
@@ -17,16 +21,41 @@ _SIDE_INFORMATION = {(1, False): 32, (1, True): 17, (0, False): 17, (0, True): 9
 _COUNTS = b"Xing", b"Info", b"VBRI"
 
 
-def is_mp3(start: bytes) -> bool:
-    """Whether a file may be an MP3, from its first three bytes: a tag, or the header of a frame of layer III."""
-    return start == b"ID3" or (len(start) == 3 and start[0] == 0xFF and start[1] & 0xE6 == 0xE2)
+START = 26
+"""Bytes at the start of a file that show whether it may lack its length."""
+_BLOCK = 1 << 20
+
+
+def may_lack_length(start: bytes) -> bool:
+    """Whether a file, of which these are the first `START` bytes, is an MP3 or a FLAC of unknown length."""
+    return start.startswith(b"ID3") or _is_frame(start) or _is_endless_flac(start)
 
 
 def with_length(data: bytes) -> bytes:
-    """Remove the ID3v2 tag of an MP3, and count its frames in one before them if it says no length.
+    """Write the length into a file that does not say it; others, and damaged ones, are returned as they are."""
+    return _counted_flac(data) if _is_endless_flac(data[:START]) else _counted_mp3(data)
 
-    Other files, and frames that end before the file does, are returned as they are.
-    """
+
+def _is_endless_flac(start: bytes) -> bool:
+    """Whether the 36 bits of the count of samples are 0."""
+    return start.startswith(b"fLaC") and len(start) == START and not start[21] & 15 and not any(start[22:])
+
+
+def _counted_flac(data: bytes) -> bytes:
+    count = 0
+    with soundfile.SoundFile(io.BytesIO(data)) as file:
+        file.seekable = lambda: False  # else soundfile seeks after each read, which fails at the end
+        while part := len(file.read(_BLOCK, dtype="int16")):
+            count += part
+    return data[:21] + bytes([data[21] | count >> 32]) + (count & 0xFFFF_FFFF).to_bytes(4, "big") + data[START:]
+
+
+def _is_frame(header: bytes) -> bool:
+    return len(header) > 3 and header[0] == 0xFF and header[1] & 0xE6 == 0xE2
+
+
+def _counted_mp3(data: bytes) -> bytes:
+    """Remove the tag, and put a frame before the others that counts them, unless there is one."""
     first = _tag_bytes(data)
     size = _frame_bytes(data, first)
     if not size or any(name in data[first : first + size] for name in _COUNTS):
@@ -54,7 +83,7 @@ def _tag_bytes(data: bytes) -> int:
 def _frame_bytes(data: bytes, start: int) -> int:
     """Size of the frame that starts there; 0 if none does."""
     header = data[start : start + 4]
-    if len(header) < 4 or not is_mp3(header[:3]) or header[2] >> 4 in (0, 15) or header[2] >> 2 & 3 == 3:
+    if not _is_frame(header) or header[2] >> 4 in (0, 15) or header[2] >> 2 & 3 == 3:
         return 0
     mpeg1 = header[1] >> 3 & 1
     if (rates := _RATES.get(header[1] >> 3 & 3)) is None:
