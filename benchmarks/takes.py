@@ -123,7 +123,7 @@ def shown(figures: Mapping[str, float]) -> dict[str, str]:
     opinion, error = figures["distillmos"], figures["distillmos_error"]
     return {
         "character errors": f"{figures['character_error_rate']:.1%}", "DistillMOS": f"{opinion:.2f} ±{error:.2f}",
-        "similarity": f"{figures['similarity']:.3f}" if "similarity" in figures else "",
+        "similarity": f"{figures['similarity']:.3f}",
     }
 
 

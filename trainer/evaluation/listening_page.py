@@ -111,7 +111,7 @@ def write_listening_page(
         "Training sentences, since the cache holds none out"
     )
     page = render_page(
-        f"{source.name}: recorded and spoken",
+        f"{data.resolve().name if data else source.name}: recorded and spoken",
         f"{chosen}, recorded and spoken. Spectrograms up to {rate / 2000:.0f} kHz.",
         [Section(sentences=[sentence(rows[clip.clip_id], clip.mel, mel) for clip, (mel, _, _) in pairs])],
         ckpt=shlex.quote(str(stored.run.path)), systems=list(systems), figures=figure_rows(systems.values()),

@@ -83,6 +83,7 @@ def test_the_page_has_the_recordings_themselves_where_the_corpus_is_known(run_wi
     page = (folder / LISTEN_FILE).read_text()
     names, sounds = sounds_of(page)
     assert set(names[::2]) == {"recorded"}
+    assert f"<title>{tiny_corpus.name}: recorded and spoken</title>" in page
     assert "<h2>Figures" not in page
     heard, rate = soundfile.read(io.BytesIO(sounds[0]))
     recordings = [soundfile.read(path) for path in sorted((tiny_corpus / "wavs").glob("*.wav"))]
