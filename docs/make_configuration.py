@@ -33,8 +33,8 @@ Later settings win over earlier ones:
 With make: `make train CONFIG=normal GPU=rtx4090 TRAIN_ARGS='--set training.seed=7'`.
 
 The sections {FEATURES} decide the bytes of a cache: changing one of their
-keys means rebuilding the cache, which does only the work that the change requires. `data.filters` decides which
-clips are in it; it is not part of the training settings.
+keys means rebuilding the cache, which does only the work that the change requires. Training takes the cache's value
+of each that is left as the size has it. `data.filters` decides which clips are in a cache, for a build alone.
 """
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from xtts.shared.config import AudioConfig, Config, FilterConfig, ShapesConfig, ShardsConfig, SplitConfig, TextConfig
+from xtts.shared.config_files import load_config
 from xtts.shared.model_config import ConfigSection
 
 Features = Mapping[str, Mapping[str, object]]
@@ -60,12 +61,11 @@ def feature_config(config: Config) -> dict[str, dict[str, object]]:
     return {name: getattr(config, name).model_dump(mode="json") for name in _KINDS if name != FILTERS}
 
 
-def follow_text(config: Config, stored: Features) -> Config:
-    """Replace text settings that are defaults, and a tokenizer of `auto`, by the cache's: training reads tokens."""
-    defaults = TextConfig().model_dump(mode="json")
-    followed = {
-        name: stored["text"][name]
-        for name, value in config.text.model_dump(mode="json").items()
-        if value == defaults[name] or (name, value) == ("tokenizer", "auto")
-    }
-    return config.model_copy(update={"text": config.text.model_copy(update=followed)})
+def follow_cache(config: Config, stored: Features) -> Config:
+    """Replace settings that are those of the model's size, and a tokenizer of `auto`, by those of the cache."""
+    followed, usual = {}, feature_config(load_config(config.model.size))
+    for section, wanted in feature_config(config).items():
+        left_open = [name for name, value in wanted.items() if value in (usual[section][name], "auto")]
+        update = {name: stored[section][name] for name in left_open}
+        followed[section] = _KINDS[section].model_validate({**wanted, **update})
+    return config.model_copy(update=followed)

@@ -2,7 +2,7 @@ import pytest
 
 from xtts.shared.config_files import dump_config, load_config, packaged_configs
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import feature_config, follow_text, setting_differences, stored_features
+from xtts.shared.feature_settings import feature_config, follow_cache, setting_differences, stored_features
 
 
 @pytest.mark.parametrize("size", ["tiny", "small", "normal", "big"])
@@ -90,10 +90,12 @@ def test_steps_that_are_asked_for_take_back_the_epochs_of_a_size(tmp_path):
     assert load_config(str(tmp_path / "run.yaml")).training.epochs == "auto"  # a run names both
 
 
-def test_a_tokenizer_that_is_left_open_is_the_one_of_the_cache():
-    stored = stored_features(load_config("normal", assignments=["text.tokenizer=phonemes"]))
-    assert follow_text(load_config("normal"), stored).text.tokenizer == "phonemes"
-    other = follow_text(load_config("normal", assignments=["text.tokenizer=bpe"]), stored)
+def test_settings_that_are_left_open_are_those_of_the_cache():
+    stored = stored_features(load_config("normal", assignments=["text.tokenizer=phonemes", "shapes.buckets=2"]))
+    followed = follow_cache(load_config("normal"), stored)
+    assert (followed.text.tokenizer, followed.shapes.buckets) == ("phonemes", 2)
+    assert follow_cache(load_config("normal", assignments=["shapes.buckets=3"]), stored).shapes.buckets == 3
+    other = follow_cache(load_config("normal", assignments=["text.tokenizer=bpe"]), stored)
     assert other.text.tokenizer == "bpe"  # which training then refuses
 
 

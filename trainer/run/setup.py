@@ -12,7 +12,7 @@ from xtts.shared.cache.object_store import local_cache
 from xtts.shared.config import Config
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
 from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import follow_text
+from xtts.shared.feature_settings import follow_cache
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.models.kind import Kind, kind_of
@@ -94,6 +94,6 @@ def prepare(
     given = str(cache or (run.cache_now() if run else None) or DEFAULT_CACHE)
     folder = local_cache(given)
     lock, spec = ReadLock(folder), load_spec(folder)  # no build removes what is read next
-    resolved = follow_text(resolved, spec.features)
+    resolved = follow_cache(resolved, spec.features)
     kind_of(resolved).check(resolved, spec, given)
     return Setup(config=resolved, cache=folder, named_cache=given, spec=spec, lock=lock)
