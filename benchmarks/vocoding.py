@@ -4,12 +4,14 @@
         [--out FILE.json]
 
 DATA is a corpus as `xtts-precompute build` takes it; with --speech an exported folder speaks its texts. Wideband PESQ
-(ITU-T P.862.2) at 16 kHz against the recording, from 1 to 4.64; DistillMOS, an opinion from 1 to 5 (extra judge); `+-`
-are their standard errors, `time` is processor time per second of speech. Levels of bands are beside the recordings, and
-empty where their files have nothing there. Of the voiced frames: `kurtosis` is the excess kurtosis of the residual
-of linear prediction, high for pulses and 0 for noise; `periodicity` the correlation with the period before, from 2 to
-3.2 kHz; `HNR` the same of all frequencies as a ratio of harmonics to noise (Boersma 1993). `librosa` is its mel_to_stft
-and griffinlim. `blurred` has a mel blurred over frequency: the figures must notice that.
+(ITU-T P.862.2) at 16 kHz against the recording, from 1 to 4.64; DistillMOS, an opinion from 1 to 5 (extra judge), and
+the mean difference from that of the recording, clip by clip; `+-` are standard errors. `time` is processor time per
+second of speech. For each --vocoder its magnitudes are heard with the phases of the recordings, and the other way.
+Levels of bands are beside the recordings, and empty where their files have nothing there. Of the voiced frames:
+`kurtosis` is the excess kurtosis of the residual of linear prediction, high for pulses and 0 for noise; `periodicity`
+the correlation with the period before, from 2 to 3.2 kHz; `HNR` the same of all frequencies as a ratio of harmonics to
+noise (Boersma 1993). `librosa` is its mel_to_stft and griffinlim. `blurred` has a mel blurred over frequency: the
+figures must notice that.
 """
 
 import argparse
@@ -63,7 +65,8 @@ def main() -> None:
     vocoders["librosa"] = of_librosa
     vocoders |= {name: make_vocoder(name, PROFILE, print) for name in options.vocoder}
     empty = dict.fromkeys(["PESQ", "+-", "time,_ms", *LEVELS], "")
-    rows = [{"vocoder": "recordings"} | empty | opinions(recordings) | voicing_figures(recordings)]
+    opinion = opinions(recordings)
+    rows = [{"vocoder": "recordings"} | empty | heard(opinion) | voicing_figures(recordings)]
     for name, vocode in vocoders.items():
         vocode(mels[0])  # numba and imports
         began, sounds = time.process_time(), [vocode(mel) for mel in mels]
@@ -73,8 +76,14 @@ def main() -> None:
         rows.append(
             {"vocoder": name} | mean(scores, "PESQ", "+-") | {"time,_ms": f"{milliseconds:.1f}"}
             | {name: "" if level is None else f"{level:.1f}" for name, level in zip(LEVELS, levels, strict=True)}
-            | opinions(sounds) | voicing_figures(sounds)
+            | heard(opinions(sounds), None if options.speech else opinion) | voicing_figures(sounds)
         )
+        if name in options.vocoder and not options.speech:
+            for kind, magnitudes, phases in (
+                (f"{name}, recorded phases", sounds, recordings), (f"recordings, phases of {name}", recordings, sounds)
+            ):
+                both = [exchanged(*pair) for pair in zip(magnitudes, phases, strict=True)]
+                rows.append({"vocoder": kind} | empty | heard(opinions(both), opinion) | voicing_figures(both))
     title = "speech" if options.speech else "recordings after their mel and back"
     figures = {"title": title, "clips": len(mels), "table": rows}
     figures |= machine(["lockstep-tts", "librosa", "pesq"])
@@ -97,12 +106,25 @@ def mean(scores: list[float], name: str, error: str) -> dict[str, str]:
     return {name: f"{np.mean(scores):.2f}", error: f"{np.std(scores, ddof=1) / np.sqrt(len(scores)):.2f}"}
 
 
-def opinions(sounds: list[np.ndarray]) -> dict[str, str]:
-    """Cells of DistillMOS."""
+def opinions(sounds: list[np.ndarray]) -> np.ndarray:
+    """DistillMOS of each sound."""
     torch, model = import_module("torch"), import_module("distillmos").ConvTransformerSQAModel().eval()
     heard = [torch.from_numpy(soxr.resample(samples, PROFILE.sample_rate, PESQ_HZ)) for samples in sounds]
     with torch.no_grad():
-        return mean([float(model(samples[None])) for samples in heard], "DistillMOS", "+-,_of_it")
+        return np.array([float(model(samples[None])) for samples in heard])
+
+
+def heard(opinion: np.ndarray, recorded: np.ndarray | None = None) -> dict[str, str]:
+    """Cells of DistillMOS, alone and beside that of the recordings."""
+    cells = {"DistillMOS": f"{opinion.mean():.2f}"}
+    return cells | mean([] if recorded is None else list(opinion - recorded), "less_recordings", "+-,_of_it")
+
+
+def exchanged(magnitudes: np.ndarray, phases: np.ndarray) -> np.ndarray:
+    """A sound with the magnitudes of one and the phases of another."""
+    both = min(len(magnitudes), len(phases))
+    one, other = (librosa.stft(samples[:both], n_fft=1024, hop_length=256) for samples in (magnitudes, phases))
+    return np.asarray(librosa.istft(np.abs(one) * np.exp(1j * np.angle(other)), hop_length=256, length=both))
 
 
 def score(recording: np.ndarray, heard: np.ndarray) -> float:
