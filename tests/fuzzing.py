@@ -2,13 +2,9 @@
 
 import os
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
-from hypothesis.strategies import SearchStrategy
 
 
 def fresh_seed() -> int:
@@ -26,17 +22,6 @@ class Fuzz:
     def seed(self) -> int:
         """0, or where fresh `fresh_seed`."""
         return fresh_seed() if self.fresh else 0
-
-    def each(self, **strategies: SearchStrategy[Any]) -> Callable[[Callable[..., None]], None]:
-        """Decorator that calls a function with as many examples, at once."""
-        options = settings(
-            max_examples=self.examples, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-        )
-
-        def run(check: Callable[..., None]) -> None:
-            seed(self.seed())(options(given(**strategies)(check)))()
-
-        return run
 
 
 def fuzzed(few: int, many: int) -> pytest.MarkDecorator:

@@ -3,15 +3,15 @@
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from typing import NamedTuple
 
-import forked_program
 import numpy as np
 import pytest
 import soundfile
 from cache_files import build_cache
 from click.testing import CliRunner
-from forked_program import Forked
 from made_once import made_once
 from rich.console import Console
 
@@ -214,13 +214,12 @@ def train_arguments(folder, assignments, cache, more):
 
 @pytest.fixture(scope="session")
 def start_train(one_shape_cache):
-    """`start_train(folder, "a.b=c", ..., cache=..., more=[...])`: xtts-train, forked where TensorFlow is imported."""
-    forked_program.run(["-c", ""], check=True)  # the process that it is forked from imports TensorFlow
+    """`start_train(folder, "a.b=c", ..., cache=..., more=[...])`: xtts-train as a process of its own."""
 
-    def start(folder, *assignments, cache=one_shape_cache, more=(), **limits):
-        program = "from xtts.trainer.cli import main; main()"
-        line = ["-c", program, *train_arguments(folder, assignments, cache, more)]
-        return Forked(line, folder.with_suffix(".screen"), **limits)
+    def start(folder, *assignments, cache=one_shape_cache, more=(), env=None):
+        line = [sys.executable, "-c", "from xtts.trainer.cli import main; main()"]
+        line += train_arguments(folder, assignments, cache, more)
+        return subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env)
 
     return start
 

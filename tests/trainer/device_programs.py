@@ -1,6 +1,7 @@
 """Runs on several devices, as tests start them: workers as processes of their own, or one with several logical CPUs."""
 
 import json
+import multiprocessing
 import os
 import random
 import socket
@@ -8,7 +9,6 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from forked_program import Started
 
 STATE, FIGURES, SCREEN = "state.npz", "figures.json", "screen.txt"
 POSITION = ("epoch", "consumed")
@@ -95,13 +95,24 @@ def _placed(loop, state):
     return {"state": sorted({variable.device[-5:] for variable in variables}), **ops}
 
 
-class Program(Started):
-    """One started run."""
+class Program(multiprocessing.get_context("spawn").Process):
+    """One started run; it ends with the tests."""
 
     def __init__(self, plan, left, *, config="", logical_cpus=0, steps_on=""):
         left.mkdir(parents=True, exist_ok=True)
         self._left = left
-        super().__init__(_main, (plan, left, config, logical_cpus, steps_on), left / SCREEN)
+        super().__init__(target=_main, args=(plan, left, config, logical_cpus, steps_on), daemon=True)
+        self.start()
+
+    def wait(self):
+        """Its exit code, once it has ended."""
+        self.join()
+        return self.exitcode
+
+    @property
+    def screen(self):
+        """What it has said so far."""
+        return (self._left / SCREEN).read_text() if (self._left / SCREEN).exists() else ""
 
     @property
     def figures(self):

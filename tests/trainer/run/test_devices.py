@@ -31,14 +31,14 @@ def together(tmp_path_factory, plan_of, read_steps):
     folder = tmp_path_factory.mktemp("together")
     programs = start_workers([plan_of(folder / "run", "multiworker", ENDLESS)] * WORKERS, folder)
     wait_for_steps(programs, folder / "run", read_steps, 2 * STEPS)
-    programs[-1].send_signal(signal.SIGTERM)
+    os.kill(programs[-1].pid, signal.SIGTERM)
     assert [program.wait() for program in programs] == [0] * WORKERS, "\n".join(one.screen for one in programs)
     return programs, folder / "run"
 
 
 def wait_for_steps(programs, folder, read_steps, step):
     while not (folder / "metrics.jsonl").exists() or not any(line["step"] >= step for line in read_steps(folder)):
-        assert all(program.poll() is None for program in programs), "\n".join(one.screen for one in programs)
+        assert all(program.is_alive() for program in programs), "\n".join(one.screen for one in programs)
         time.sleep(0.1)
 
 
