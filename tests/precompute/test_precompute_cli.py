@@ -4,14 +4,11 @@ import json
 import multiprocessing
 import subprocess
 import sys
-from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
 from builds import command
 from click.testing import Result
-
-from xtts.precompute.cli import main
 
 
 def build(data: Path, cache: Path, *options: object) -> Result:
@@ -44,22 +41,6 @@ def test_build_verify_and_stats(tiny_corpus, tmp_path, monkeypatch):
     unsound = command("verify")
     assert unsound.exit_code == 1
     assert f"{shard.relative_to('features')}: truncated" in unsound.stdout
-
-
-def test_a_terminal_without_the_letters_gets_their_numbers(tone_corpus, tmp_path, monkeypatch):
-    data = tone_corpus(tmp_path / "corpus", 12)
-    rows = [line.split("|")[0] for line in (data / "metadata.csv").read_text().splitlines()]
-    names = ("Zo\u0444", "ann")
-    lines = [f"{name}|word {n} \u0444|words {n} \u0444|{names[n % 2]}|de" for n, name in enumerate(rows)]
-    (data / "metadata.csv").write_text("\n".join(lines), encoding="utf-8")
-    monkeypatch.setattr(sys, "stdout", terminal := TextIOWrapper(BytesIO(), encoding="latin-1"))
-    options = ["--cache", "f", "--workers", "0", "--set", "text.language=de", "--set", "text.max_unknown_share=1"]
-    monkeypatch.chdir(tmp_path)
-    main.main(["build", "--data", str(data), *options], standalone_mode=False)
-    terminal.seek(0)
-    said = terminal.read()
-    assert "speakers: 2 (Zo\\u0444 6, ann 6)\nlanguages: 1 (de 12)" in said
-    assert said.count("\\u0444") == 1
 
 
 def test_familiar_flags_reach_the_configuration(tiny_corpus, tmp_path):

@@ -4,7 +4,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from builds import spoil, write_rows
 
@@ -16,9 +15,7 @@ VALUES = [np.random.default_rng(number).bytes(50_000) for number in range(4)]
 PAGES = {"use_dictionary": False, "data_page_size": 1000, "write_batch_size": 1}
 
 
-@pytest.mark.parametrize("compression", ["zstd", "snappy", "none"])
-@pytest.mark.parametrize("dictionary", [True, False])
-@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize(("compression", "dictionary", "version"), [("snappy", True, "1.0"), ("none", False, "2.0")])
 def test_audio_is_unpacked_byte_for_byte(tmp_path, compression, dictionary, version):
     data = write_rows(tmp_path / "x.parquet", VALUES, row_group_size=3, compression=compression,
                use_dictionary=dictionary, data_page_version=version)
@@ -68,11 +65,3 @@ def test_a_rewritten_file_is_unpacked_again_in_a_folder_that_exists(tmp_path):
     assert unpacked_row(data, "0", tmp_path).read_bytes() == VALUES[3]
     with pytest.raises(LockstepError, match="away: not visible from"):
         unpacked_row(data, "0", tmp_path / "away")
-
-
-def test_empty_row_groups_are_skipped(tmp_path):
-    data = write_rows(tmp_path / "x.parquet", [VALUES[0], None])
-    with pq.ParquetWriter(tmp_path / "gaps.parquet", pq.read_schema(data)) as writer:
-        for rows in (0, 2, 0):
-            writer.write_table(pq.read_table(data).slice(0, rows))
-    assert unpacked_row(tmp_path / "gaps.parquet", "0", tmp_path).read_bytes() == VALUES[0]

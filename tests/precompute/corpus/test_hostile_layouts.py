@@ -2,14 +2,11 @@
 
 import os
 from pathlib import Path
-from types import SimpleNamespace
 
-import pyarrow as pa
 import pytest
 from builds import read_corpus, write_files
 from conftest import WRITERS
 
-from xtts.precompute.corpus import clip_audio
 from xtts.precompute.corpus.clip_audio import size_and_time
 from xtts.shared.cache.clip_index import UNKNOWN
 from xtts.shared.errors import LockstepError
@@ -113,14 +110,6 @@ def test_a_link_to_a_folder_that_holds_it_is_a_loop(tmp_path):
         assert [clip.id for clip in read_corpus(folder).clips] == ["b", "a"]
 
 
-def test_a_linked_folder_within_the_corpus_is_read_once(tmp_path):
-    files = {"anna/a.wav": "", "anna/a.txt": "x", ".disk/bert/b.wav": "", ".disk/bert/b.txt": "y"}
-    root = write_files(tmp_path, files)
-    (root / "bert").symlink_to(".disk/bert")
-    (root / "again").symlink_to("anna")
-    assert [(clip.id, clip.speaker) for clip in read_corpus(root).clips] == [("a", "anna"), ("b", "bert")]
-
-
 def test_pipes_and_devices_are_not_opened(tmp_path):
     root = write_files(tmp_path, {"a.wav": "", "a.txt": "x", "b.txt": "x", "c.wav": ""})
     os.mkfifo(root / "b.wav")
@@ -131,18 +120,6 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
     os.mkfifo(root / "metadata.csv")
     with pytest.raises(LockstepError, match=r"metadata\.csv: a pipe, expected a file of lines"):
         read_corpus(root)
-
-
-def test_times_that_no_clock_has_are_told_apart(monkeypatch):
-    seconds = [-11_644_473_600, -600_000_000, 0, 10_500_000_000, 10_500_000_001, 2**34, 910_692_730_085]  # to 30828
-    times = set()
-    for second in seconds:
-        status = SimpleNamespace(st_mode=0o100644, st_size=5, st_mtime_ns=second * 10**9)
-        monkeypatch.setattr(clip_audio, "os", SimpleNamespace(stat=lambda path, status=status: status))
-        size, time = size_and_time(Path("a.wav"))
-        times.add(pa.array([time], pa.int64())[0].as_py())
-    assert (size, len(times)) == (5, len(seconds))
-    assert {0, -600_000_000 * 10**9} < times
 
 
 @pytest.mark.parametrize(("layout", "files", "read"), [

@@ -1,6 +1,5 @@
 """Data sets of Hugging Face: which files, columns and rows are read; reports about the rest and about broken ones."""
 
-import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,8 +29,7 @@ def told(data: Path, **options: str) -> list[tuple[str, str, str, str]]:
 
 
 @pytest.mark.parametrize(("columns", "row"), [
-    ({"text": ["x"]}, ("a", "", "x", "")),
-    ({"transcription": ["x"], "speaker_id": [7]}, ("a", "7", "x", "")),
+    ({"text": ["x"]}, ("a", "", "x", "")), ({"transcription": ["x"], "speaker_id": [7]}, ("a", "7", "x", "")),
     ({"sentence": ["x"], "client_id": ["ann"], "locale": ["en-US"]}, ("a", "ann", "x", "en")),
     ({"transcript": ["x"], "id": [12], "speaker": ["bob"], "lang": ["fa"]}, ("12", "bob", "x", "fa")),
     ({"text": ["No 5"], "normalized_text": ["no five"], "file": ["/home/me/b.flac"]}, ("b", "", "no five", "")),
@@ -90,11 +88,8 @@ def test_only_the_training_splits_are_read_and_others_reported(tmp_path):
 
 
 @pytest.mark.parametrize(("names", "read"), [
-    (["part-0", "test"], 1),
-    (["train", "test", "dev"], 1),
-    (["values", "devotional"], 2),
-    (["test-00000-of-00002", "test-00001-of-00002"], 2),
-    (["test-00000-of-00001", "validation-00000-of-00001"], 0),
+    (["part-0", "test"], 1), (["train", "test", "dev"], 1), (["values", "devotional"], 2),
+    (["test-00000-of-00002", "test-00001-of-00002"], 2), (["test-00000-of-00001", "validation-00000-of-00001"], 0),
 ])
 def test_the_files_of_one_split_are_read(tmp_path, names, read):
     for name in names:
@@ -133,25 +128,6 @@ def test_paths_without_bytes_are_read_as_files(tmp_path):
             read_corpus(tmp_path)
 
 
-def test_links_of_the_hub_cache_are_followed(tmp_path):
-    blob = put(tmp_path / "blobs" / "0a1b", ONE)
-    link = tmp_path / "snapshots" / "12ab" / "data" / "train-00000-of-00001.parquet"
-    link.parent.mkdir(parents=True)
-    link.symlink_to(os.path.relpath(blob, link.parent))
-    clips = [read_corpus(data).clips[0] for data in (link, link.parent, link.parents[1])]
-    assert [(clip.id, clip.source) for clip in clips] == [
-        ("a", f"{link.name}/0"), ("a", f"{link.name}/0"), ("a", f"data/{link.name}/0"),
-    ]
-
-
-def test_a_list_is_preferred_to_parquet_files_beside_it(written, tmp_path):
-    root = written("ljspeech")
-    put(root / "notes.parquet", {"text": ["x"]})
-    assert len(read_corpus(root).clips) == 8
-    with pytest.raises(LockstepError, match=r"notes\.parquet: no columns of audio"):
-        read_corpus(root, layout="parquet")
-
-
 def test_unusable_parquet_rows_are_rejected_in_the_index(tmp_path):
     values = [sound(), None, b"", b"no audio", sound(rate=48_000), sound()]
     data = write_rows(tmp_path / "x.parquet", values, row_group_size=4)
@@ -160,8 +136,7 @@ def test_unusable_parquet_rows_are_rejected_in_the_index(tmp_path):
     assert "is missing;" not in str(caught.value), "a row is no file"
     build(data, tmp_path / "cache", "shapes.max_reject_fraction=0.95")
     rows = rows_of(tmp_path / "cache")
-    assert {name: (row.reason, row.detail) for name, row in rows.items()
-            if not row.is_kept} == {
+    assert {name: (row.reason, row.detail) for name, row in rows.items() if not row.is_kept} == {
         "1": ("missing audio", "the row holds no audio"), "2": ("empty audio", "a file of 0 bytes"),
         "3": ("unreadable audio", "Format not recognised."),
     }

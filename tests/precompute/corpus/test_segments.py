@@ -148,12 +148,6 @@ def test_segments_without_speech_or_length_are_passed_over_and_counted(tmp_path,
     assert corpus.notes == ((note,) if count else ())
 
 
-def test_only_texts_that_are_read_are_spoken_of(tmp_path):
-    subtitles = srt("<i>café</i>", "♪").encode("latin-1", "ignore")
-    clips = read_corpus(write_files(tmp_path, {"a.wav": b"", "a.srt": subtitles, "a.txt": "Hello"})).clips
-    assert [clip.text for clip in clips] == ["Hello"]
-
-
 def test_a_file_of_points_is_refused_with_what_was_passed_over(tmp_path):
     write_files(tmp_path, {"talk.wav": b"", "talk.txt": "1.5\t1.5\tone\n2.0\t2.0\ttwo\n"})
     message = r"no clips, expected ID.wav with ID.txt beside it; .*: 2 segments skipped, without speech or of 0 s"

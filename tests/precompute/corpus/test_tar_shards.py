@@ -59,10 +59,7 @@ def test_members_without_text_or_audio_are_rejected_in_the_index(tmp_path):
     ([("a.wav", b"x"), ("a.json", b"[" * 100_000)], r"'a\.json': not JSON"),
     ([("a.wav", b"x"), ("a.json", said("x", id="../a"))], "clip id '../a' reads as a path"),
     ([("a.wav", b"x"), ("a.txt", b"\xff")], r"'a\.txt': not UTF-8"),
-    (
-        [("lj/metadata.csv", b""), ("lj/wavs/a.wav", b"")],
-        r"audio without texts of the same .*: tar -xf a\.tar",
-    ),
+    ([("lj/metadata.csv", b""), ("lj/wavs/a.wav", b"")], r"audio without texts of the same .*: tar -xf a\.tar"),
     ([("readme", b"x")], "no clips, expected KEY.wav with KEY.json"),
 ])
 def test_invalid_members_are_rejected(tmp_path, members, message):

@@ -87,15 +87,10 @@ def wrongly_read(language, lines, written, read):
 
 HUNGARIAN = ["Árvíztűrő tükörfúrógép.", "Az erdő és a mező zöld.", "Tegnap egész nap esett az eső.", "Ma hideg van."]
 TURKISH = [
-    "Günaydın, nasılsınız?",
-    "Şimdi İstanbul'da yaşıyorum.",
-    "Çocuklar bahçede oynuyor, ağaçlar yeşil.",
-    "Şu su.",
+    "Günaydın, nasılsınız?", "Şimdi İstanbul'da yaşıyorum.", "Çocuklar bahçede oynuyor, ağaçlar yeşil.", "Şu su.",
 ]
 GERMAN = [
-    "Süße Äpfel schmecken köstlich.",
-    "Über den Bäumen hört man Vögel.",
-    "Das Mädchen läuft über die Straße.",
+    "Süße Äpfel schmecken köstlich.", "Über den Bäumen hört man Vögel.", "Das Mädchen läuft über die Straße.",
     "Es regnet.",
 ]
 

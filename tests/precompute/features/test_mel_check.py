@@ -108,24 +108,6 @@ def test_what_needs_no_new_mel_is_done_on_any_machine(workspace, tiny_config, ot
     assert report.spec.mel_check == mel_check
 
 
-@needs_openblas
-def test_what_another_machine_left_half_done_is_not_used(tiny_corpus, tiny_cache, tiny_config, tmp_path, other_machine):
-    (tmp_path / "corpus").symlink_to(tiny_corpus)
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("xtts.precompute.pipeline.build_cache.commit", stop)
-        with pytest.raises(KeyboardInterrupt):
-            renew(tmp_path, tiny_config)
-    assert list((tmp_path / "cache" / ".building").rglob("*.tfrecord"))
-    other_machine.undo()
-    report, _ = renew(tmp_path, tiny_config)
-    assert report.kept_shards == 0
-    assert tree(tmp_path / "cache") == tree(tiny_cache)
-
-
 def test_another_front_end_computes_all_mels_again(workspace, tiny_config):
     new, spec = tree(workspace / "cache"), load_spec(workspace / "cache")
     fields = spec.model_dump(mode="json")

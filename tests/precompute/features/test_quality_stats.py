@@ -50,8 +50,7 @@ def test_neither_a_uniform_corpus_nor_a_better_clip_has_outliers(even, row, diff
     ({"noise_floor_db": -30.0}, "noise floor"), ({"loudness_db": -40.0}, "loudness"),
     ({"loudness_db": -3.0}, "loudness"), ({"clipped_share": 0.01}, "clipping"),
     ({"leading_silence": 2.0}, "silence at the start"), ({"trailing_silence": 2.0}, "silence at the end"),
-    ({"band_hz": 8_000.0}, "band"),
-    ({"text": "two"}, "speaking rate"), ({"seconds": 0.3}, "speaking rate"),
+    ({"band_hz": 8_000.0}, "band"), ({"text": "two"}, "speaking rate"), ({"seconds": 0.3}, "speaking rate"),
 ])
 def test_a_broken_clip_stands_out_by_what_is_broken(even, row, different, measure):
     stats = quality_stats([*even, row("broken", **different)], 22_050)

@@ -2,7 +2,6 @@ import json
 import math
 import multiprocessing
 import os
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -178,17 +177,6 @@ def test_a_clip_that_changes_meanwhile_is_noticed(workspace, tiny_config, tmp_pa
 
     with pytest.raises(LockstepError, match=r"tone-0003\.wav: changed while the cache was being built"):
         build(workspace / "corpus", tmp_path / "new", tiny_config, progress=Listener(touch))
-
-
-def test_a_build_has_no_file_in_the_temporary_folder(tiny_corpus, tiny_config, tmp_path, monkeypatch):
-    """From the moment on at which its clips are listed."""
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    files = []
-    watcher = Listener(lambda _: files.append(list((tmp_path / "temporary").iterdir())))
-    build(tiny_corpus, tmp_path / "cache", tiny_config, progress=watcher)
-    assert files
-    assert not any(files)
 
 
 def test_upsampled_clips_are_reported(tmp_path):

@@ -6,9 +6,6 @@ import shutil
 import pytest
 from builds import Listener, build, rejected, rows_of, sound, write_files
 
-from xtts.precompute.pipeline.copies import _rejected
-from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
-
 SOUNDS = {f"wavs/c{n}.wav": sound(1.0 + 0.1 * n, seed=n) for n in range(10)}
 
 
@@ -44,27 +41,6 @@ def test_copies_are_rejected_unless_one_recording_stands_for_most_clips(corpus, 
     build(root, tmp_path / "cache", "shapes.max_reject_fraction=0.5", progress=listener)
     assert len(TEXTS) - len(rejected(tmp_path / "cache")) == kept
     assert f"{copies} clips with duplicate audio, such as wavs/c1.wav and wavs/c0.wav" in listener.lines
-
-
-class Compared(str):
-    """A text that counts comparisons."""
-
-    count = 0
-
-    def __ne__(self, other):
-        Compared.count += 1
-        return str.__ne__(self, other)
-
-    __hash__ = str.__hash__
-
-
-def test_many_copies_take_time_in_proportion():
-    texts = [*map(Compared, ["a"] * 499 + ["b"])]
-    rows = [IndexRow(clip=Clip(f"c{n}", "", text, f"c{n}.wav")) for n, text in enumerate(texts)]
-    details = _rejected(table_of(rows * 2), [list(enumerate(rows))])["detail"].to_pylist()
-    assert {*details[:499]} == {"the recording of c499, which has a different text"}
-    assert [*details[499:501]] == ["the recording of c0, which has a different text", ""]
-    assert Compared.count < 3 * len(texts)
 
 
 def test_an_equal_size_is_no_copy_and_a_later_copy_is_found(corpus, tmp_path):

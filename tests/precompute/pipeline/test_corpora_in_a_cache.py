@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builds import build, command, problems, shards, tree
+from builds import build, problems, shards, tree
 from cache_files import index_path
 
 from xtts.shared.cache.cache_spec import load_spec, shard_id_of
@@ -101,12 +101,3 @@ def test_verify_finds_what_changed_and_repair_mends(workspace):
         problems(workspace / "cache", (A,), repair=True)
     assert not problems(workspace / "cache", (B, A), repair=True, deep=10)
     assert tree(workspace / "cache") == whole
-
-
-def test_the_commands_take_several_corpora(workspace):
-    options = ["--cache", "cache", "--workers", 0, *(f"--set={name}={value}" for name, value in FLAGS.items())]
-    done = command("build", "--data", A, "--data", B, *options)
-    assert done.exit_code == 0, done.output
-    assert "nothing to do" in done.output
-    checked = command("verify", "--cache", "cache", "--against", A, "--against", B, "--workers", 0)
-    assert (checked.exit_code, checked.output) == (0, "cache: sound\n")

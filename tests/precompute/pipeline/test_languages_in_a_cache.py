@@ -125,15 +125,6 @@ def test_every_clip_is_read_in_its_own_language(corpus, tmp_path):
     assert tokenizer.decode(third.tokens[: third.token_length].tolist()).startswith("zwolf boxkampfer")
 
 
-def test_clips_without_a_language_have_the_configured_one(corpus, tmp_path):
-    root, cache = corpus("x"), tmp_path / "features"
-    build(manifest(root, [("de", GERMAN)] * 6), cache)
-    assert load_spec(cache).languages == ["de"]
-    build(manifest(root, [("de", GERMAN)] * 6 + [("", "Plain words.")] * 6), cache)
-    assert load_spec(cache).languages == ["de", "en"]
-    assert records(cache)["tone-0011"][0].language == 1
-
-
 def test_a_tokenizer_that_is_left_open_is_decided_once(corpus, tmp_path, monkeypatch):
     """Espeak-ng is not loaded: tests of speech need a process without it."""
     there = [True]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import Listener, build, command, noise, problems, rows_of, sound, spoil, tree, write_files
+from builds import Listener, build, command, problems, rows_of, spoil, tree
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
@@ -18,11 +18,9 @@ EVERY_FILTER = {
     "min_letters_per_second": 2.0, "max_letters_per_second": 25.0, "min_sample_rate": 20_000,
 }
 BROKEN = {
-    "clip-01": ("too noisy", "max_noise_floor_db", -30.0),
-    "clip-02": ("clipped", "max_clipped_share", 0.32),
+    "clip-01": ("too noisy", "max_noise_floor_db", -30.0), "clip-02": ("clipped", "max_clipped_share", 0.32),
     "clip-03": ("too much silence", "max_edge_silence_seconds", 0.8),
-    "clip-04": ("too quiet", "min_loudness_db", -49.0),
-    "clip-05": ("too low sample rate", "min_sample_rate", 16_000),
+    "clip-04": ("too quiet", "min_loudness_db", -49.0), "clip-05": ("too low sample rate", "min_sample_rate", 16_000),
     "clip-06": ("too slow speech", "min_letters_per_second", 1.0),
     "clip-07": ("too fast speech", "max_letters_per_second", 30.0),
 }
@@ -124,12 +122,3 @@ def test_setting_and_removing_filters_equals_a_fresh_build(copied, unfiltered, f
     _, progress = update(corpus, cache)
     assert any(f"{len(BROKEN) + 1} of them from audio" in line for line in progress.lines)
     assert tree(cache) == tree(unfiltered)
-
-
-def test_what_writing_rejects_keeps_no_measurement(tmp_path):
-    """The index would tell whether a filter was set when the clip was measured."""
-    corpus = write_files(tmp_path, {"metadata.csv": "a|some words\nb|some more\n", "wavs/a.wav": sound()})
-    soundfile.write(corpus / "wavs" / "b.wav", 1e30 * noise(), RATE, subtype="FLOAT")
-    build(corpus, tmp_path / "cache", "data.filters.min_loudness_db=-60", "shapes.max_reject_fraction=0.5")
-    row = rows_of(tmp_path / "cache")["b"]
-    assert (row.reason, row.quality) == ("unreadable audio", None)

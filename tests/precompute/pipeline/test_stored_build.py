@@ -54,9 +54,7 @@ def test_an_interrupted_upload_leaves_the_old_cache_and_is_continued(build, buck
     assert load_spec(local_cache(f"{bucket}/features")) == report.spec
 
 
-def test_a_newer_cache_of_another_machine_is_continued_and_old_objects_go_after_a_day(
-    build, bucket, machine, monkeypatch
-):
+def test_a_newer_cache_of_another_machine_is_continued(build, bucket, machine, monkeypatch):
     url, first = f"{bucket}/features", build().spec
     machine("second")
     second = build(**{"shapes.buckets": 1}).spec

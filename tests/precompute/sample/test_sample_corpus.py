@@ -86,13 +86,6 @@ make_sample_corpus(Path({str(out)!r}), clips={CLIPS}, seed={SEED}, workers=2, pr
     assert not beside.exists()
 
 
-def test_a_partial_corpus_of_other_arguments_is_discarded(small, tmp_path):
-    small.rename(tmp_path / ".out.partial")
-    make(tmp_path / "out", seed=4)
-    make(tmp_path / "fresh", seed=4)
-    assert tree(tmp_path / "out") == tree(tmp_path / "fresh")
-
-
 def test_a_complete_corpus_is_not_rewritten_and_one_of_other_arguments_rejected(small):
     before = {path: path.stat().st_mtime_ns for path in small.rglob("*")}
     seconds = make(small)

@@ -325,8 +325,7 @@ def library(monkeypatch):
 
 
 @pytest.mark.parametrize(("texts", "heard"), [
-    ([" And so | on."], ("And so on.", np.exp(-0.5))),
-    ([" And so on." * 40, " And so on."], ("And so on.", 0.0)),
+    ([" And so | on."], ("And so on.", np.exp(-0.5))), ([" And so on." * 40, " And so on."], ("And so on.", 0.0)),
 ])
 def test_a_loop_is_transcribed_again_and_doubtful(library, texts, heard):
     library.texts = texts

@@ -5,7 +5,6 @@
 
 import importlib
 import os
-import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from operator import add
 from pathlib import Path
 
 import pytest
-from builds import build, children, first_shard, problems, start, tree, wait_for
+from builds import build, children, start, tree, wait_for
 
 from xtts.precompute.workers.arithmetic import installed_versions
 from xtts.precompute.workers.disks import attempt_path
@@ -116,13 +115,6 @@ def test_a_build_survives_the_loss_of_a_node(cluster, corpus, config, whole, tmp
     assert report.peak_bytes == 0
 
 
-def test_a_cluster_verifies_and_repairs(cluster, corpus, whole, tmp_path):
-    cache = shutil.copytree(whole, tmp_path / "cache")
-    first_shard(cache).unlink()
-    assert problems(cache, corpus, deep=8, repair=True, engine="ray") == []
-    assert tree(cache) == tree(whole)
-
-
 def test_results_and_errors_come_from_the_cluster(cluster, tmp_path):
     with open_pool(1, "ray") as pool:
         assert sorted(pool.run(partial(add, 1), range(20))) == list(range(1, 21))
@@ -130,12 +122,6 @@ def test_results_and_errors_come_from_the_cluster(cluster, tmp_path):
             list(pool.run(attempt_path, [tmp_path / "elsewhere" / "part"]))
         with pytest.raises(OSError, match="No such file"):
             list(pool.run(os.stat, [str(tmp_path / "nothing")]))
-
-
-def test_a_cluster_without_cpus_is_a_one_line_error(cluster, monkeypatch):
-    monkeypatch.setattr(ray, "cluster_resources", dict)
-    with pytest.raises(LockstepError, match="no machine with a CPU"), open_pool(1, "ray") as pool:
-        list(pool.run(os.getenv, ["HOME"]))
 
 
 def test_a_machine_with_other_packages_is_rejected(cluster, monkeypatch):
