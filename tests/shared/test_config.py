@@ -31,8 +31,7 @@ def test_the_language_no_is_norwegian():
     ("trainng.batch_size=1", "unknown key trainng; did you mean training"),
     ("batch_size=3", "not an assignment, expected section.key=value"),
     ("training.batch_size=x", "training.batch_size = 'x': input should be a valid integer"),
-    ("training.batch_size=0", "greater than 0"),
-    ("training.learning_rate=.nan", "finite"),
+    ("training.batch_size=0", "greater than 0"), ("training.learning_rate=.nan", "finite"),
     ("training.gradient_accumulation_steps=3", "batch_size 8 is not divisible by gradient_accumulation_steps 3"),
     ("model.size=huge", "model.size 'huge', expected one of tiny, small, normal, big"),
     ("model.text_heads=3", "text_width .* is not divisible"),
@@ -53,8 +52,7 @@ def test_a_wrong_file_is_explained(tmp_path):
     path = tmp_path / "mine.yaml"
     for content, message in (
         (b"training:\n  batch_size: 4\n  batch_size: 5\n", r"mine.yaml:3: .*'batch_size' occurs twice"),
-        (b"training: 5\n", "not sections of settings"),
-        (b"\xff\xfe\x00", "not UTF-8"),
+        (b"training: 5\n", "not sections of settings"), (b"\xff\xfe\x00", "not UTF-8"),
     ):
         path.write_bytes(content)
         with pytest.raises(LockstepError, match=message):

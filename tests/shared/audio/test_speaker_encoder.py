@@ -52,10 +52,8 @@ def after_a_pause(own, other):
 
 @pytest.mark.parametrize(("disturb", "doubts"), [
     (lambda own, other: [np.concatenate([chord(len(own) / RATE / 2), own])], True),
-    (lambda own, other: [np.concatenate([other[: len(own) // 3], own])], True),
-    (after_a_pause, False),
-    (lambda own, other: [own, other[: len(own) // 2]], True),
-    (lambda own, other: [0.05 * own], False),
+    (lambda own, other: [np.concatenate([other[: len(own) // 3], own])], True), (after_a_pause, False),
+    (lambda own, other: [own, other[: len(own) // 2]], True), (lambda own, other: [0.05 * own], False),
 ])
 def test_a_recorded_voice_is_that_of_most_of_the_sound(people, disturb, doubts):
     own, other, told = np.concatenate([people["kerstin"]] * 2), np.concatenate([people["kathleen"]] * 2), []
@@ -64,18 +62,6 @@ def test_a_recorded_voice_is_that_of_most_of_the_sound(people, disturb, doubts):
     assert all("% of the recording is unlike the voice taken from it" in line for line in told)
     assert alike(found, plain) > (0.9 if disturb is after_a_pause else 0.94), "the mean over all windows: at most 0.93"
     assert alike(found, plain) > alike(found, recorded_voice([other])) + 0.5
-
-
-def test_a_long_recording_takes_no_more_windows_than_a_few_hundred(monkeypatch):
-    counted = []
-
-    def embed(mel, starts):
-        counted.append(len(starts))
-        return np.ones([len(starts), 256])
-
-    monkeypatch.setattr(speaker_encoder, "_embed_windows", embed)
-    recorded_voice([np.random.default_rng(0).normal(size=900 * RATE).astype(np.float32)])
-    assert 300 < counted[0] < 500
 
 
 def test_a_recording_of_one_window_has_a_voice(people):

@@ -2,7 +2,6 @@ import hashlib
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from xtts.shared.cache.records import CorruptRecord, Record, frame, parse_example, unframe
 
@@ -14,27 +13,6 @@ RECORD = Record(
 
 def parse(payload):
     return parse_example(memoryview(payload), mel_dtype="float16", mel_channels=2)
-
-
-def test_stock_tensorflow_and_our_reader_read_what_is_written(tmp_path):
-    path = tmp_path / "one.tfrecord"
-    path.write_bytes(frame(RECORD.to_example()) * 3)
-    record = parse(next(unframe(memoryview(path.read_bytes()))))
-    assert (record.clip_id, record.speaker, record.tokens.tolist()) == ("clip-é", -1, [1, 300, 2**40, 0])
-    assert np.array_equal(record.mel, RECORD.mel)
-    features = {
-        "id": tf.io.FixedLenFeature([], tf.string),
-        "tokens": tf.io.FixedLenFeature([4], tf.int64),
-        "mel": tf.io.FixedLenFeature([], tf.string),
-        **{name: tf.io.FixedLenFeature([], tf.int64) for name in ("token_length", "mel_length", "speaker")},
-    }
-    (batch,) = tf.data.TFRecordDataset(str(path)).batch(3)
-    parsed = tf.io.parse_example(batch, features)
-    assert parsed["id"].numpy()[0].decode() == "clip-é"
-    assert parsed["tokens"].numpy().tolist() == [[1, 300, 2**40, 0]] * 3
-    mel = tf.io.decode_raw(parsed["mel"], tf.float16).numpy()
-    assert np.array_equal(mel[2].reshape(4, 2), RECORD.mel)
-    assert (int(parsed["token_length"][0]), int(parsed["mel_length"][0]), int(parsed["speaker"][0])) == (3, 4, -1)
 
 
 def test_any_flipped_bit_or_truncation_of_a_record_is_noticed():

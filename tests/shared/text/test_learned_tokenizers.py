@@ -58,20 +58,15 @@ def test_several_languages_share_a_table_of_all_their_letters():
 
 
 @pytest.mark.parametrize(("language", "text", "lowered"), [
-    ("tr", "IŞIK İzmir", "ışık izmir"),
-    ("az", "Iİ", "ıi"),
-    ("de", "I STRASSE ẞ  Ü\u00adber", "i strasse ß über"),
-    ("el", "Ποιος; Ναι·", "ποιος? ναι;"),
-    ("uk", "Об’єкт «м'я»", "об'єкт \"м'я\""),
-    ("ko", "각", "\u1100\u1161\u11a8"),
+    ("tr", "IŞIK İzmir", "ışık izmir"), ("az", "Iİ", "ıi"), ("de", "I STRASSE ẞ  Ü\u00adber", "i strasse ß über"),
+    ("el", "Ποιος; Ναι·", "ποιος? ναι;"), ("uk", "Об’єкт «м'я»", "об'єкт \"м'я\""), ("ko", "각", "\u1100\u1161\u11a8"),
 ])
 def test_lower_case_strips_nothing(language, text, lowered):
     assert lower_case(text, language) == lowered
 
 
 @pytest.mark.parametrize(("library", "kind", "language", "extra"), [
-    ("pypinyin", "characters", "cmn", "mandarin"),
-    ("pyopenjtalk", "characters", "ja", "japanese"),
+    ("pypinyin", "characters", "cmn", "mandarin"), ("pyopenjtalk", "characters", "ja", "japanese"),
     ("tokenizers", "bpe", "de", "bpe"),
 ])
 def test_a_missing_library_is_reported_with_its_extra(monkeypatch, library, kind, language, extra):

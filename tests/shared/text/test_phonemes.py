@@ -71,14 +71,10 @@ def test_signs_that_readers_do_not_say_are_not_named():
 
 
 @pytest.mark.parametrize(("written", "plain", "code"), [
-    ("She`s, donʼt, it＇s, don´t", "She's, don't, it's, don't", "en"),
-    ("l`eau lʼeau", "l'eau l'eau", "fr"),
-    ("м`ята мʼята", "м'ята м'ята", "uk"),
-    ("ﬁve ＡＢＣ ５０％ ①", "five ABC 50% 1", "en"),
-    ("۱۲ und 20℃, ￥5", "12 und 20°C, ¥5", "de"),
-    ("۱۲", "12", "ur"),
-    ("كتاب علي ﻻله تــاریخ لطفًا ه\u200d", "کتاب علی لاله تاریخ لطفاً ه", "fa"),
-    ("这儿很好", "这[[ər²]]很好", "cmn"),
+    ("She`s, donʼt, it＇s, don´t", "She's, don't, it's, don't", "en"), ("l`eau lʼeau", "l'eau l'eau", "fr"),
+    ("м`ята мʼята", "м'ята м'ята", "uk"), ("ﬁve ＡＢＣ ５０％ ①", "five ABC 50% 1", "en"),
+    ("۱۲ und 20℃, ￥5", "12 und 20°C, ¥5", "de"), ("۱۲", "12", "ur"),
+    ("كتاب علي ﻻله تــاریخ لطفًا ه\u200d", "کتاب علی لاله تاریخ لطفاً ه", "fa"), ("这儿很好", "这[[ər²]]很好", "cmn"),
 ])
 def test_variant_forms_of_characters_are_read_as_the_plain_ones(written, plain, code):
     variant, expected = spoken((written, code), (plain, code))

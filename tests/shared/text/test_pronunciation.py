@@ -22,8 +22,7 @@ def lexicon(tmp_path):
 
 
 @pytest.mark.parametrize(("written", "read"), [
-    ("Nguyen, NGUYEN's nguyens", "[[wɪn]], [[wɪn]]'s nguyens"),
-    ("US, us (US)-made", "you ess, us (you ess)-made"),
+    ("Nguyen, NGUYEN's nguyens", "[[wɪn]], [[wɪn]]'s nguyens"), ("US, us (US)-made", "you ess, us (you ess)-made"),
     ("A co-op, a co and an OP; Co-Op-US!", "A koh opp, a co and an OP; Co-Op-you ess!"),
     ("O'Brien O’Brien o'brien हिन्दी", "oh bryan oh bryan o'brien hindee"),
     ("[[nguyen]] -- US", "[[nguyen]] -- you ess"),

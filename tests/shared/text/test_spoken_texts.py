@@ -82,6 +82,8 @@ def test_texts_that_no_rule_was_made_from_are_read_as_at_first_sight(name, fewes
     assert right >= fewest
 
 
-def test_texts_that_no_rule_for_others_changes():
-    rows = table("unchanged_texts.tsv")
+@pytest.mark.parametrize("name", ["unchanged_texts", "other_numbers"])
+def test_texts_are_read_to_the_letter(name):
+    """Texts that no rule for others may change; numbers, dates and times of other languages."""
+    rows = table(f"{name}.tsv")
     assert [expand(text, code) for code, text, *_ in rows] == [words for _, _, words, _ in rows]
