@@ -1,5 +1,6 @@
 """A model small enough to compile in seconds, plans of its runs, and one finished run."""
 
+import functools
 import hashlib
 import json
 import shutil
@@ -57,8 +58,6 @@ MICRO = [
     "training.checkpoint_every=4", "training.validate_every=6", "training.keep_checkpoints=9",
     "training.samples_every=null", "training.optimizer=adamw",  # compiled in half of the time
 ]
-IMITATION = SynthesisOptions(nfe=2, temperature=0.0, speed=4.0)
-"""Of the untrained model that imitates."""
 
 
 @pytest.fixture(scope="session")
@@ -80,14 +79,8 @@ def make_plan(tiny_cache):
 
     def make(folder, *assignments, cache=tiny_cache, resume=None, init_from=None):
         return RunPlan(
-            config=load_config("tiny", assignments=assignments_for(cache, assignments)),
-            cache=cache,
-            named_cache=cache,
-            spec=load_spec(cache),
-            folder=RunFolder(folder),
-            resume=resume,
-            init_from=init_from,
-            lock=ReadLock(cache),
+            config=load_config("tiny", assignments=assignments_for(cache, assignments)), cache=cache, named_cache=cache,
+            spec=load_spec(cache), folder=RunFolder(folder), resume=resume, init_from=init_from, lock=ReadLock(cache),
         )
 
     return make
@@ -225,9 +218,15 @@ def start_train(one_shape_cache):
 
 
 @pytest.fixture(scope="session")
-def run_steps(compile_steps, make_plan, one_shape_cache, tmp_path_factory):
-    """The steps of most runs of `run_train` are compiled."""
-    compile_steps(make_plan(tmp_path_factory.mktemp("steps"), *RUNS, cache=one_shape_cache))
+def plan_of_run(make_plan, one_shape_cache):
+    """`plan_of_run(folder, "a.b=c", ...)`: the plan of a run of `run_train`."""
+    return lambda folder, *more: make_plan(folder, *RUNS, *more, cache=one_shape_cache)
+
+
+@pytest.fixture(scope="session")
+def run_steps(compile_steps, plan_of_run, tmp_path_factory):
+    """`run_steps()`: the steps of most runs of `run_train` are compiled."""
+    return functools.cache(lambda: compile_steps(plan_of_run(tmp_path_factory.mktemp("steps"))))
 
 
 @pytest.fixture(scope="session")
@@ -235,6 +234,7 @@ def run_train(call, run_steps, one_shape_cache):
     """The same command in this process, with steps that earlier runs compiled: (exit code, stdout, stderr)."""
 
     def run(folder, *assignments, cache=one_shape_cache, more=()):
+        run_steps()
         return call(cli.main, *train_arguments(folder, assignments, cache, more))
 
     return run
@@ -250,12 +250,6 @@ def read_steps():
         return [{k: v for k, v in line.items() if k not in timing} for line in lines if line["split"] == split]
 
     return read
-
-
-@pytest.fixture(scope="session")
-def run_settings():
-    """Assignments of every run of `run_train` and `start_train`."""
-    return RUNS
 
 
 @pytest.fixture(scope="session")
@@ -346,7 +340,7 @@ def imitator(make_plan, one_shape_cache, tmp_path_factory):
     identity = identity_of(plan.config, plan.spec)
     save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
     source = exported_voice(plan.folder.path, lambda line: None)
-    return plan.folder.path, load_synthesizer(source, IMITATION)
+    return plan.folder.path, load_synthesizer(source, SynthesisOptions(nfe=2, temperature=0.0, speed=4.0))
 
 
 @pytest.fixture(scope="session")

@@ -34,14 +34,9 @@ def small_model(speakers=1, dtype_policy="float32", seed=7, languages=1, voices=
     widths = {"text_width": 32, "duration_width": 24, "decoder_width": 32, "decoder_levels": [LEVEL]}
     config = sizes("tiny", **widths, decoder_blocks=2, text_blocks=1).model_copy(update=changes)
     return AcousticModel(
-        config,
-        Vocabularies(VOCABULARY, speakers=speakers, languages=languages),
-        replace(mel_profile("hifigan"), mel_channels=CHANNELS),
-        mean=-5.0,
-        deviation=2.0,
-        dtype_policy=dtype_policy,
-        seed=seed,
-        voices=VOICES if voices else None,
+        config, Vocabularies(VOCABULARY, speakers=speakers, languages=languages),
+        replace(mel_profile("hifigan"), mel_channels=CHANNELS), mean=-5.0, deviation=2.0, dtype_policy=dtype_policy,
+        seed=seed, voices=VOICES if voices else None,
     )
 
 
@@ -52,8 +47,7 @@ def clips(tokens=10, frames=40):
     drawn = (
         rng.integers(1, VOCABULARY, size=[batch, 10]).astype(np.int32),
         (rng.normal(size=[batch, 40, CHANNELS]) * 2 - 5).astype(np.float32),
-        rng.normal(size=[batch, 40, CHANNELS]).astype(np.float32),
-        rng.uniform(size=batch).astype(np.float32),
+        rng.normal(size=[batch, 40, CHANNELS]).astype(np.float32), rng.uniform(size=batch).astype(np.float32),
     )
     ids, noise = np.zeros([batch, tokens], np.int32), np.zeros([batch, frames, CHANNELS], np.float32)
     mel = np.full([batch, frames, CHANNELS], np.log(1e-5), np.float32)

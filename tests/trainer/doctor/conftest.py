@@ -22,6 +22,7 @@ def workload(one_shape_cache, micro, run_steps):
     from xtts.trainer.doctor.speed import warm_up
     from xtts.trainer.loop.replicas import build_loops
 
+    run_steps()
     examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
     loops = build_loops(
         training_buckets(examined.cache, examined.spec, examined.config), examined.kind.objective, examined.config

@@ -43,9 +43,7 @@ def test_faults_of_the_configuration_are_found(examined):
     assert report["advice"][0]["help"] == "docs/troubleshooting.md#other-cache-settings"
 
 
-def test_without_a_problem_the_exit_code_is_0_and_with_one_the_page_says_where_it_is_explained(
-    micro_options, call, monkeypatch
-):
+def test_a_problem_names_its_page_and_without_one_the_exit_code_is_0(micro_options, call, monkeypatch):
     report = Report(config=([], []))
     monkeypatch.setattr(checks, "run_checks", lambda *_, **__: report)
     out = call(main, *micro_options).succeeded()
@@ -57,8 +55,7 @@ def test_without_a_problem_the_exit_code_is_0_and_with_one_the_page_says_where_i
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("--cache", "nowhere"), "nowhere/cache.json: no such folder, expected a cache"),
-    (("--config", "tinny"), "tinny: cannot be read"),
-    (("--cache", "damaged"), "cannot be read"),
+    (("--config", "tinny"), "tinny: cannot be read"), (("--cache", "damaged"), "cannot be read"),
 ])
 def test_what_cannot_be_examined_is_unusable_and_left_alone(call, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)

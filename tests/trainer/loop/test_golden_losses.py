@@ -37,9 +37,7 @@ SETTINGS = [
 RUNS: dict[str, list[str]] = {
     "plain": [],
     "voice": ["model.voice_from=recording"],
-    "levels": [
-        "model.decoder_levels=[{rate: 4, width: 24, blocks: 1, heads: 2, expansion: 2}]",
-    ],
+    "levels": ["model.decoder_levels=[{rate: 4, width: 24, blocks: 1, heads: 2, expansion: 2}]"],
     "muon": ["training.optimizer=muon"],
     "vocoder": [
         "training.kind=vocoder", "vocoder.width=16", "vocoder.blocks=1", "vocoder.expansion=2",

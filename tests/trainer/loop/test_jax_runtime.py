@@ -55,9 +55,7 @@ def test_a_wrong_type_or_shape_is_refused(counter, wrong):
         counter.call("add", wrong)
 
 
-def test_a_run_by_jax_is_one_by_tensorflow_and_either_continues_the_other(
-    finished_run, run_train, read_steps, tmp_path
-):
+def test_runs_by_jax_and_by_tensorflow_are_one(finished_run, run_train, read_steps, tmp_path):
     whole, by_jax = finished_run[0], tmp_path / "jax"
     screen = run_train(by_jax, "training.runtime=jax").succeeded()
     assert "by JAX" in screen

@@ -43,8 +43,7 @@ def test_multiworker_needs_tf_config():
 
 
 @pytest.mark.parametrize(("text", "found"), [
-    ("{", "not JSON"),
-    ('{"cluster": {"worker": []}}', "no `cluster` or no `task`"),
+    ("{", "not JSON"), ('{"cluster": {"worker": []}}', "no `cluster` or no `task`"),
     (environment({"worker": []})["TF_CONFIG"], "worker addresses []"),
     (environment({"worker": WORKERS, "ps": ["10.0.0.3:1"]})["TF_CONFIG"], "jobs ps, worker, task of type worker"),
     (environment({"worker": WORKERS}, {"type": "chief", "index": 0})["TF_CONFIG"], "task of type chief"),

@@ -32,9 +32,7 @@ def test_devices_that_cannot_share_the_micro_batches_are_refused(parts, devices,
 
 
 @pytest.mark.parametrize(("visible", "strategy", "parts", "found"), [
-    (["GPU:0", "GPU:1"], "auto", 2, 2),
-    (["GPU:0", "GPU:1"], "single", 2, 0),
-    (["GPU:0", "GPU:1"], "auto", 1, 0),
+    (["GPU:0", "GPU:1"], "auto", 2, 2), (["GPU:0", "GPU:1"], "single", 2, 0), (["GPU:0", "GPU:1"], "auto", 1, 0),
 ])
 def test_auto_takes_all_gpus_that_can_share_the_micro_batches(monkeypatch, capsys, visible, strategy, parts, found):
     monkeypatch.delenv("TF_CONFIG", raising=False)

@@ -2,12 +2,14 @@
 
 import itertools
 import threading
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from graph_walk import PYTHON_OPS, unknown_shapes, walk
+from kept_steps import KEPT_STEPS
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.data.batch import Batch
@@ -15,6 +17,8 @@ from xtts.trainer.data.dataset import training_batches
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop import training_loop as loop_module
 from xtts.trainer.loop.chunk import Chunk
+from xtts.trainer.loop.replicas import build_loops
+from xtts.trainer.loop.train_step import UPDATE
 from xtts.trainer.loop.training_loop import Position, TrainingLoop
 from xtts.trainer.loop.validation_loop import ValidationLoop
 from xtts.trainer.models.acoustic.objective import ACOUSTIC
@@ -114,6 +118,24 @@ def test_a_validation_batch_that_is_not_finite_is_left_out_and_its_clips_known(t
     assert not Best(step=3, loss=1.5).note(6, losses["prior"]), "nothing finite is no better loss"
 
 
+def test_weights_are_restored_once_the_update_has_written_its_own(training_run):
+    """Compiling it is a call that writes the weights as they were."""
+    plan, update, written = training_run.plan, Future(), []
+
+    def asked_for(name):
+        assert name == UPDATE
+        threading.Timer(0.2, update.set_result, [1.0]).start()
+        return update
+
+    compiler = SimpleNamespace(submit=lambda *_: None, step=asked_for)
+    buckets = training_buckets(plan.cache, plan.spec, plan.config)
+    KEPT_STEPS.keep(training_run.loops.replicas, buckets, plan.config)
+    build_loops(
+        buckets, plan.kind.objective, plan.config, compiler=compiler, restore=lambda _: written.append(update.done())
+    )
+    assert written == [True]
+
+
 STEPS, SLOW, QUICK = 10, 0.1, 0.02
 """The last two: seconds."""
 
@@ -180,9 +202,7 @@ def test_a_step_that_fails_leaves_the_position_of_the_one_before(loop_of):
         steps.step.assign_add(1)  # as by a step whose metrics did not arrive
 
 
-def test_the_wait_for_a_slow_pipeline_and_the_time_outside_the_loop_are_reported_with_their_shares(
-    loop_of, monkeypatch
-):
+def test_the_wait_for_a_slow_pipeline_and_the_time_outside_the_loop_are_reported(loop_of, monkeypatch):
     """By a clock that stands still but in reads and steps, since how long these take is the machine's affair."""
     clock = SimpleNamespace(now=0.0)
 

@@ -35,8 +35,7 @@ def test_the_clips_of_a_batch_are_named_without_the_whole_index_in_memory(tmp_pa
     tracemalloc.stop()
     first = str(2 * (123 * SHARD + 56) + 1)
     lost = [
-        "train/bucket-01/shard-00007-of-02000.tfrecord:3",
-        f"train/bucket-01/shard-{last:05d}-of-02000.tfrecord:249",
+        "train/bucket-01/shard-00007-of-02000.tfrecord:3", f"train/bucket-01/shard-{last:05d}-of-02000.tfrecord:249",
     ]
     assert found == [[first, "1"], lost]  # the row of one is rejected, that of the other is of another split
     assert peak < 2**23

@@ -4,11 +4,8 @@ import pytest
 from device_programs import Program, assert_same_run
 
 
-def test_two_logical_devices_train_as_one_does(
-    finished_run, make_plan, run_settings, one_shape_cache, read_steps, tmp_path
-):
-    plan = make_plan(tmp_path / "run", *run_settings, "training.strategy=mirrored", cache=one_shape_cache)
-    program = Program(plan, tmp_path, logical_cpus=2)
+def test_two_logical_devices_train_as_one_does(finished_run, plan_of_run, read_steps, tmp_path):
+    program = Program(plan_of_run(tmp_path / "run", "training.strategy=mirrored"), tmp_path, logical_cpus=2)
     assert program.wait() == 0, program.screen
     assert_same_run(tmp_path / "run", finished_run[0], read_steps)
     figures = program.figures
@@ -21,11 +18,9 @@ def test_two_logical_devices_train_as_one_does(
 
 
 @pytest.mark.long
-def test_the_loop_stays_on_the_host_and_the_steps_on_their_device(
-    finished_run, make_plan, run_settings, one_shape_cache, read_steps, tmp_path
-):
+def test_the_loop_stays_on_the_host_and_the_steps_on_their_device(finished_run, plan_of_run, read_steps, tmp_path):
     """What crosses from the device to the host waits for the device: nothing but a step's metrics may."""
-    plan = make_plan(tmp_path / "run", *run_settings, "training.strategy=single", cache=one_shape_cache)
+    plan = plan_of_run(tmp_path / "run", "training.strategy=single")
     program = Program(plan, tmp_path, logical_cpus=2, steps_on="CPU:1")
     assert program.wait() == 0, program.screen
     assert_same_run(tmp_path / "run", finished_run[0], read_steps)

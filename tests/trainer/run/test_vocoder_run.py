@@ -59,9 +59,7 @@ def test_its_export_is_a_vocoder(vocoder_file):
     assert (samples.shape, bool(np.isfinite(samples).all())) == ((40 * 256,), True)
 
 
-def test_a_run_starts_from_an_exported_vocoder_as_from_its_run(
-    vocoder_run, call, tmp_path, run_train, crop_cache, read_steps
-):
+def test_a_run_starts_from_an_exported_vocoder(vocoder_run, call, tmp_path, run_train, crop_cache, read_steps):
     weights = tmp_path / "weights"
     call(synth_cli.main, "export", "--ckpt", vocoder_run[0], "--format", "safetensors", weights).succeeded()
     for out, start in (("one", weights), ("other", vocoder_run[0])):
