@@ -36,8 +36,7 @@ def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gai
     if kind == "int16":
         nodes.append(helper.make_node("Cast", ["scaled"], ["audio"], to=TensorProto.INT16))
     weights = [
-        weight("kernel", np.full((channels, 1, hop), 0.1 / channels, np.float32)),
-        weight("gain", np.float32(gain)),
+        weight("kernel", np.full((channels, 1, hop), 0.1 / channels, np.float32)), weight("gain", np.float32(gain)),
     ]
     sound = TensorProto.INT16 if kind == "int16" else TensorProto.FLOAT
     inputs, outputs = [("mel", TensorProto.FLOAT, shape)], [("audio", sound, [1, 1, "S"])]

@@ -60,18 +60,14 @@ def test_no_cache(refused):
     )
 
 
-@pytest.mark.parametrize(
-    ("damage", "more", "code", "messages"),
-    [
-        (truncated, (), 1, ["shard-00000-of-", "truncated to"]),
-        (
-            lambda cache: None, ("--set", "shapes.buckets=4"), 2,
-            ["built with shapes.buckets = 2, expected 4; run xtts-precompute build --cache {cache} --data",
-             "--config <this configuration>, or train with --set shapes.buckets=2"],
-        ),
-    ],
-    ids=["truncated", "other settings"],
-)
+@pytest.mark.parametrize(("damage", "more", "code", "messages"), [
+    (truncated, (), 1, ["shard-00000-of-", "truncated to"]),
+    (
+        lambda cache: None, ("--set", "shapes.buckets=4"), 2,
+        ["built with shapes.buckets = 2, expected 4; run xtts-precompute build --cache {cache} --data",
+         "--config <this configuration>, or train with --set shapes.buckets=2"],
+    ),
+], ids=["truncated", "other settings"])
 def test_a_cache_that_cannot_be_trained_on(refused, cache, damage, more, code, messages):
     damage(cache)
     found, message = refused("--cache", cache, *FITTING, *more)

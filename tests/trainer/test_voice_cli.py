@@ -24,9 +24,7 @@ def trained(monkeypatch):
 
 
 @pytest.mark.parametrize(("listed", "language"), [("", "en"), ("metadata.csv", "de")])
-def test_a_corpus_is_built_and_trained_on_with_the_same_settings(
-    tiny_corpus, tmp_path, call, trained, listed, language
-):
+def test_a_corpus_is_built_and_trained_on_alike(tiny_corpus, tmp_path, call, trained, listed, language):
     """Named by its folder or by its list, of texts in English or in another language."""
     cache, more = tmp_path / "cache", ["--language", language] if listed else []
     for _ in range(2):  # again: the cache is up to date, the run is continued

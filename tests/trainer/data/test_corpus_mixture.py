@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus, typical_update
+from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.data.training_bucket import bucket_order
 from xtts.trainer.models.kind import kind_of
 
@@ -94,13 +94,6 @@ def test_max_batch_share_limits_the_batch_size(made):
         }
         config = load_config("tiny", flags={f"training.{name}": value for name, value in flags.items()})
         assert suited(config, spec).training.batch_size == expected
-
-
-def test_a_typical_update_has_the_mean_frames_and_tokens(made):
-    spec = made({"a": (100,), "b": (60,)})
-    frames, tokens = typical_update(spec, {0: 16})
-    assert frames == pytest.approx(16 * spec.statistics.frames / spec.statistics.clips)
-    assert tokens == pytest.approx(16 * spec.statistics.tokens / spec.statistics.clips)
 
 
 def test_batch_sizes_and_epochs_count_the_clips_that_are_drawn(made):

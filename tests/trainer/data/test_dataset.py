@@ -63,9 +63,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize(("records", "block_records", "positions"), LAYOUTS.values(), ids=LAYOUTS)
-def test_a_stream_reads_what_records_from_names(
-    made, assert_stream_reads_records, records, block_records, positions
-):
+def test_a_stream_reads_its_records(made, assert_stream_reads_records, records, block_records, positions):
     order = BucketOrder(seed=7, bucket=0, shard_records=records, open_shards=3, block_records=block_records)
     corpus = BucketCorpus(order=order, shards=tuple(range(len(records))), clips=sum(records))
     assert_stream_reads_records(made({"": records}), CorpusMixture(corpora=(corpus,)), positions)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import build_tokenizer, learn_tokenizer
-from xtts.trainer.export.export_formats import ONNX, ExportOptions, ExportRequest
+from xtts.trainer.export.export_formats import ONNX, ExportRequest
 from xtts.trainer.export.onnx_graph import load_model
 from xtts.trainer.export.onnx_model import tokens_file
 from xtts.trainer.models.acoustic.acoustic_model import NO_CONDITIONING
@@ -157,18 +157,6 @@ def test_tokens_of_each_kind_of_tokenizer():
     table = dict(line.rsplit(" ", 1) for line in tokens_file(pieces).splitlines())
     assert int(table["\u2581the"]) == pieces.symbols.index(" the")
     assert len(set(table)) == len(pieces.symbols) - 2
-
-
-def refused(run, folder, **options):
-    with pytest.raises(LockstepError) as caught:
-        export(run, ExportRequest(out=folder / "out", formats=[ONNX], options=ExportOptions(**options)))
-    assert not list(folder.glob("*out*"))
-    return str(caught.value)
-
-
-def test_options_that_do_not_fit_are_refused(finished_run, tmp_path):
-    assert "does not speak 'fa'" in refused(finished_run[0], tmp_path, language="fa")
-    assert "cannot imitate a recording" in refused(finished_run[0], tmp_path, speaker_wav=(tmp_path / "voice.wav",))
 
 
 def test_nothing_is_overwritten(onnx_folder, finished_run):

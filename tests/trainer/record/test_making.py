@@ -80,13 +80,10 @@ def test_it_outlives_its_starter_is_started_once_and_stops_when_asked(maker):
     assert again.voice is None
 
 
-@pytest.mark.parametrize(
-    ("lines", "error"),
-    [
-        (["warning: x", "error: no clips; record more", "more"], "no clips; record more"),
-        (["Traceback (most recent call last):", "  ...", "MemoryError"], "MemoryError"),
-    ],
-)
+@pytest.mark.parametrize(("lines", "error"), [
+    (["warning: x", "error: no clips; record more", "more"], "no clips; record more"),
+    (["Traceback (most recent call last):", "  ...", "MemoryError"], "MemoryError"),
+])
 def test_an_error_is_passed_on(maker, lines, error):
     maker.start()
     say(maker, *lines)

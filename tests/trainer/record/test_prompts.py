@@ -39,14 +39,11 @@ def test_the_prompt_with_most_new_pairs_comes_first_and_the_order_is_the_files(t
     assert read_prompts(file, "eo") == [many, other, few] == read_prompts(file, "eo")
 
 
-@pytest.mark.parametrize(
-    ("text", "language", "words"),
-    [
-        (None, "nl", r"--language: no prompts in 'nl', expected de, en, fa; --prompts FILE"),
-        ("one\ntwo | three\n", "nl", r"prompts.txt:2: a \|, which ends a column of metadata.csv; remove it"),
-        ("\n \n", "nl", r"prompts.txt: 0 prompts, expected 1 to 9,999"),
-    ],
-)
+@pytest.mark.parametrize(("text", "language", "words"), [
+    (None, "nl", r"--language: no prompts in 'nl', expected de, en, fa; --prompts FILE"),
+    ("one\ntwo | three\n", "nl", r"prompts.txt:2: a \|, which ends a column of metadata.csv; remove it"),
+    ("\n \n", "nl", r"prompts.txt: 0 prompts, expected 1 to 9,999"),
+])
 def test_prompts_that_cannot_be_recorded_are_refused(tmp_path, text, language, words):
     file = None if text is None else tmp_path / "prompts.txt"
     if file:

@@ -97,21 +97,12 @@ def test_a_restart_finds_all_and_another_server_is_refused(send, recorder, call)
     assert "another process is at work in this folder; wait for it to end, or stop it" in errors
 
 
-@pytest.mark.parametrize(
-    ("headers", "status", "words"),
-    [
-        ({"Host": "example.org"}, 400, "host name 'example.org' is not this machine's"),
-        ({"Origin": "http://example.org"}, 403, "origin http://example.org not allowed"),
-        ({"Content-Type": "text/plain"}, 415, "expected Content-Type: audio/wav"),
-    ],
-)
-def test_foreign_pages_are_refused(client, recorder, headers, status, words):
-    wav = {"Content-Type": "audio/wav"} | headers
-    answer = client.post(
-        "/api/takes", params={"prompt": PROMPTS[0]}, content=wav_of(spoken("arctic_a0232")), headers=wav
-    )
-    assert answer.status_code == status
-    assert answer.json()["error"]["message"] == words
+def test_foreign_pages_are_refused(client, recorder):
+    """As by the other server: test_serve_limits.py."""
+    wav = {"content": wav_of(spoken("arctic_a0232")), "headers": {"Host": "example.org", "Content-Type": "audio/wav"}}
+    answer = client.post("/api/takes", params={"prompt": PROMPTS[0]}, **wav)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].startswith("host name 'example.org' is not this machine's")
     assert recorder.takes.texts() == {}
 
 

@@ -39,18 +39,15 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
     ({"voice": "Ben"}, "voice", "ben"), ({"voice": " BEN"}, "voice", "ben"),
     ({"response_format": "MP3"}, "response_format", "mp3"), ({"response_format": "ogg"}, "response_format", "opus"),
     ({"response_format": "audio/mpeg"}, "response_format", "mp3"),
-    ({"response_format": ".WAV"}, "response_format", "wav"),
-    ({"speed": "1.2"}, "speed", 1.2), ({"speed": "2"}, "speed", 2), ({"seed": "7"}, "seed", 7),
-    ({"loudness": "-18"}, "loudness", -18), ({"nfe": "2"}, "nfe", 2),
-    ({"language": "auto"}, "language", "en"), ({"language": ""}, "language", "en"),
+    ({"response_format": ".WAV"}, "response_format", "wav"), ({"speed": "1.2"}, "speed", 1.2),
+    ({"speed": "2"}, "speed", 2), ({"seed": "7"}, "seed", 7), ({"loudness": "-18"}, "loudness", -18),
+    ({"nfe": "2"}, "nfe", 2), ({"language": "auto"}, "language", "en"), ({"language": ""}, "language", "en"),
     ({"language": "auto", "voice": "ben"}, "language", "de"), ({"language": "German"}, "language", "de"),
     ({"language": "de-DE"}, "language", "de"), ({"language": "de_AT"}, "language", "de"),
     ({"language": "DEU"}, "language", "de"), ({"language": "en-US"}, "language", "en"),
-    ({"solver": "euler"}, "solver", "euler"),
-    ({"timestamps": "true"}, "timestamps", True), ({"input": "7"}, "input", "7"), ({"instructions": ""}, "input", "a"),
-    ({"input": "good \ud83d"}, "input", "good "),
-    ({"input": "good \ud83d\ude00 job"}, "input", "good \U0001f600 job"),
-    ({"input": "\ude00 good"}, "input", " good"),
+    ({"solver": "euler"}, "solver", "euler"), ({"timestamps": "true"}, "timestamps", True),
+    ({"input": "7"}, "input", "7"), ({"instructions": ""}, "input", "a"), ({"input": "good \ud83d"}, "input", "good "),
+    ({"input": "good \ud83d\ude00 job"}, "input", "good \U0001f600 job"), ({"input": "\ude00 good"}, "input", " good"),
 ])
 def test_spellings_of_clients_are_understood(served_voice, asked, field, understood):
     capabilities = replace(
@@ -59,12 +56,6 @@ def test_spellings_of_clients_are_understood(served_voice, asked, field, underst
     )
     request, warnings = read_request(json.dumps({"input": "a"} | asked).encode(), capabilities)
     assert (getattr(request, field), warnings) == (understood, [])
-
-
-def test_names_that_differ_in_case_alone_stay_apart(served_voice):
-    capabilities = replace(served_voice.capabilities, voices=["Anna", "anna"])
-    for name in ("Anna", "anna"):
-        assert read_request(json.dumps({"input": "a", "voice": name}).encode(), capabilities)[0].voice == name
 
 
 @pytest.mark.parametrize(("asked", "voice", "language"), [

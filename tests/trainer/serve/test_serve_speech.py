@@ -81,12 +81,6 @@ def test_events_carry_the_same_bytes(server, spoken_by_command):
     assert_alike(data, pcm_of(spoken_by_command(PIECES, seed=3)))
 
 
-def test_without_a_format_it_is_mp3_as_clients_expect(server):
-    answer = speak(server, {"input": HELLO, "model": "tts-1"})
-    assert answer.headers["content-type"] == "audio/mpeg"
-    assert soundfile.info(io.BytesIO(answer.content)).format == "MP3"
-
-
 def test_the_mel_belongs_to_the_answer(server, onnx_folder):
     answer = speak(server, FAST | {"input": HELLO})
     mel = server.get(f"/v1/audio/mel/{answer.headers['x-request-id']}")

@@ -40,9 +40,7 @@ def test_a_wrapped_paragraph_has_its_sentences_at_every_width(text, language):
     *(
         (text, text)
         for text in (
-            "milk\neggs",
-            "3. Mai\nDann",
-            "Dear Bob,\n\nThank you.\n\nYours,\nAnna",
+            "milk\neggs", "3. Mai\nDann", "Dear Bob,\n\nThank you.\n\nYours,\nAnna",
             "The Adventures of Tom Sawyer by Mark Twain\nTom!\nNo answer.",
             "Buy forty eggs from the market downtown today\nCall mother about the birthday party next week",
         )

@@ -1,8 +1,6 @@
 """The bytes of a sound, whole and piece by piece."""
 
-import gc
 import io
-import sys
 
 import numpy as np
 import pytest
@@ -49,19 +47,6 @@ def test_a_sound_in_pieces_decodes_to_itself(sound, name, streams):
         assert np.array_equal(found, wanted)
         if name == "wav" and not streams:
             assert data == file.getvalue()
-
-
-@pytest.mark.parametrize("name", MEDIA_TYPES)
-def test_an_unfinished_sound_in_a_cycle_is_collected_in_silence(sound, name, monkeypatch):
-    """As of a client that left while it was being encoded."""
-    complaints = []
-    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
-    encoder = Encoder(name, RATE, streams=True)
-    encoder.add(sound, last=False)
-    encoder.itself = encoder
-    del encoder
-    gc.collect()
-    assert complaints == []
 
 
 @pytest.mark.parametrize("rate", [16_000, 22_050, 24_000, 44_100])

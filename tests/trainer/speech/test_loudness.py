@@ -1,19 +1,14 @@
 """Speakers are equally loud: one gain each, in every text, and no peak is clipped."""
 
-import io
 from pathlib import Path
 
 import numpy as np
 import pytest
-import soundfile
 import soxr
-from server_process import client_here, settings_of, speak
 
 from xtts.shared.audio.trim_and_loudness import integrated_loudness
 from xtts.trainer import load_voice
-from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
-from xtts.trainer.speech.voice_source import open_source
 
 BASE, RATE = Path(__file__).parents[3] / "voices" / "base", 22_050
 TEXTS = {
@@ -59,13 +54,3 @@ def test_the_mean_of_both_trials_sets_the_gain_however_she_is_asked_to_speak():
     assert abs(counting - number) > 0.5
     assert (counting + number) / 2 == pytest.approx(-20 - 20 * np.log10(voice.gain))
     assert {other.gain for other in others} == {voice.gain}
-
-
-def test_a_server_speaks_each_voice_and_request_at_its_loudness():
-    voice = ServedVoice(open_source(BASE), settings_of(nfe=(4,), loudness=-26.0), print)
-    with client_here(voice) as client:
-        for speaker, text in TEXTS.items():
-            for asked, wanted in (({}, -26), ({"loudness": -20}, -20)):
-                answer = speak(client, {"input": text, "voice": speaker, "response_format": "wav"} | asked)
-                samples, rate = soundfile.read(io.BytesIO(answer.content), dtype="float32")
-                assert integrated_loudness(samples, rate) == pytest.approx(wanted, abs=1.5)

@@ -70,8 +70,7 @@ def test_a_mark_that_cannot_be_read_refuses_no_text(text, expected, said):
 
 
 @pytest.mark.parametrize(("text", "spoken"), [
-    ("Press <Ctrl> now", "Press Ctrl now"),
-    ("a List<String> of", "a List String of"),
+    ("Press <Ctrl> now", "Press Ctrl now"), ("a List<String> of", "a List String of"),
     ("git clone <url>", "git clone url"),
     ("See [[Wiki Link]] and [[Berlin|the capital]].", "See Wiki Link and the capital."),
     ("a [[fəˈnɛtɪk]] [[wɪn]] [[həˈloʊ wɜːld]]", "a [[fəˈnɛtɪk]] [[wɪn]] [[həˈloʊ wɜːld]]"),

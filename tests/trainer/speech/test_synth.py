@@ -135,15 +135,6 @@ def test_a_lexicon_is_read_beside_the_words_of_the_voice(onnx_folder, call, tmp_
     }
 
 
-@pytest.mark.parametrize("suffix", ["mp3", "flac", "OGG"])
-def test_the_suffix_of_the_file_is_its_format(onnx_folder, call, tmp_path, suffix):
-    out = tmp_path / f"a.{suffix}"
-    screen = call(main, "--ckpt", onnx_folder, "hello", "-o", out, "--nfe", 2, "--speed", 4).succeeded()
-    found = soundfile.info(out)
-    assert (found.format, found.samplerate) == (suffix.upper(), 48_000 if suffix == "OGG" else 22_050)
-    assert f"{out}: {found.duration:.2f} s" in screen
-
-
 def test_standard_output_has_the_sound_alone_and_a_graph_speaks_without_tensorflow(onnx_folder, call, trap, tmp_path):
     options = ("--ckpt", onnx_folder, "hello", "--nfe", 2, "--speed", 4, "-o")
     code = call(main, *options, tmp_path / "a.wav")[0]
@@ -193,17 +184,6 @@ def test_output_of_importing_tensorflow_is_shown_if_it_fails(capfd):
     assert capfd.readouterr().err == "the reason"
 
 
-@pytest.mark.long
-def test_a_checkpoint_is_exported_and_speaks_in_a_program_of_its_own(moved_run, tmp_path):
-    run = shutil.copytree(moved_run, tmp_path / "run")
-    command = [XTTS_SYNTH, "--ckpt", run, "--nfe", "2", "a word"]
-    done = subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert done.stderr.startswith(f"exporting {run}/checkpoints/")
-    assert done.stderr.count("\n") == 1, "TensorFlow said something"
-    assert (tmp_path / "out.wav").is_file()
-    assert subprocess.run([*map(str, command)], cwd=tmp_path, capture_output=True, check=True).stderr == b""
-
-
 @pytest.fixture
 def refused(tmp_path, onnx_folder, monkeypatch):
     """`refused(*arguments, stdin=..., ckpt=...)`: the one line of stderr; no graph may be loaded before it."""
@@ -220,9 +200,7 @@ def refused(tmp_path, onnx_folder, monkeypatch):
     return run
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "reached"), [(["-"], 1, True), (["hello", "-o", "no/a.wav"], 2, False)]
-)
+@pytest.mark.parametrize(("arguments", "code", "reached"), [(["-"], 1, True), (["hello", "-o", "no/a.wav"], 2, False)])
 def test_tensorflow_is_imported_after_all_other_checks(finished_run, trap, tmp_path, arguments, code, reached):
     command = [str(part) for part in (XTTS_SYNTH, *arguments, "--ckpt", finished_run[0])]
     options = {"capture_output": True, "text": True, "check": False, "cwd": tmp_path, "env": trap}
@@ -235,8 +213,7 @@ def test_tensorflow_is_imported_after_all_other_checks(finished_run, trap, tmp_p
     (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .ogg or .mp3 or .opus or .wav or .flac"),
     (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
     (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
-    (["hello", "--vocoder", "onnx:no.onnx"], "no such file: no.onnx"),
-    (["hello", "--speaker", "LJ"], "'LJ' is not in"),
+    (["hello", "--vocoder", "onnx:no.onnx"], "no such file: no.onnx"), (["hello", "--speaker", "LJ"], "'LJ' is not in"),
     (["hello", "--file", "lines.txt", "-o", "x"], "error: --file: a TEXT as well, expected one of them"),
     (["--file", "lines.txt"], "expected -o FOLDER"),
     (["--file", "lines.txt", "-o", "x"], "lines.txt: cannot be read (No such file or directory)"),

@@ -45,9 +45,7 @@ def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
     assert len(mel) == longest < durations.sum()
 
 
-def test_a_float16_folder_of_both_speaks_and_its_card_has_the_users_words(
-    call, moved_run, onnx_folder, safetensors_folder, synthesizer, tmp_path
-):
+def test_a_float16_folder_of_both_speaks(call, moved_run, onnx_folder, safetensors_folder, synthesizer, tmp_path):
     (tmp_path / "about.md").write_text("Spoken by ours truly.\n")
     kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--nfe", 22, "--about", tmp_path / "about.md")
     said, folder = call(main, "export", "--ckpt", moved_run, tmp_path / "voice", *kinds).succeeded(), tmp_path / "voice"
@@ -146,8 +144,7 @@ def not_finite(model):
 
 @pytest.mark.parametrize(("change", "message"), [
     (drop_optional, "a graph of .*, expected one that xtts-synth export --format onnx has written"),
-    (not_finite, "expected finite float32"),
-    (None, "gives audio"),
+    (not_finite, "expected finite float32"), (None, "gives audio"),
 ])
 def test_other_graphs_are_refused(onnx_folder, tmp_path, change, message):
     folder = shutil.copytree(onnx_folder, tmp_path / "voice")

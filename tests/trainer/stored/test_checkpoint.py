@@ -134,18 +134,12 @@ def test_nothing_is_unpickled(tmp_path):
         load_arrays(path)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (
-            {"settings": {**IDENTITY["settings"], "model.text_width": 32}},
-            "made with model.text_width = 16, expected 32",
-        ),
-        ({"settings": {**IDENTITY["settings"], "training.seed": 1}}, "made with training.seed = 0, expected 1"),
-        ({"cache": "b" * 64}, r"another cache \(different clips under the same settings\)"),
-        ({"cache": "b" * 64, "cache_fingerprint": "e" * 64}, r"another cache \(different feature settings\)"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"settings": {**IDENTITY["settings"], "model.text_width": 32}}, "made with model.text_width = 16, expected 32"),
+    ({"settings": {**IDENTITY["settings"], "training.seed": 1}}, "made with training.seed = 0, expected 1"),
+    ({"cache": "b" * 64}, r"another cache \(different clips under the same settings\)"),
+    ({"cache": "b" * 64, "cache_fingerprint": "e" * 64}, r"another cache \(different feature settings\)"),
+])
 def test_another_model_order_or_cache_is_refused_by_name(tmp_path, change, message):
     path = save(tmp_path, 1)
     check_resumable(path, IDENTITY)

@@ -80,37 +80,31 @@ def test_a_configuration_that_cannot_be_read_is_refused(folder, text, message):
         open_model(folder).config()
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "message"),
-    [
-        ("voice.json", "{", "voice.json: cannot be read"),
-        ("voice.json", "[]", "not a JSON object"),
-        ("voice.json", '{"format_version": 1}', "format version 1, expected 3"),
-        ("voice.json", '{"format_version": 3}', "no `voice` entry"),
-        (
-            "voice.json",
-            '{"format_version": 3, "voice_from": "table", "voice": {"profile": "x"}}',
-            "voice.json.mel_mean: field required",
-        ),
-        ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
-        (
-            "tokenizer.json",
-            '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "languages": ["en"]}',
-            "tokenizer.merges: field required",
-        ),
-        (
-            "tokenizer.json",
-            '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "merges": []}',
-            "tokenizer.languages: field required",
-        ),
-        (
-            "tokenizer.json",
-            '{"kind": "characters", "add_blank": false, "symbols": ["<pad>", "a"], "languages": ["en"], "merges": []}',
-            "tokenizer: value error, its symbols do not begin with <pad> <blank> <start> <end>: an earlier",
-        ),
-        ("tokenizer.json", None, "tokenizer.json: no such file, expected a folder written by xtts-synth export"),
-    ],
-)
+@pytest.mark.parametrize(("file", "text", "message"), [
+    ("voice.json", "{", "voice.json: cannot be read"),
+    ("voice.json", "[]", "not a JSON object"),
+    ("voice.json", '{"format_version": 1}', "format version 1, expected 3"),
+    ("voice.json", '{"format_version": 3}', "no `voice` entry"),
+    (
+        "voice.json", '{"format_version": 3, "voice_from": "table", "voice": {"profile": "x"}}',
+        "voice.json.mel_mean: field required",
+    ),
+    ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
+    (
+        "tokenizer.json", '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "languages": ["en"]}',
+        "tokenizer.merges: field required",
+    ),
+    (
+        "tokenizer.json", '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "merges": []}',
+        "tokenizer.languages: field required",
+    ),
+    (
+        "tokenizer.json",
+        '{"kind": "characters", "add_blank": false, "symbols": ["<pad>", "a"], "languages": ["en"], "merges": []}',
+        "tokenizer: value error, its symbols do not begin with <pad> <blank> <start> <end>: an earlier",
+    ),
+    ("tokenizer.json", None, "tokenizer.json: no such file, expected a folder written by xtts-synth export"),
+])
 def test_other_files_are_checked_too(folder, file, text, message):
     if text is None:
         (folder / file).unlink()
@@ -134,8 +128,7 @@ def test_each_corpus_of_a_cache_has_the_hours_that_are_kept(tone_corpus, tmp_pat
 
 
 @pytest.mark.parametrize(("license", "note"), [
-    ("CC0-1.0", "asks nothing"),
-    ("cc-by-nc-sa-4.0", "asks for attribution, the same licence, no commercial use"),
+    ("CC0-1.0", "asks nothing"), ("cc-by-nc-sa-4.0", "asks for attribution, the same licence, no commercial use"),
     ("mit", ""),
 ])
 def test_what_a_licence_of_creative_commons_asks(license, note):

@@ -49,8 +49,7 @@ def test_the_weakest_of_several_cards_counts(cards):
 
 @pytest.mark.parametrize(("card", "precision", "said"), [
     (V100, "float32", [f"{V100}: bfloat16 needs compute capability 8.0, so training.mixed_precision is float32"]),
-    (A100, "bfloat16", []),
-    (None, "bfloat16", []),
+    (A100, "bfloat16", []), (None, "bfloat16", []),
 ])
 def test_bfloat16_becomes_float32_where_the_card_has_none(cards, card, precision, said):
     cards()

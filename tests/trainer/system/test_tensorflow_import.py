@@ -1,7 +1,4 @@
-"""XLA's caches are kept apart for machines whose compiled code differs; TensorFlow can share a GPU's memory.
-
-A command is gone soon after its last line.
-"""
+"""XLA's caches are kept apart for machines whose compiled code differs; TensorFlow can share a GPU's memory."""
 
 import os
 import subprocess
@@ -81,23 +78,3 @@ def test_compiled_code_is_kept_by_processor_and_gpu(tmp_path):
     assert len({plain, *cards}) == 4
     assert machine("d", "fma avx2", "A100") == cards[1]
     assert machine_digest(tmp_path / "none") != plain
-
-
-GARBAGE = """
-class Garbage:
-    def __init__(self):
-        self.itself = self
-    def __del__(self):
-        print("collected")
-
-import gc
-from xtts.trainer.system.tensorflow_import import end_at_once
-gc.disable()
-Garbage()
-"""
-
-
-@pytest.mark.parametrize(("last", "printed"), [("", "collected\n"), ("end_at_once()", "")])
-def test_no_garbage_is_collected_at_the_end(last, printed):
-    found = subprocess.run([sys.executable, "-c", GARBAGE + last], capture_output=True, text=True, check=True)
-    assert found.stdout == printed

@@ -55,12 +55,6 @@ def test_clips_with_fewer_frames_than_tokens_stay_defined():
     assert found.tolist() == [[1, 1, 1, 0, 0], [0] * 5, [0] * 5, [1, 0, 0, 0, 0]]
 
 
-def test_counts_more_frames_than_16_bits():
-    durations = [20_001, 14_999, 1, 4_321]
-    scores = np.repeat(np.eye(4, dtype=np.float32), durations, axis=1)[np.newaxis]
-    assert search(scores, [4], [scores.shape[2]]).tolist() == [durations]
-
-
 def test_the_search_takes_few_turns_of_its_loops(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from training_parts.kernels import count_kernels

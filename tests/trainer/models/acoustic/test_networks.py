@@ -78,13 +78,3 @@ def error(solver, steps):
 def test_the_error_falls_with_the_order_of_the_solver(solver, order):
     ratio = error(solver, 16) / error(solver, 32)
     assert 2**order * 0.8 < ratio < 2**order * 1.25
-
-
-@pytest.mark.parametrize("solver", ["euler", "midpoint"])
-def test_a_schedule_counts_evaluations_and_goes_from_0_to_1(solver):
-    schedule = sampling_schedule(6, solver)
-    assert (schedule.shape, schedule.dtype) == ((6, 3), np.float32)
-    assert schedule[:, 1].sum() == pytest.approx(1.0)
-    assert schedule[0, 0] == 0.0
-    assert schedule[-1, 2] == 0.0, "nothing is evaluated after the last"
-    assert ((schedule[:, 0] >= 0) & (schedule[:, 0] <= 1)).all()

@@ -33,8 +33,7 @@ def test_tensorboard_shows_and_plays_the_sentences(finished_run, one_shape_cache
         f"{picture}/{first.clip_id}": [8, 12] for picture in ("mel", "alignment")
     }
     assert {tag: list(by_step) for tag, by_step in kinds["audio"].items()} == {
-        f"recording/{first.clip_id}": [0],
-        f"speech/{first.clip_id}": [8, 12],
+        f"recording/{first.clip_id}": [0], f"speech/{first.clip_id}": [8, 12],
     }
     for by_step in kinds["images"].values():
         for width, height, png in by_step.values():
@@ -47,15 +46,6 @@ def test_tensorboard_shows_and_plays_the_sentences(finished_run, one_shape_cache
     evaluated = {tag for tag in kinds["scalars"] if tag.startswith("evaluation/")}
     assert evaluated == {f"evaluation/{field.name}" for field in fields(Figures)}
     assert re.search(r"samples at step 12: \d sentences: relative MCD \d\.\d+ Fréchet ", " ".join(screen.split()))
-
-
-def test_tensorboard_says_what_each_tag_is(finished_run):
-    folder, _ = finished_run
-    events = EventAccumulator(str(folder / "tensorboard")).Reload()
-    said = {tag: events.SummaryMetadata(tag).summary_description for tag in events.Tags()["tensors"]}
-    assert {tag.partition("/")[0] for tag in said} >= {"train", "validation", "evaluation", "text", "recording", "mel"}
-    assert all(re.fullmatch(r"[A-Z].{20,}\.", sentence) for sentence in said.values()), said
-    assert said["train/flow"] != said["validation/flow"]
 
 
 @pytest.fixture
