@@ -49,19 +49,6 @@ def test_every_path_and_link_of_a_page_exists(page):
         assert not anchor or anchor in anchors(target), link
 
 
-def test_a_program_that_is_gone_is_in_the_commit_named_beside_its_figures():
-    found = {match for text in TEXTS.values() for match in GONE.findall(text)}
-    assert found
-    for path, commit in found:
-        assert not (ROOT / path).exists(), path
-        if _git("rev-parse", "--verify", f"{commit}^{{commit}}") == 0:  # not in a clone of the last commits
-            assert _git("cat-file", "-e", f"{commit}:{path}") == 0, path
-
-
-def _git(*words):
-    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True).returncode
-
-
 def commands():
     """The commands of all pages, each once."""
     found = {" ".join(line.replace("\\\n", " ").split()) for text in TEXTS.values() for line in COMMAND.findall(text)}
