@@ -109,9 +109,13 @@ def random_row(i: int, draw: random.Random) -> IndexRow:
     return IndexRow(clip=clip, token_length=draw.randint(5, 60), mel_length=frames)
 
 
-def test_padded_lengths_that_waste_much_are_chosen_again():
-    previous = PreviousPlan(shapes=[BucketShape(tokens=48, frames=2000)], speakers=[], shard_counts={})
-    assert plan_clips(rows(300), config(buckets=2), previous).shapes != previous.shapes
+def test_padded_lengths_are_kept_unless_they_waste_much_or_are_too_short():
+    clips, settings = rows(300), config(buckets=2)
+    best = plan_clips(clips, settings, None).shapes
+    for more, kept in ((8, True), (1500, False), (-8, False)):
+        shapes = [best[0], BucketShape(tokens=best[1].tokens, frames=best[1].frames + more)]
+        previous = PreviousPlan(shapes=shapes, speakers=[], shard_counts={})
+        assert plan_clips(clips, settings, previous).shapes == (shapes if kept else best)
 
 
 @pytest.mark.parametrize(("tokens", "frames", "reason", "detail"), [
