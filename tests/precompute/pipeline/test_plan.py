@@ -109,6 +109,13 @@ def random_row(i: int, draw: random.Random) -> IndexRow:
     return IndexRow(clip=clip, token_length=draw.randint(5, 60), mel_length=frames)
 
 
+def test_each_corpus_holds_out_clips_of_its_own():
+    named = [Clip(f"{name}{i}", "", f"{name} {i}", "x.wav", corpus=name) for name in "ab" for i in range(2)]
+    clips = [IndexRow(clip=clip, token_length=20, mel_length=100) for clip in named]
+    plan = plan_clips(clips, load_config("tiny", flags={"split.validation_fraction": 1e-9}), None)
+    assert [shard.id.corpus for shard in plan.shards if shard.id.split == "validation"] == ["a", "b"]
+
+
 def test_padded_lengths_are_kept_unless_they_waste_much_or_are_too_short():
     clips, settings = rows(300), config(buckets=2)
     best = plan_clips(clips, settings, None).shapes
