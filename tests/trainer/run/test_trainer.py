@@ -61,6 +61,8 @@ def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_
         if name.startswith("averages/"):
             np.testing.assert_allclose(taken[name.replace("averages", "weights")], saved[name], atol=1e-6)
     assert int(taken["step"]) == 4
+    err = run_train(tmp_path / "other", "model.decoder_width=18", more=["--init-from", source]).refused()
+    assert "weights of model.decoder_width = 16, expected 18" in err
 
 
 def test_a_run_remembers_its_start_and_its_recordings_when_they_are_gone(safetensors_folder, run_train, call, tmp_path):
