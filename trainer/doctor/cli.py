@@ -4,14 +4,11 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import click
 
 from xtts.shared.config_flags import DEFAULT_CACHE, config_options
 from xtts.shared.errors import repair_command, report_errors
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.command(context_settings={"show_default": True})
@@ -37,7 +34,7 @@ def main(
     with report_errors(exit_code=2):
         from rich.console import Console
 
-        from xtts.trainer.doctor.results import print_report
+        from xtts.trainer.doctor.results import json_page, print_findings, problems_of
         from xtts.trainer.doctor.settings import load_setup
         from xtts.trainer.system.tensorflow_import import tensorflow_import
 
@@ -52,12 +49,12 @@ def main(
             from xtts.trainer.loop.failures import explained
 
             with explained(f"examining {setup.cache}", repair_command(setup.cache)):
-                report = run_checks(setup, count=steps, progress=progress)
+                findings = run_checks(setup, count=steps, progress=progress)
         if as_json:
-            click.echo(json.dumps(report.as_json(), indent=1, ensure_ascii=False))
+            click.echo(json.dumps(json_page(findings), indent=1, ensure_ascii=False))
         else:
-            print_report(report, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
-        sys.exit(1 if report.problems else 0)
+            print_findings(findings, Console(width=None if os.isatty(1) else 120, highlight=False, emoji=False))
+        sys.exit(1 if problems_of(findings) else 0)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""The machine: versions, devices, XLA."""
+"""The machine: versions and devices."""
 
-import os
 import platform
 import subprocess
-import time
 from importlib import import_module, metadata
 from importlib.util import find_spec
 
@@ -20,7 +18,6 @@ def environment() -> Findings:
     python = platform.python_version()
     yield Fact(name="versions", value={**versions, "python": python}, text=f"{packages}, Python {python}")
     yield from _devices()
-    yield from xla()
 
 
 def driver() -> dict[str, str] | None:
@@ -52,25 +49,6 @@ def _devices() -> Findings:
             name="gpu-not-seen",
             what=f"TensorFlow sees no GPU, although {card['name']} is present with driver {card['driver_version']}",
             cause="TensorFlow's CUDA libraries are not installed or do not load",
-            fix="pip install 'lockstep-tts[gpu]' in this environment, or 'lockstep-tts[jax-cuda]' and --runtime jax",
+            remedy="pip install 'lockstep-tts[gpu]' in this environment, or 'lockstep-tts[jax-cuda]' and --runtime jax",
             gain="the steps run on the GPU instead of the CPU",
         )
-
-
-def xla() -> Findings:
-    """Check that XLA compiles a small product."""
-    began = time.perf_counter()
-    try:
-        square = tf.function(lambda x: tf.reduce_sum(tf.linalg.matmul(x, x)), jit_compile=True)
-        works, problem = float(square(tf.ones([64, 64]))) == 64.0**3, "a wrong product"
-    except tf.errors.OpError as error:
-        works, problem = False, error.message.splitlines()[0][:200]
-    seconds = time.perf_counter() - began
-    text = f"works: a small product compiled and run in {seconds:.2f} s" if works else f"fails: {problem}"
-    yield Fact(name="xla", value={"works": works, "seconds": seconds}, text=text)
-    if works:
-        return
-    fix = f"check TF_XLA_FLAGS and XLA_FLAGS ({os.environ.get('TF_XLA_FLAGS', '')} {os.environ.get('XLA_FLAGS', '')})"
-    what = f"XLA does not compile on this machine: {problem}"
-    cause = "driver, CUDA libraries or XLA's flags"
-    yield Problem(name="xla-fails", what=what, cause=cause, fix=fix)

@@ -97,11 +97,10 @@ def memory(loops: TrainingLoops, free: int | None) -> Findings:
     share = max(_USABLE * free - kept, 0) / (needed - kept)
     micro = training.gradient_accumulation_steps
     fitting = int(share * training.batch_size) // micro * micro
-    cause = "training.batch_size is too large for the memory"
-    fix = "run xtts-doctor again with it: the memory is estimated from that of the larger batch"
+    cause, remedy = "training.batch_size is too large for the memory", f"set training.batch_size to {fitting}"
+    remedy += ", then run xtts-doctor again: the memory is estimated from that of the larger batch"
     if not fitting:
         cause = "it is too large even with one clip per micro-batch, so no batch setting helps"
-        fix = "free memory, use a smaller model.size, or exclude the longest clips with shapes.max_mel_frames"
-    setting, gain = "training.batch_size" if fitting else "", "the step runs instead of running out of memory"
-    value = fitting or None
-    yield Problem(name="out-of-memory", what=what, cause=cause, setting=setting, value=value, fix=fix, gain=gain)
+        remedy = "free memory, use a smaller model.size, or exclude the longest clips with shapes.max_mel_frames"
+    gain = "the step runs instead of running out of memory"
+    yield Problem(name="out-of-memory", what=what, cause=cause, remedy=remedy, gain=gain)

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
-from xtts.shared.cache.cache_spec import CacheSpec, load_spec
+from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.quick_check import quick_check
 from xtts.shared.config import Config, TrainingConfig
-from xtts.shared.errors import LockstepError, build_command
-from xtts.shared.feature_settings import feature_config, feature_differences
+from xtts.shared.errors import LockstepError
 from xtts.trainer.loop.rendezvous import Cluster, find_cluster
 from xtts.trainer.run.setup import Setup, prepare
 from xtts.trainer.stored.checkpoint import (
@@ -101,7 +100,6 @@ def make_plan(
     """
     checkpoint, source = find_run(out, resume)
     setup = prepare(config, assignments, flags, cache=cache, run=source)
-    _check_cache_settings(setup.config, setup.spec, setup.named_cache)
     name = f"{setup.kind.model_name(setup.config)}-{setup.spec.identity[:8]}"
     folder = RunFolder(out) if out else source or RunFolder(RUNS / name)
     named = checkpoint is not None and Path(str(resume)).resolve() == checkpoint.resolve()
@@ -188,11 +186,3 @@ def set_aside_stale(out: Path, cache: Path, say: Callable[[str], object]) -> Non
     with run.exclusive():
         moved = run.set_aside()
     say(f"{out}: the corpus has changed, so that a new run begins; the earlier one is in {moved}")
-
-
-def _check_cache_settings(config: Config, spec: CacheSpec, cache: str) -> None:
-    """Raise `LockstepError` for a cache built with different feature settings, naming the first difference."""
-    for key, value, wanted in feature_differences(spec.features, feature_config(config)):
-        built = json.dumps(value)
-        fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"
-        raise LockstepError(cache, found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)

@@ -1,5 +1,6 @@
 """A configuration and a cache, opened and checked against each other before TensorFlow is imported."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,8 +12,8 @@ from xtts.shared.cache.cache_spec import CacheSpec, load_spec
 from xtts.shared.cache.object_store import local_cache
 from xtts.shared.config import Config
 from xtts.shared.config_flags import DEFAULT_CACHE, resolve
-from xtts.shared.errors import LockstepError
-from xtts.shared.feature_settings import follow_cache
+from xtts.shared.errors import LockstepError, build_command
+from xtts.shared.feature_settings import feature_config, feature_differences, follow_cache
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.trainer.data.batch_sizes import batch_sizes, for_corpus
 from xtts.trainer.models.kind import Kind, kind_of
@@ -96,4 +97,13 @@ def prepare(
     lock, spec = ReadLock(folder), load_spec(folder)  # no build removes what is read next
     resolved = follow_cache(resolved, spec.features)
     kind_of(resolved).check(resolved, spec, given)
+    _check_cache_settings(resolved, spec, given)
     return Setup(config=resolved, cache=folder, named_cache=given, spec=spec, lock=lock)
+
+
+def _check_cache_settings(config: Config, spec: CacheSpec, cache: str) -> None:
+    """Raise `LockstepError` for a cache built with different feature settings, naming the first difference."""
+    for key, value, wanted in feature_differences(spec.features, feature_config(config)):
+        built = json.dumps(value)
+        fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"
+        raise LockstepError(cache, found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)

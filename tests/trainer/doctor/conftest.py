@@ -19,7 +19,7 @@ def setup(tiny_cache, micro):
 def workload(one_shape_cache, micro, run_steps):
     """(setup, loops) that are healthy, of one shape, with steps that the runs of other tests share."""
     from xtts.trainer.data.training_bucket import training_buckets
-    from xtts.trainer.doctor.speed import warm_up
+    from xtts.trainer.doctor.checks import warm_up
     from xtts.trainer.loop.replicas import build_loops
 
     run_steps()

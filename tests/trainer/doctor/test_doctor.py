@@ -7,50 +7,32 @@ import pytest
 
 from xtts.trainer.doctor import checks
 from xtts.trainer.doctor.cli import main
-from xtts.trainer.doctor.results import Problem, Report
+from xtts.trainer.doctor.results import Fact, Problem
 
 
-@pytest.fixture(scope="session")
-def examined(micro_options, call, workload):
-    """(exit code, JSON) of a whole check: two faults of the configuration, and a wasteful cache."""
-    options = [*micro_options, "--set", "shapes.buckets=4", "--set", "shapes.max_mel_frames=60", "--steps", 3]
-    code, out, _ = call(main, *options, "--json")
-    return code, json.loads(out)
+def test_the_page_measures_the_steps_and_names_what_is_wrong(micro_options, call):
+    code, out, _ = call(main, *micro_options, "--steps", 3, "--json")
+    page = json.loads(out)
+    facts, (padding,) = page["facts"], page["problems"]  # of one shape
+    assert 1 << 18 < facts["memory"]["step_bytes"] < facts["memory"]["available_bytes"]
+    assert 0 <= facts["input wait"] < 1
+    assert 0 < facts["step time"]["p50"] <= facts["step time"]["p95"]
+    assert facts["step time"]["steps"] == 3
+    assert (code, page["healthy"]) == (1, False)
+    assert padding["what"] == "36% of every step is padding"
+    assert padding["help"] == "docs/troubleshooting.md#padding"
 
 
-def test_every_section_measured_something(examined):
-    facts = {name: section["facts"] for name, section in examined[1]["sections"].items()}
-    assert list(facts) == ["environment", "config", "data", "steps"]
-    assert facts["environment"]["xla"]["works"]
-    assert 1 << 18 < facts["config"]["memory"]["step_bytes"] < facts["config"]["memory"]["available_bytes"]
-    assert 0 < facts["data"]["load time"]["mean"] <= 2 * facts["data"]["load time"]["p95"]
-    assert 0 <= facts["data"]["input wait"] < 1
-    assert 0 < facts["steps"]["step time"]["p50"] <= facts["steps"]["step time"]["p95"]
-    assert facts["steps"]["step time"]["steps"] == 3
-    assert facts["steps"]["traces"] == 1
-
-
-def test_faults_of_the_configuration_are_found(examined):
-    code, report = examined
-    assert (code, report["healthy"]) == (1, False)
-    assert report["sections"]["config"]["facts"]["features"] == ["shapes.buckets", "shapes.max_mel_frames"]
-    what = "\n".join(problem["what"] for problem in report["advice"])
-    assert "shapes.buckets is 4, the cache was built with 1" in what
-    assert "shapes.max_mel_frames 60 rejects" in what
-    assert "36% of every step is padding" in what
-    advised = [(problem["setting"], problem["value"]) for problem in report["advice"] if problem["setting"]]
-    assert advised[:2] == [("shapes.buckets", 1), ("shapes.max_mel_frames", None)]
-    assert report["advice"][0]["help"] == "docs/troubleshooting.md#other-cache-settings"
-
-
-def test_a_problem_names_its_page_and_without_one_the_exit_code_is_0(micro_options, call, monkeypatch):
-    report = Report(config=([], []))
-    monkeypatch.setattr(checks, "run_checks", lambda *_, **__: report)
+def test_without_a_problem_the_exit_code_is_0_and_with_one_the_page_says_where_it_is_explained(
+    micro_options, call, monkeypatch
+):
+    findings = [Fact(name="device", value="CPU", text="CPU, 2 cores")]
+    monkeypatch.setattr(checks, "run_checks", lambda *_, **__: findings)
     out = call(main, *micro_options).succeeded()
-    assert "✓ config" in out
-    assert "advice  none: nothing slows the training down" in out
-    report.add("data", [Problem(name="slow-loading", what="slow to read", cause="the disk")])
-    assert "docs/troubleshooting.md#slow-loading" in call(main, *micro_options).out
+    assert "device  CPU, 2 cores" in out
+    assert "✓ nothing slows the training down" in out
+    findings.append(Problem(name="input-wait", what="slow to read", cause="the disk", remedy="copy it"))
+    assert "docs/troubleshooting.md#input-wait" in call(main, *micro_options).out
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
