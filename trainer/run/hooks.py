@@ -3,7 +3,7 @@
 `drive` calls them after each chunk of steps, in this order; a user's own come last, in rank 0 alone:
 
 1. `SkippedUpdates` names the clips whose numbers were not finite, and ends the run after too many in a row
-2. `Validate` computes the held-out losses (`training.validate_every`), puts them into the chunk, and lets the learning
+2. `validate` computes the held-out losses (`training.validate_every`), puts them into the chunk, and lets the learning
    rate decay when they no longer improve (`training.patience`)
 3. `save` saves a checkpoint (`training.checkpoint_every`)
 4. `speak` speaks the samples (`training.samples_every`)
@@ -16,14 +16,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from xtts.trainer.loop.chunk import Chunk
 from xtts.trainer.loop.failures import compile_fix, explained
 from xtts.trainer.loop.schedule import decay_start
 from xtts.trainer.models.samples import SAMPLES
 from xtts.trainer.run.bad_clips import SkippedUpdates, clip_names
-from xtts.trainer.run.best_validation import REMEDY, Overfitting, mean_losses
 from xtts.trainer.run.hosted_run import HostedRun
 
 if TYPE_CHECKING:
@@ -38,10 +35,9 @@ def drive(run: HostedRun, hooks: Sequence[Callable[[Any, Chunk], None]] = ()) ->
 
     hooks: called after the run's own.
     """
-    validate = Validate(run)
     every: list[Callable[[Any, Chunk], None]] = [SkippedUpdates(), validate, save, speak, *hooks]
     run.compile()
-    validate.make_up(run)
+    make_up(run)
     while run.goes_on:
         chunk = run.advance()
         for hook in every:
@@ -75,61 +71,41 @@ def speak(run: "TrainingRun", _: Chunk) -> None:
         run.reporter.say(f"samples at step {run.step} skipped ({reason}); training continues")
 
 
-class Validate:
-    """Validates with the averaged weights, keeps the best, and watches which losses rise."""
+def validate(run: HostedRun, chunk: Chunk) -> None:
+    """Validate if it is due, with the averaged weights."""
+    if run.is_due(run.training.validate_every):
+        chunk.validation.update(_validate(run))
 
-    def __init__(self, run: HostedRun) -> None:
-        """Look back at the validations of a resumed run."""
-        self._overfitting = Overfitting(run.metrics.held_out)
-        for _ in self._overfitting.replay(run.plan.folder.metrics()):
-            pass  # reported before the run was stopped
-        self._trained: list[np.ndarray] = []
-        """Metrics of the steps since the last validation."""
 
-    def __call__(self, run: HostedRun, chunk: Chunk) -> None:
-        """Validate if it is due."""
-        self._trained.append(chunk.result.metrics)
-        if run.is_due(run.training.validate_every):
-            chunk.validation.update(self._validate(run))
+def make_up(run: HostedRun) -> None:
+    """Validate a resumed run that was stopped before a due validation."""
+    due = run.step > 0 and run.is_due(run.training.validate_every)
+    validated = [row["step"] for row in run.plan.folder.metrics() if row["split"] == "validation"]
+    if run.agree(due and run.step not in validated):
+        _validate(run)
 
-    def make_up(self, run: HostedRun) -> None:
-        """Validate a resumed run that was stopped before a due validation."""
-        due = run.step > 0 and run.is_due(run.training.validate_every)
-        validated = [row["step"] for row in run.plan.folder.metrics() if row["split"] == "validation"]
-        if run.agree(due and run.step not in validated):
-            self._validate(run)
 
-    def _validate(self, run: HostedRun) -> dict[str, float]:
-        """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
-        loop, title = run.validation, f"validation at step {run.step}"
-        if not loop.batches or run.stop_reason:
-            return {}
-        with run.averaged_weights(), run.reading_cache(title):
-            result = run.graph.run(loop.run)
-        if result is None:
-            run.note_stop()
-            return {}
-        losses, bad = result
-        if bad:
-            (clips,) = clip_names(run.plan.cache, run.plan.spec, "validation", bad[:1])
-            run.reporter.say(
-                f"{title}: {len(bad)} of {len(loop.batches)} batches skipped (not finite); clips of the first: "
-                f"{', '.join(clips)}"
-            )
-        total = run.metrics.total(losses)
-        run.reporter.validation(run.step, losses, total, skipped=len(bad))
-        self._watch(run, losses)
-        if run.best.note(run.step, run.metrics.score(losses)):
-            run.save()
-        elif run.is_stale:
-            run.begin_decay()
-        return {"loss": total, **losses}
-
-    def _watch(self, run: HostedRun, losses: dict[str, float]) -> None:
-        """Report held-out losses that rise while those of training fall."""
-        rows, self._trained = self._trained, []
-        if rows:  # none if a resumed run makes up for a validation
-            columns = [run.metrics.step.index(name) for name in run.metrics.held_out]
-            trained = mean_losses(run.metrics.held_out, np.concatenate(rows)[:, columns].tolist())
-            for line in self._overfitting.note(run.step, losses, trained):
-                run.reporter.say(f"overfitting: {line}; {REMEDY}")
+def _validate(run: HostedRun) -> dict[str, float]:
+    """Losses by name, the total as `loss`; empty, and nothing recorded, if a signal comes before the end."""
+    loop, title = run.validation, f"validation at step {run.step}"
+    if not loop.batches or run.stop_reason:
+        return {}
+    with run.averaged_weights(), run.reading_cache(title):
+        result = run.graph.run(loop.run)
+    if result is None:
+        run.note_stop()
+        return {}
+    losses, bad = result
+    if bad:
+        (clips,) = clip_names(run.plan.cache, run.plan.spec, "validation", bad[:1])
+        run.reporter.say(
+            f"{title}: {len(bad)} of {len(loop.batches)} batches skipped (not finite); clips of the first: "
+            f"{', '.join(clips)}"
+        )
+    total = run.metrics.total(losses)
+    run.reporter.validation(run.step, losses, total, skipped=len(bad))
+    if run.best.note(run.step, run.metrics.score(losses)):
+        run.save()
+    elif run.is_stale:
+        run.begin_decay()
+    return {"loss": total, **losses}

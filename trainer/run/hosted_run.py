@@ -4,7 +4,7 @@ import math
 import time
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -16,7 +16,6 @@ from xtts.trainer.loop.failures import RunEnded, explained
 from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.schedule import decay_start, decaying_from, next_mark
 from xtts.trainer.models.samples import Samples
-from xtts.trainer.run.best_validation import Best
 from xtts.trainer.run.reporter import Reporter
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.signals import GraphThread, stop_requests
@@ -26,6 +25,25 @@ if TYPE_CHECKING:
     from xtts.trainer.loop.program_loop import ProgramLoop, ProgramValidation
     from xtts.trainer.loop.training_loop import TrainingLoop
     from xtts.trainer.loop.validation_loop import ValidationLoop
+
+
+@dataclass
+class Best:
+    """The best validation so far, as a checkpoint stores it."""
+
+    step: int | None = None
+    loss: float | None = None
+    """None before the first validation."""
+    since: int = 0
+    """Validations since then."""
+
+    def note(self, step: int, loss: float) -> bool:
+        """Record a validation; True if it is the best so far."""
+        if loss < (math.inf if self.loss is None else self.loss):
+            self.step, self.loss, self.since = step, loss, 0
+            return True
+        self.since += 1
+        return False
 
 
 class HostedRun(ABC):

@@ -23,7 +23,7 @@ from xtts.trainer.loop.training_loop import Position, TrainingLoop
 from xtts.trainer.loop.validation_loop import ValidationLoop
 from xtts.trainer.models.acoustic.objective import ACOUSTIC
 from xtts.trainer.run.bad_clips import clip_names
-from xtts.trainer.run.best_validation import Best
+from xtts.trainer.run.hosted_run import Best
 from xtts.trainer.run.reporter import means
 
 
