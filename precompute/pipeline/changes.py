@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from xtts.precompute.pipeline.build_request import TOKENISED_AGAIN
-from xtts.precompute.pipeline.previous import SAME_AUDIO, SAME_LANGUAGE, SAME_SPEAKER, SAME_TEXT, Reusable
+from xtts.precompute.pipeline.previous import Reusable
 from xtts.precompute.pipeline.staging import Finished
 from xtts.precompute.pipeline.write import ShardWork
 from xtts.shared.audio.mel import FEATURE_VERSION
@@ -21,10 +21,6 @@ _CONSEQUENCES = {
     "shards": "the shards are divided again",
     "split": "the clips are divided again",
     "data": "the clips are chosen again, the mels come from the cache",
-}
-_CLIP_CHANGES = {
-    "with changed audio": SAME_AUDIO, "with changed transcript": SAME_TEXT,
-    "with changed language": SAME_LANGUAGE, "with changed speaker": SAME_SPEAKER,
 }
 
 
@@ -52,19 +48,16 @@ def _setting_changes(previous: CacheSpec, new: Features) -> list[str]:
 
 
 def _corpus_changes(clips: pa.Table, reusable: Reusable) -> list[str]:
-    """Lines with the counts of clips that were added, removed or changed, with an example each."""
+    """Lines with the counts of clips that were added or removed, with an example each."""
     has_row, first = reusable.row_of_clip >= 0, ~clips["duplicate"].to_numpy()
     removed = np.ones(len(reusable.cache.rows), bool)
     removed[reusable.row_of_clip[has_row]] = False
-    groups = [("added", clips, ~has_row & first), ("removed", reusable.cache.rows, removed)]
-    groups += [(change, clips, has_row & (reusable.unchanged & flag == 0)) for change, flag in _CLIP_CHANGES.items()]
     lines = list[str]()
-    for change, table, chosen in groups:
+    for change, table, chosen in (("added", clips, ~has_row & first), ("removed", reusable.cache.rows, removed)):
         names = table["id"].filter(chosen).slice(0, 2).to_pylist()
         if names:
             count = int(chosen.sum())
-            examples = f"{names[0]}{', ...' if count > 1 else ''}"
-            lines.append(f"{count} {'clip' if count == 1 else 'clips'} {change} ({examples})")
+            lines.append(f"{counted_noun(count, 'clip')} {change} ({names[0]}{', ...' * (count > 1)})")
     return lines
 
 

@@ -34,9 +34,9 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import Features, feature_differences
 from xtts.shared.text.tokenizer import Tokenizer, load_tokenizer
 
-SAME_AUDIO, SAME_TEXT, SAME_LANGUAGE, SAME_SPEAKER, SAME_FILE, SAME_CLIP = (1 << bit for bit in range(6))
-"""Flags: what of a clip is unchanged since the previous build. SAME_AUDIO: the audio is unchanged, as far as size, time
-and digest show. SAME_FILE: the stored mel can be reused. SAME_CLIP: its record would have the same bytes."""
+SAME_FILE, SAME_CLIP = 1, 2
+"""Flags: what of a clip is unchanged since the previous build. SAME_FILE: the stored mel can be reused. SAME_CLIP: its
+record would have the same bytes."""
 _SHARD = ["split", "bucket", "shard", "corpus"]
 _WRITTEN = [
     "status", "reason", "detail", "split", "bucket", "shard", "position", "audio_sha256", "record_sha256", "mel_sum",
@@ -99,7 +99,7 @@ class Reusable:
     row_of_clip: np.ndarray
     """int64[N]: the cache's row of each clip, -1 for none."""
     unchanged: np.ndarray
-    """uint8[N]: flags such as `SAME_AUDIO`, which the scan finds; 0 before it."""
+    """uint8[N]: flags such as `SAME_FILE`, which the scan finds; 0 before it."""
     same_audio: bool
     """Whether the audio settings are the same."""
     same_text: bool

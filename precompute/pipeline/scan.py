@@ -12,7 +12,6 @@ from xtts.precompute.corpus.clip_audio import (
     audio_digest,
     audio_header,
     check_unchanged,
-    may_be_same_file,
     read_audio,
     same_clip,
     same_file,
@@ -25,15 +24,7 @@ from xtts.precompute.features.filters import filter_by_header, filter_by_signal,
 from xtts.precompute.features.letter_counts import LetterCounts, check_encoding, check_letters, letters_of
 from xtts.precompute.features.tables import pack, unpack
 from xtts.precompute.pipeline.copies import reject_copies
-from xtts.precompute.pipeline.previous import (
-    SAME_AUDIO,
-    SAME_CLIP,
-    SAME_FILE,
-    SAME_LANGUAGE,
-    SAME_SPEAKER,
-    SAME_TEXT,
-    Reusable,
-)
+from xtts.precompute.pipeline.previous import SAME_CLIP, SAME_FILE, Reusable
 from xtts.precompute.workers.disks import check_visible
 from xtts.precompute.workers.worker_pool import Progress, ThisProcess, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
@@ -64,7 +55,7 @@ in that cache as a packed table)."""
 
 _Result = tuple[int, bytes, np.ndarray, np.ndarray, list[LetterCounts]]
 """(first row in the table of all clips, the index columns that the scan adds as a packed table, rows in the former of
-the clips in the previous cache, their flags such as `SAME_AUDIO`, letters)."""
+the clips in the previous cache, their flags such as `SAME_FILE`, letters)."""
 
 
 def scan(recipe: RecordRecipe, same_audio: bool, same_text: bool, task: _Task) -> _Result:
@@ -160,19 +151,14 @@ def _filtered(row: IndexRow, previous: IndexRow | None, recipe: RecordRecipe) ->
 
 
 def _unchanged(row: IndexRow, previous: IndexRow) -> int:
-    clip, previous_clip = row.clip, previous.clip
-    flags = (
-        (SAME_AUDIO, may_be_same_file(row, previous)), (SAME_TEXT, clip.text == previous_clip.text),
-        (SAME_LANGUAGE, clip.language == previous_clip.language), (SAME_SPEAKER, clip.speaker == previous_clip.speaker),
-        (SAME_FILE, previous.is_kept and same_file(row, previous)), (SAME_CLIP, same_clip(row, previous)),
-    )
-    return sum(flag for flag, holds in flags if holds)
+    same = SAME_FILE if previous.is_kept and same_file(row, previous) else 0
+    return same | SAME_CLIP if same_clip(row, previous) else same
 
 
 def scan_clips(
     clips: pa.Table, recipe: RecordRecipe, reusable: Reusable, pool: WorkerPool, progress: Progress
 ) -> tuple[pa.Table, np.ndarray, list[LetterCounts]]:
-    """All clips with the columns of an index, their flags such as `SAME_AUDIO`, and the letters of each language.
+    """All clips with the columns of an index, their flags such as `SAME_FILE`, and the letters of each language.
 
     Raises a `LockstepError` if too many letters would be dropped, or a machine does not see the audio.
     """

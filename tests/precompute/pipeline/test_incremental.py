@@ -51,8 +51,8 @@ def replace_line(corpus: Path, position: int, line: str | None) -> None:
     (corpus / "metadata.csv").write_text("\n".join(lines) + "\n")
 
 
-@pytest.mark.parametrize(("change", "decoded"), [("changed audio", 1), ("changed transcript", 0)])
-def test_one_changed_clip_rewrites_its_shard_alone(workspace, change, decoded):
+@pytest.mark.parametrize("decoded", [1, 0], ids=["audio", "transcript"])
+def test_one_changed_clip_rewrites_its_shard_alone(workspace, decoded):
     before = shards(workspace / "cache")
     if decoded:
         path = workspace / "corpus" / "wavs" / "tone-0007.wav"
@@ -62,7 +62,6 @@ def test_one_changed_clip_rewrites_its_shard_alone(workspace, change, decoded):
         replace_line(workspace / "corpus", 7, "tone-0007|these words")  # held out, as the text before
     report, progress = update(workspace, config())
     assert len(changed_shards(before, workspace / "cache")) == report.written_shards == 1
-    assert f"1 clip with {change} (tone-0007)" in progress.lines
     assert any(f" {decoded} of them from audio and" in line for line in progress.lines)
     assert check_cache(workspace / "cache", threads=1) == []
     fresh, _ = update(workspace, config(), "fresh")
@@ -139,6 +138,5 @@ def test_dry_run_explains_and_writes_nothing(workspace):
     progress = Listener()
     for cache in ("cache", "nowhere"):
         explain_build(make_request(workspace / "corpus", workspace / cache, config()), ThisProcess(), progress)
-    assert "1 clip with changed transcript (tone-0004)" in progress.lines
     assert progress.lines[-1].endswith("0 from stored mels), 0 kept")
     assert {p: p.stat().st_mtime_ns for p in workspace.rglob("*")} == before
