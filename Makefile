@@ -169,4 +169,4 @@ doctor: cache
 	$(BIN)/xtts-doctor --cache '$(CACHE)' --config $(CONFIG) $(SAMPLE_SETTINGS) $(DOCTOR_ARGS)
 
 clean:
-	rm -rf .venv build $(SAMPLE) .$(SAMPLE).partial $(SAMPLE)-features '$(CACHE)'
+	rm -rf .venv build $(SAMPLE) $(SAMPLE)-features '$(CACHE)'

@@ -1,15 +1,14 @@
 """Making a sample corpus in the LJSpeech layout: generated sentences, spoken by espeak-ng's voices.
 
-The same arguments give the same bytes, for any count of workers. The corpus is written to `.OUT.partial` beside OUT and
-renamed when complete; after an interruption the same command continues it. Its `sample-corpus.json` records the
-arguments.
+The same arguments give the same bytes, for any count of workers. `sample-corpus.json`, written first, has the arguments;
+after an interruption the same command continues. `metadata.csv` comes last.
 """
 
 import hashlib
 import io
 import itertools
 import json
-import shutil
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from xtts.precompute.workers.open_pool import open_pool
 from xtts.precompute.workers.worker_pool import Progress
 from xtts.shared.errors import LockstepError
 from xtts.shared.system import atomic_files
-from xtts.shared.system.folder_lock import exclusive
 
 ARGUMENTS_FILE, AUDIO_FOLDER = "sample-corpus.json", "wavs"
 
@@ -50,9 +48,19 @@ def make_sample_corpus(
         "texts_sha256": hashlib.sha256(_metadata_text(lines)).hexdigest(),
     }
     with disk_errors_explained(out):
-        if not _exists(out, arguments):
-            _make(out, lines, arguments, voice, workers, progress)
-        sizes = [path.stat().st_size - _WAV_HEADER_BYTES for path in (out / AUDIO_FOLDER).glob("*.wav")]
+        _refuse_another(out, arguments)
+        wavs = out / AUDIO_FOLDER
+        wavs.mkdir(parents=True, exist_ok=True)
+        if not (out / METADATA_FILE).exists():
+            atomic_files.write(out / ARGUMENTS_FILE, (json.dumps(arguments, indent=2) + "\n").encode())
+            missing = [line for line in lines if not (wavs / f"{line[0]}.wav").exists()]
+            tasks = [missing[i : i + _CLIPS_PER_TASK] for i in range(0, len(missing), _CLIPS_PER_TASK)]
+            progress.start("speech", len(missing))
+            with open_pool(min(workers, len(tasks))) as pool:
+                for seconds in pool.run(partial(_speak_clips, voice, wavs), tasks):
+                    progress.advance(len(seconds), sum(seconds))
+            atomic_files.write(out / METADATA_FILE, _metadata_text(lines))
+        sizes = [path.stat().st_size - _WAV_HEADER_BYTES for path in wavs.glob("*.wav")]
     return sum(sizes) / 2 / SAMPLE_RATE_HZ
 
 
@@ -60,50 +68,20 @@ def _metadata_text(lines: list[Line]) -> bytes:
     return "".join(f"{clip_id}|{sentence.raw}|{sentence.normalised}\n" for clip_id, sentence in lines).encode()
 
 
-def _exists(out: Path, arguments: dict[str, object]) -> bool:
-    """Whether `out` holds the corpus; raises a `LockstepError` if it holds anything else."""
+def _refuse_another(out: Path, arguments: dict[str, object]) -> None:
+    """Raise a `LockstepError` if `out` holds anything but this corpus, whole or begun."""
     if not out.exists():
-        return False
-    previous = _read_arguments(out)
-    if not previous:
+        return
+    previous: object = None
+    with suppress(OSError, ValueError):
+        previous = json.loads((out / ARGUMENTS_FILE).read_bytes())
+    if not isinstance(previous, dict):
         problem = f"exists already, without a readable {ARGUMENTS_FILE}"
         raise LockstepError(str(out), found=problem, expected="a new folder", fix=_FIX_FOLDER)
     name = next((name for name in arguments if previous.get(name) != arguments[name]), None)
     if name:
         problem, expected = f"a corpus with {name}={previous.get(name)}", f"{name}={arguments[name]}"
         raise LockstepError(str(out), found=problem, expected=expected, fix=_FIX_FOLDER)
-    return True
-
-
-def _read_arguments(folder: Path) -> dict[str, object]:
-    """Return the contents of `sample-corpus.json`; empty if it is missing or unreadable."""
-    try:
-        arguments = json.loads((folder / ARGUMENTS_FILE).read_bytes())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return {}
-    return arguments if isinstance(arguments, dict) else {}
-
-
-def _make(
-    out: Path, lines: list[Line], arguments: dict[str, object], voice: str, workers: int, progress: Progress
-) -> None:
-    """Speak the clips that are missing in the partial folder, write their list, and rename the folder to `out`."""
-    folder = out.with_name(f".{out.name}.partial")
-    wavs = folder / AUDIO_FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    with exclusive(folder):
-        if _read_arguments(folder) != arguments:
-            shutil.rmtree(wavs, ignore_errors=True)
-            atomic_files.write(folder / ARGUMENTS_FILE, (json.dumps(arguments, indent=2) + "\n").encode())
-        wavs.mkdir(exist_ok=True)
-        missing = [line for line in lines if not (wavs / f"{line[0]}.wav").exists()]
-        tasks = [missing[i : i + _CLIPS_PER_TASK] for i in range(0, len(missing), _CLIPS_PER_TASK)]
-        progress.start("speech", len(missing))
-        with open_pool(min(workers, len(tasks))) as pool:
-            for seconds in pool.run(partial(_speak_clips, voice, wavs), tasks):
-                progress.advance(len(seconds), sum(seconds))
-        atomic_files.write(folder / METADATA_FILE, _metadata_text(lines))
-        atomic_files.move((folder, out))
 
 
 def _speak_clips(voice: str, wavs: Path, lines: list[Line]) -> list[float]:
