@@ -1,6 +1,6 @@
 """Making a sample corpus in the LJSpeech layout: generated sentences, spoken by espeak-ng's voices.
 
-The same arguments give the same bytes, for any count of workers. `sample-corpus.json`, written first, has the arguments;
+The same arguments give the same bytes, for any count of workers. `sample-corpus.json`, written first, has them;
 after an interruption the same command continues. `metadata.csv` comes last.
 """
 

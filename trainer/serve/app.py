@@ -3,13 +3,11 @@
 import os
 import socket
 import time
-from collections import OrderedDict
 from functools import partial
 from pathlib import Path
 from types import FrameType
 
 import click
-import numpy as np
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -21,7 +19,7 @@ from starlette.routing import Route
 from xtts.shared.errors import warn
 from xtts.shared.languages import find_language
 from xtts.trainer.serve.request_queue import RequestQueue
-from xtts.trainer.serve.served_voice import ServedVoice, SpeechResult
+from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import FORMATS
 from xtts.trainer.serve.speech_responses import respond, warning_headers
@@ -36,8 +34,6 @@ _GRACE_SECONDS = 10
 """Longest time for the sentence in progress after a request to stop."""
 _RECORDING_BYTES = 2**22
 """Largest recording of a client: 47 s of mono at 44.1 kHz."""
-_KEPT_RESULTS = 32
-"""Number of responses whose mel clients can still ask for."""
 _PAGE = Path(__file__).with_name("page")
 _PAGE_FILES = {"/": _PAGE / "index.html", "/page.js": _PAGE / "page.js", "/speak.css": _PAGE / "speak.css", **SHARED}
 _REMEDIES = (
@@ -53,33 +49,19 @@ class Server:
     def __init__(self, voice: ServedVoice, settings: ServerSettings) -> None:
         self.voice, self.settings = voice, settings
         self.queue = RequestQueue(settings.max_requests)
-        self._results: OrderedDict[str, SpeechResult] = OrderedDict()
         self._started = int(time.time())
 
     async def speech(self, request: Request) -> Response:
         """`POST /v1/audio/speech`: speak a text."""
-        response, result = await respond(request, self.voice, self.queue, self.settings)
-        self._results[response.headers["x-request-id"]] = result
-        while len(self._results) > _KEPT_RESULTS:
-            self._results.popitem(last=False)
-        return response
+        return await respond(request, self.voice, self.queue, self.settings)
 
     async def page(self, request: Request) -> Response:
         """Return a file of the page."""
         return FileResponse(_PAGE_FILES[request.scope["path"]])
 
-    async def mel(self, request: Request) -> Response:
-        """Return the log-mel so far of the request in the path, float32[T, M] little-endian."""
-        result = self._results.get(request.path_params["request_id"])
-        if result is None:
-            raise RequestError(404, "unknown or expired request")
-        mel = np.concatenate([np.empty((0, self.voice.mel_profile.mel_channels), np.float32), *result.mels])
-        shape = {"x-mel-shape": f"{len(mel)},{mel.shape[1]}"}
-        return Response(mel.astype("<f4").tobytes(), media_type="application/octet-stream", headers=shape)
-
     async def voices(self, _: Request) -> Response:
         """List the choices of a request."""
-        capabilities, profile = self.voice.capabilities, self.voice.mel_profile
+        capabilities = self.voice.capabilities
         return JSONResponse(
             {
                 "model": capabilities.model,
@@ -87,7 +69,7 @@ class Server:
                 "languages": capabilities.languages, "voice_languages": capabilities.voice_languages,
                 "directions": {code: find_language(code).direction for code in capabilities.languages},
                 "nfe": capabilities.nfe, "formats": FORMATS,
-                "sample_rate": profile.sample_rate, "hop_samples": profile.hop_samples,
+                "sample_rate": self.voice.mel_profile.sample_rate,
                 "options": SynthesisOptions.model_json_schema()["properties"],
                 "takes_recordings": self.voice.source.takes_recording, "most_letters": self.settings.max_letters,
             }
@@ -124,7 +106,7 @@ def make_app(server: Server) -> Starlette:
         "/v1/models": (server.models, "GET"), "/v1/audio/models": (server.models, "GET"),
     }
     routes = [Route(path, handler, methods=[method]) for path, (handler, method) in api.items()]
-    routes += [Route("/v1/audio/mel/{request_id}", server.mel), Route("/v1/models/{model}", server.models)]
+    routes.append(Route("/v1/models/{model}", server.models))
     routes.append(Route("/v1/audio/voices/{voice}", server.imitate, methods=["PUT"]))
     routes += [Route(path, server.page) for path in _PAGE_FILES]
     settings = server.settings
@@ -136,7 +118,7 @@ def make_app(server: Server) -> Starlette:
     if settings.origins:  # before the guard: browsers read its refusals too, and send preflights without a token
         cors = Middleware(
             CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"],
-            expose_headers=["x-warning", "x-request-id", "x-mel-shape", "retry-after"],
+            expose_headers=["x-warning", "retry-after"],
         )
         middleware.insert(0, cors)
     return Starlette(routes=routes, middleware=middleware, exception_handlers=REFUSALS)

@@ -31,8 +31,6 @@ _LONGEST_NAME, _MOST_VOICES = 60, 100
 class SpeechResult:
     """The result of a job besides its audio; the speech thread fills it in."""
 
-    mels: list[np.ndarray] = field(default_factory=list)
-    """float32[T, M] of every piece so far, natural-log magnitude."""
     warnings: list[str] = field(default_factory=list)
     times: dict[str, object] = field(default_factory=dict)
     """`times_json` of the words, if the request asks for them."""
@@ -101,9 +99,9 @@ class ServedVoice:
         speaker = LoadedVoice(synthesizer, self._vocoder, speaker=row, language=request.language)
         mels, pieces, last = speaker.mels(texts), list[MelPiece](), False
         while not last:
-            pieces.append(piece := next(mels))
+            piece = next(mels)
+            pieces.append(piece.without_mel())
             last = piece.last
-            result.mels.append(piece.mel)
             if last and request.timestamps:
                 result.times = times_json(speaker.time(texts, pieces), speaker.seconds(pieces))
             yield Piece(partial(speaker.vocode, piece.mel), last)

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import json
 import re
-import secrets
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import TypeVar
 
@@ -58,8 +57,8 @@ class ResponseStream:
 
 async def respond(
     request: Request, voice: ServedVoice, queue: RequestQueue, settings: ServerSettings
-) -> tuple[Response, SpeechResult]:
-    """Speak a request: (response, whose request id is in `x-request-id`, result of the job).
+) -> Response:
+    """Speak a request.
 
     Waits for the first bytes, so that most failures have a status of their own; `RequestError` for these.
     """
@@ -72,15 +71,15 @@ async def respond(
     except BaseException:
         stream.close()
         raise
-    headers = {"x-request-id": secrets.token_hex(8), **warning_headers(result.warnings)}
+    headers = warning_headers(result.warnings)
     media_type = _media_type(speech, encoder.sample_rate)
     if speech.streams:
-        return _Stream(stream, first, media_type, headers), result
+        return _Stream(stream, first, media_type, headers)
     stream.close()
     if speech.timestamps:
         audio = base64.b64encode(first or b"").decode()
-        return JSONResponse({"audio": audio, **result.times}, headers=headers), result
-    return Response(first, media_type=media_type, headers=headers), result
+        return JSONResponse({"audio": audio, **result.times}, headers=headers)
+    return Response(first, media_type=media_type, headers=headers)
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:

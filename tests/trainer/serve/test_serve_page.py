@@ -31,11 +31,6 @@ window.fetch = async (path, options) => {
   return new Response(new ReadableStream({pull}), {headers: answer.headers});
 };
 """
-COLOURS = """
-const canvas = document.getElementById('mel');
-const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
-return new Set(new Uint32Array(data.buffer)).size;
-"""
 
 
 @pytest.fixture(scope="module")
@@ -65,18 +60,15 @@ def sound_of(page, link="document.getElementById('download')"):
     return sound | {"bytes": bytes(sound["bytes"])}
 
 
-def test_a_typed_sentence_is_heard_drawn_and_kept(page, spoken_by_command):
+def test_a_typed_sentence_is_heard_and_kept(page, spoken_by_command):
     assert page.run("return document.activeElement.id") == "text"
     write(page, "hello there")
     page.press(CONTROL, ENTER)
     page.wait_for(f"{SAID}.includes('s of speech')")
-    page.wait_for("shown.mel?.whole")
     sound = sound_of(page)
     assert sound["bytes"] == spoken_by_command("hello there", speed=1)
     assert sound["seconds"] > 0.1
     assert sound["loudest"] > 0.001
-    assert page.run("return canvas.ariaLabel").startswith("Mel spectrogram of")
-    assert page.run(COLOURS) > 20
     assert page.run("return document.getElementById('download').download") == "hello-there.wav"
 
 

@@ -10,7 +10,6 @@ import pytest
 import soundfile
 from server_process import LONG, settings_of, speak
 
-from xtts.trainer import load_voice
 from xtts.trainer.serve import served_voice
 from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.speech.encodings import Encoder
@@ -79,15 +78,6 @@ def test_events_carry_the_same_bytes(server, spoken_by_command):
     assert events[-1] == {"type": "speech.audio.done", "usage": usage}
     data = b"".join(base64.b64decode(event["audio"]) for event in events[:-1])
     assert_alike(data, pcm_of(spoken_by_command(PIECES, seed=3)))
-
-
-def test_the_mel_belongs_to_the_answer(server, onnx_folder):
-    answer = speak(server, FAST | {"input": HELLO})
-    mel = server.get(f"/v1/audio/mel/{answer.headers['x-request-id']}")
-    frames, channels = map(int, mel.headers["x-mel-shape"].split(","))
-    found = np.frombuffer(mel.content, "<f4").reshape(frames, channels)
-    assert np.array_equal(found, load_voice(onnx_folder, nfe=2, speed=4.0).speak(HELLO).mel)
-    assert server.get("/v1/audio/mel/0000").status_code == 404
 
 
 def test_times_of_words_come_with_the_whole_audio_as_json(server):

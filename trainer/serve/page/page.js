@@ -1,12 +1,11 @@
-// The page of `xtts-synth serve`: requests speech, plays it as it arrives, draws its mel, and keeps the takes.
+// The page of `xtts-synth serve`: requests speech, plays it as it arrives, and keeps the takes.
 "use strict";
 
 const [form, text, voice, language, quality, speed, format, status] =
   ["form", "text", "voice", "language", "quality", "speed", "format", "status"].map(byId);
-const [speakButton, stopButton, playButton, place, download, canvas, token, recordButton] =
-  ["speak", "stop", "play", "place", "download", "mel", "token", "record"].map(byId);
+const [speakButton, stopButton, playButton, place, download, token, recordButton] =
+  ["speak", "stop", "play", "place", "download", "token", "record"].map(byId);
 
-const LOUD_AND_QUIET = [0.5, -9]; // the natural logarithms of magnitude at the ends of the colours
 const MOST_TAKES = 20;
 const GREETINGS = {
   cmn: "你好。", de: "Guten Tag, ich bin NAME.", en: "Hello, I am NAME.", es: "Hola, soy NAME.", fa: "سلام.",
@@ -16,7 +15,7 @@ let greeting = ""; // the text until the user writes one
 const REFERENCE_RATE = 44100, REFERENCE_SECONDS = 30;
 let offer = null;
 let running = null; // the AbortController of the answer that is coming
-let shown = null; // the take in the picture and in the player
+let shown = null; // the take in the player
 let takes = []; // the newest first
 let recorder = null; // of the voice that is being recorded
 
@@ -94,11 +93,11 @@ function checkText() {
   speakButton.disabled = more > 0 || !text.value.trim();
 }
 
-// A take: a request, and the sound and the mel received for it so far
+// A take: a request, and the sound received for it so far
 
 class Take {
   constructor(rate) {
-    Object.assign(this, { rate, text: text.value, said: "Stopped.", growing: true, parts: [], samples: 0, mel: null });
+    Object.assign(this, { rate, text: text.value, said: "Stopped.", growing: true, parts: [], samples: 0 });
     const choices = [voice, language, quality].filter((select) => !select.parentElement.hidden);
     const pace = speed.value === "1" ? [] : [`speed ${speed.value}`];
     this.settings = [...choices.map((select) => select.selectedOptions[0].text), ...pace];
@@ -189,7 +188,6 @@ async function receive(answer, take) {
     head = 0;
     take.add(samples);
     if (player.playing && shown === take) player.add(samples);
-    growMel(take);
   }
 }
 
@@ -211,7 +209,6 @@ async function speak() {
     const answer = await askForSpeech({ ...take.asked, response_format: "wav", stream_format: "audio" }, mine.signal);
     const first = since();
     say(`First sound after ${first} s…`);
-    take.id = answer.headers.get("X-Request-Id");
     await receive(answer, take);
     if (!take.samples) throw new Error("no sound arrived");
     take.said = `${take.seconds.toFixed(1)} s of speech in ${since()} s, first sound after ${first} s.${warning(answer)}`;
@@ -252,7 +249,6 @@ function showChange(take) {
   download.hidden = !take.url;
   if (take.url) Object.assign(download, { href: take.url, download: take.file });
   for (const item of byId("take-list").children) item.ariaCurrent = String(item.take === take);
-  drawMel();
 }
 
 function keep(take) {
@@ -262,7 +258,6 @@ function keep(take) {
   byId("take-list").replaceChildren(...takes.map(takeItem));
   byId("takes").hidden = false;
   showChange(take);
-  growMel(take);
 }
 
 // A download: the wav is stored; another format is requested again, with the same speech
@@ -291,59 +286,6 @@ function takeItem(take) {
   return item;
 }
 
-// The mel
-
-// Asked for once more when a take is a fifth longer, so that a long one does not send its beginning a hundred times
-async function growMel(take) {
-  if (take.asking || take.mel?.whole || (take.growing && take.samples < 1.2 * (take.mel?.samples ?? 0))) return;
-  take.asking = true;
-  const samples = take.samples, whole = !take.growing;
-  try {
-    const answer = await ask(`v1/audio/mel/${take.id}`);
-    const [frames, channels] = answer.headers.get("X-Mel-Shape").split(",").map(Number);
-    const seconds = (frames * offer.hop_samples) / take.rate; // it is made before its sound
-    take.mel = { values: new Float32Array(await answer.arrayBuffer()), frames, channels, seconds, samples, whole };
-  } catch {
-    return; // too long ago: the sound remains
-  } finally {
-    take.asking = false;
-  }
-  showChange(take);
-  growMel(take);
-}
-
-function colours() {
-  const style = getComputedStyle(document.documentElement);
-  const stops = [0, 1, 2, 3, 4].map((i) => style.getPropertyValue(`--mel-${i}`).trim())
-    .map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
-  return Array.from({ length: 256 }, (_, level) => {
-    const at = (level / 255) * 4, low = Math.min(3, Math.floor(at)), share = at - low;
-    return [...stops[low].map((value, i) => value + share * (stops[low + 1][i] - value)), 255];
-  });
-}
-
-function drawMel() {
-  if (!shown) return;
-  canvas.width = canvas.clientWidth * devicePixelRatio;
-  canvas.height = canvas.clientHeight * devicePixelRatio;
-  canvas.ariaLabel = "No mel yet";
-  if (!shown.mel?.frames || !canvas.width) return;
-  const { values, frames, channels, seconds } = shown.mel, [loud, quiet] = LOUD_AND_QUIET, table = colours();
-  const columns = Math.min(frames, canvas.width), image = new ImageData(columns, channels);
-  for (let x = 0; x < columns; x++) {
-    const first = Math.floor((x * frames) / columns) * channels;
-    for (let m = 0; m < channels; m++) {
-      const share = (values[first + m] - quiet) / (loud - quiet);
-      const colour = table[Math.round(255 * Math.min(1, Math.max(0, share)))];
-      image.data.set(colour, 4 * ((channels - 1 - m) * columns + x));
-    }
-  }
-  const small = new OffscreenCanvas(columns, channels);
-  small.getContext("2d").putImageData(image, 0, 0);
-  canvas.getContext("2d").drawImage(small, 0, 0, canvas.width, canvas.height);
-  canvas.ariaLabel = `Mel spectrogram of ${seconds.toFixed(1)} seconds of speech`;
-}
-
 // What moves while a take is heard
 
 const clock = (seconds) => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
@@ -352,12 +294,11 @@ function move() {
   if (player.playing && !shown.growing && player.heard >= shown.seconds) player.pause(0);
   stopButton.disabled = !running && !player.playing;
   if (shown) {
-    const { heard } = player, drawn = shown.mel?.seconds || shown.seconds;
-    place.max = drawn; // as the picture above it
+    const { heard } = player;
+    place.max = shown.seconds;
     place.value = heard;
     place.ariaValueText = byId("time").textContent = `${clock(heard)} / ${clock(shown.seconds)}`;
     playButton.textContent = player.playing ? "Pause" : "Play";
-    byId("head").style.left = `${Math.min(100, (100 * heard) / drawn || 0)}%`;
   }
   requestAnimationFrame(move);
 }
@@ -429,7 +370,5 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); form.requestSubmit(); }
   if (event.key === "Escape") stop();
 });
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawMel);
-addEventListener("resize", drawMel);
 loadOffer();
 move();
