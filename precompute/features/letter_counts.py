@@ -13,7 +13,7 @@ from xtts.shared.errors import LockstepError
 from xtts.shared.languages import LANGUAGES, find_language
 from xtts.shared.text.alphabet import BY_READING, compose_jamo, fold_english, lower_case
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
-from xtts.shared.text.scripts import is_letter, main_script, script_name, script_of
+from xtts.shared.text.scripts import is_letter, script_of
 
 RARE = 3
 """A letter seen fewer times is listed: it may be a misprint, and no model learns its sound from so few."""
@@ -159,7 +159,7 @@ def check_encoding(counts: LetterCounts, max_share: float) -> None:
     own = " ".join(sorted(language.letters)[:_NAMED])
     raise LockstepError(
         "text.language", found=f"{share:.1%} of the letters are not {language.name} ({named})",
-        expected=" or ".join(map(script_name, language.scripts)) + (f" letters, such as {own}" if own else " letters"),
+        expected=" or ".join(map(_script_name, language.scripts)) + (f" letters, such as {own}" if own else " letters"),
         fix=f"export the list again as UTF-8, or {_OTHER_LANGUAGE}, or "
         f"--set text.max_unknown_share={math.ceil(share * 1000) / 1000:g} to keep them",
         exit_code=1,
@@ -182,20 +182,17 @@ def check_letters(counts: LetterCounts, max_share: float, *, kind: str = "charac
 
     counts: of all clips in one language. max_share, kind: `text.max_unknown_share` and `text.tokenizer`.
     """
-    script, language = main_script(counts.letters), find_language(counts.language)
+    script, language = _main_script(counts.letters), find_language(counts.language)
     if script and language.scripts and script not in language.scripts:
         raise LockstepError(
-            "text.language", found=f"{language.name} ({language.code}), but most letters are {script_name(script)}",
-            expected=" or ".join(map(script_name, language.scripts)), fix=_OTHER_LANGUAGE, exit_code=1,
+            "text.language", found=f"{language.name} ({language.code}), but most letters are {_script_name(script)}",
+            expected=" or ".join(map(_script_name, language.scripts)), fix=_OTHER_LANGUAGE, exit_code=1,
         )
     if counts.lost_share <= max_share:
         return
     lost = counts.lost_letters()
-    scripts = Counter[str]()
-    for letter in lost:
-        scripts[script_of(letter.character)] += letter.count
     named = ", ".join(letter.shown for letter in lost[:_NAMED]) + (", ..." if len(lost) > _NAMED else "")
-    script = script_name(max(scripts, key=lambda script: (scripts[script], script)))
+    script = _script_name(_main_script(Counter({letter.character: letter.count for letter in lost})))
     reason = "would be spelled by espeak-ng" if kind == "phonemes" else "are not in the symbol table"
     if counts.language == "en" and counts.folded.total() > counts.left_out.total():
         reason = "are not English and would lose their accents"
@@ -227,3 +224,16 @@ def letters_of(rows: Iterable[IndexRow], language: str, kind: str) -> list[Lette
                 row.clip.id, row.clip.text, row.left_out
             )
     return [counts[code] for code in sorted(counts)]
+
+
+def _script_name(script: str) -> str:
+    return {"CJK": "Chinese characters", "": "no script of its own"}.get(script, script.capitalize())
+
+
+def _main_script(letters: Counter[str]) -> str:
+    """Return the script of most letters; empty without letters."""
+    scripts = Counter[str]()
+    for letter, count in letters.items():
+        scripts[script_of(letter)] += count
+    del scripts[""]
+    return max(scripts, key=lambda script: (scripts[script], script), default="")

@@ -10,21 +10,10 @@ from functools import lru_cache
 
 from xtts.shared.text.language_tables import entries, load_table, load_units
 
-_PART = r"[^\W\d_]{1,12}"
-_POINTED = re.compile(rf"(?<![\w.@/'\u2019])(?<![0-9]-)(?<!\b[a-z]{{2}}-){_PART}(?:\.[ -]?{_PART}){{0,4}}(?=\.)")
-"""An abbreviation before its last point, perhaps of several parts: `Dr`, `z. B`, `Art.-Nr`."""
-_LAST = re.compile(rf"(?<![\w.])(?P<key>{_PART}(?:\.\s?{_PART}){{0,4}})\.[)\"']?\s*$")
-_CAPITAL = re.compile(
-    r"\s?[\"'\u201e\u201c]?[A-ZÄÖÜ]|\s\((?:now|then|later)\b"
-    r"|\s(?:von|van|vom|zu|zum|zur|de|del|da|dos|la|&|and|und|u\.|med\.|phil\.|jur\.|rer\.|h\.)\s"
+_POINTED, _LAST, _CAPITAL, _NUMBER, _INSIDE, _AFTER_NAME, _AT_START, _AT_END = (
+    re.compile(load_table("abbreviations")[name])
+    for name in ("pointed", "last", "capital", "number", "inside", "after_name", "at_start", "at_end")
 )
-_NUMBER = re.compile(r":?\s?[#(+]{0,2}(?:[0-9]|[A-Z]{1,4}[-/]?[0-9]|(?![IA]\s[a-z])(?:[A-Z]|[IVXLC]+)(?![\w.'\u2019]))")
-_INSIDE = re.compile(r"\s?[,;:)\u2013/-]|\s[a-zäöüß0-9(&$€£§]")
-_AFTER_NAME = re.compile(
-    r"(?:^|(?P<inner>[0-9]\w* |\b(?:on|off|down|along) )|\s)(?P<name>[A-ZÄÖÜ][\w'\u2019-]*|[0-9]+(?:st|nd|rd|th)) $"
-)
-_AT_START = re.compile(r"(?:^|[.!?:;\n(\u201e\u201c\"\u2022]\s*|(?:^|\n)[*-]\s*)$")
-_AT_END = re.compile(r"[\"'\u201d\u201c)]*\s*(?:$|\n)")
 _BEHIND_NUMBER, _VOWEL = re.compile(r"[0-9\u00bc-\u00be]\s?$"), re.compile("[aeiouyäöü]", re.IGNORECASE)
 _AROUND = 40  # letters before and behind an abbreviation that decide its reading
 

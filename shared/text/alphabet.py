@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from xtts.shared.languages import MANDARIN
+from xtts.shared.text.language_tables import load_table
 from xtts.shared.text.number_words import name_digits
 from xtts.shared.text.readings import TONES, kana_reading, pinyin
 from xtts.shared.text.scripts import JOINERS, is_letter, plain_letters, script_of
@@ -19,23 +20,10 @@ PUNCTUATION = "!'\"(),-.:;?"
 BY_READING = (*MANDARIN, "ja")
 """Languages spelled by their reading: pinyin or kana."""
 
-_TYPOGRAPHY = str.maketrans(
-    {
-        "\u2018": "'", "\u2019": "'", "\u201a": "'", "\u00b4": "'", "`": "'",
-        "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u00ab": '"', "\u00bb": '"',
-        "\u2013": "-", "\u2014": "-", "\u2212": "-", "[": "(", "]": ")",
-        "\u00df": "ss", "\u00e6": "ae", "\u0153": "oe", "\u00f8": "o", "\u0142": "l",
-    }
+_TYPOGRAPHY, _PLAIN_MARKS = (
+    str.maketrans({mark: plain for plain, marks in load_table("marks")[name].items() for mark in marks})
+    for name in ("english", "marks")
 )
-"""Replacements for English."""
-
-_MARKS = {
-    "'": "‘’‚‛´`′ʼ‹›׳՚＇", '"': "“”„‟«»″「」『』《》〈〉〝〞״＂",
-    ",": "،、，､՝፣၊᠂﹐", ".": "。．｡।॥۔։።។။᠃෴⸼", "?": "؟？՞፧¿﹖",
-    "!": "！¡՜﹗", ";": "؛；፤﹔", ":": "：፥፦׃៖﹕", "-": "‐‑‒–—―−־〜～－", "(": "[{（［【〔｛", ")": "]}）］】〕｝",
-    " ": "፡・", "...": "…⋯",
-}
-_PLAIN_MARKS = str.maketrans({mark: plain for plain, marks in _MARKS.items() for mark in marks})
 _GREEK_MARKS = str.maketrans({";": "?", "\u00b7": ";"})
 _DOTTED_I = str.maketrans({"I": "ı", "İ": "i"})
 _SYLLABLES, _JAMO = re.compile("[\uac00-\ud7a3]+"), re.compile("[\u1100-\u11ff]+")

@@ -20,6 +20,7 @@ from threading import Lock
 from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import plain_punctuation
+from xtts.shared.text.language_tables import load_table
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
 from xtts.shared.text.scripts import plain_letters, script_of
 
@@ -31,63 +32,25 @@ IPA = (
 )
 """Letters, stress, length and diacritics, as espeak-ng writes them."""
 
-# A full stop after these does not end a sentence; espeak-ng speaks the word in full.
-_ABBREVIATIONS = frozenset("mr mrs ms dr prof rev hon gen col capt lt sgt st jr sr vol vs messrs mme".split())
+_TABLE = load_table("phonemes")
+_ABBREVIATIONS, _OPENERS, _NO_NAMES, _TITLES, _BEFORE_NAMES, _GERMAN_WORDS = (
+    frozenset(_TABLE[name].split())
+    for name in ("abbreviations", "openers", "no_names", "titles", "before_names", "german_words")
+)
+_CLEANUPS = [(re.compile(pattern), replacement) for pattern, replacement in _TABLE["cleanups"]]
+_LETTER_A, _INITIALS = (re.compile("|".join(_TABLE[name])) for name in ("letter_a", "initials"))
 _CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[\]\u2019\u201d\s]*$""")
 _UNSAID_SIGNS, _SAID_SIGNS = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
 _WORD_SIGNS = frozenset("%‰°§&@")
 """Signs read as words."""
 _DASH = re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
-_CLEANUPS = (
-    (re.compile(r"[-=]+>|<[-=]+|[<>!~]=|={2,}|([+&@$%=])\1{2,}"), " "),
-    (re.compile(r"(?<!\S)(?:[:;=]-?[DPpOo()/|\[\]]+|[^\w\s$%&+=@°§€£.,;:!?\u2013\u2014-]{2,})(?!\S)"), " "),
-    (re.compile(r"(?<=\S)\s+([!?:;])(?=\s|$)"), r"\1"),
-    (re.compile(r"(?<=\w)\s+([!?]+)(?=\w)"), r"\1 "),
-    (re.compile(r"(?:^|(?<=\s))[!?:;؟،]+\s*(?=\w)"), ""),
-    (re.compile(r"(?<=[^\W\d_])([!?;؟،,]+|:(?=[^\W\d_]{4}|[A-Z])(?!innen))(?=[^\W\d_]|[¡¿])"), r"\1 "),
-    (re.compile(r"(?<=[a-z]{2})\.(?=[A-Z][a-z])(?!(?:Com|Net|Org|De)\b)"), ". "),
-)
-"""Arrows, emoticons and marks that touch the next word, which espeak-ng would name, and their replacements; signs that
-mean something together go together."""
-_LETTER_A = re.compile(
-    r"\bA(?=[&/-]\w|\+)|\ba(?=/[a-z]\b)|(?<=\w&)A\b"  # A&E, A/C, A+, a/b
-    r"|(?<=\w-)[Aa](?![\w'-])"  # two-a
-    r"|\b[Aa](?= +[Mm]\b(?!-))|\bA(?= +[B-HJ-Z]\b(?:$| [A-Z]\b|[^\w' -]))"  # a m, A B C
-    r"|(?<=\b[B-HJ-Z] )A\b(?! [a-z])"  # U S A
-    r"|(?<=[a-z] )A(?= [a-z])"  # plan A works
-    r"|(?<!\w)[Aa](?=\))"  # (a)
-    r"|\b[Aa](?= (?:and|or|is|equals|squared|cubed|(?:plus|minus|times) [a-z])\b)"
-)
 _NAME_OF_A = "eigh"
 """Spelling that espeak-ng reads as the name of A."""
-_INITIALS = re.compile(
-    r"(?<!\w)(?P<before>\w{2,}[.,]? )?(?P<initials>(?:[A-Z]\. ?)*[A-Z]\. )(?=(?P<after>[A-ZÄÖÜ][a-zäöüß]+))"
-)
-_OPENERS = frozenset(
-    "A An And Am At But For He Her His How If In Is It My No Now On Or Our She So That The Then There These They This"
-    " We What When Where Who Why Yes You Aber Als Auf Auch Bei Da Dann Das Der Die Doch Ein Eine Er Es Ich Im Ist Mit"
-    " Sie Und Wir".split()
-)
-"""Words that begin a sentence, rather than being a name."""
-_NO_NAMES = frozenset(
-    "act annex appendix article block chapter class exhibit figure gate grade group hepatitis level line option"
-    " paragraph part phase plan room schedule section stage table team type unit vitamin war zone"
-    " abschnitt anhang anlage artikel gleis gruppe haus kapitel klasse linie phase punkt raum stufe tabelle teil typ"
-    " variante".split()
-)
-_TITLES = frozenset("mister mr mrs missis ms miss doctor dr prof professor saint sir herr frau".split())
 _NUMERALS = frozenset(("I. ", "V. ", "X. "))
 """Single letters that end a sentence after a name, as a king's number, rather than being an initial."""
-_BEFORE_NAMES = frozenset("and by for from of to und von with".split())
 _POINTED = re.compile(r"(?<![\w.])((?:[A-ZÄÖÜ]\.){2,})(?= (?P<after>[A-ZÄÖÜ]\w*|[0-9]))")
 """An initialism with points, such as `U.S.`, within a sentence."""
 _INITIALISM = re.compile(r"(?<!['\u2019])\b[^\W\d_a-z]{2,5}\b")
-_GERMAN_WORDS = frozenset(
-    "ALT AMT BAD BUS DA DAX DIN DIR DU EI ELF GAR GAS GEH GUT HER HOF ICH IHM IHN JA JE LOS MAL MIR NAH NEU NIE NOT NUN"
-    " NUR ÖL OFT OST PIN RAD RAM ROT SEE SEI SIM SÜD TAN TEE TOP TOR TOT TUN TÜR TÜV UFO UHR UNO UNS WEM WEN WER"
-    " WIE ZUG".split()
-)
-"""Words that espeak-ng would spell in capitals: acronyms, and words that are loud."""
 _SYMBOL = re.compile("(?<![\u0370-\u03ff])[\u0391-\u03c9µ](?![\u0370-\u03ff])")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
 _ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")

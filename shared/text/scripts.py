@@ -2,8 +2,6 @@
 
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Mapping
 from functools import lru_cache
 
 from xtts.shared.languages import find_language
@@ -11,7 +9,6 @@ from xtts.shared.languages import find_language
 JOINERS = "\u200c\u200d"
 """Zero width non-joiner and joiner: invisible, but part of the spelling in Persian and in Indian scripts."""
 _LETTER_LIKE = frozenset(JOINERS + "\u00b7")  # the dot of Catalan l-l
-_SCRIPT_NAMES = {"CJK": "Chinese characters", "": "no script of its own"}
 
 _PRESENTED = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]+")
 """Arabic letters in the forms of their places in words, and ligatures."""
@@ -52,17 +49,3 @@ def script_of(character: str) -> str:
     name = unicodedata.name(character, "")
     first = name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").partition(" ")[0]
     return "" if first in ("COMBINING", "MODIFIER", "ZERO", "MIDDLE", "") else first
-
-
-def script_name(script: str) -> str:
-    """Return the script's name for messages, such as `Cyrillic`."""
-    return _SCRIPT_NAMES.get(script, script.capitalize())
-
-
-def main_script(letters: Mapping[str, int]) -> str:
-    """Return the script of most letters; empty without letters."""
-    scripts = Counter[str]()
-    for letter, count in letters.items():
-        scripts[script_of(letter)] += count
-    del scripts[""]
-    return max(scripts, key=lambda script: (scripts[script], script), default="")
