@@ -7,7 +7,7 @@ from pathlib import Path
 import soundfile
 
 from xtts.precompute import build_cache, verify_cache
-from xtts.trainer import evaluate_checkpoint, load_voice, train
+from xtts.trainer import load_voice, train
 
 
 def train_and_speak(corpus: Path, out: Path, text: str, settings: Mapping[str, object]) -> Path:
@@ -23,8 +23,6 @@ def train_and_speak(corpus: Path, out: Path, text: str, settings: Mapping[str, o
     speech = voice.speak(text)
     wav = out / "speech.wav"
     soundfile.write(wav, speech.samples, voice.sample_rate)
-    for system, figures in evaluate_checkpoint(result.run, limit=10).items():
-        print(f"{system}: relative MCD {figures.relative_mcd:.2f}, Fréchet distance {figures.frechet_distance:.1f}")
     return wav
 
 

@@ -1,4 +1,4 @@
-"""Stage 2 for Python programs: `from xtts.trainer import evaluate_checkpoint, train`."""
+"""Stage 2 for Python programs: `from xtts.trainer import train`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,13 @@ from rich.console import Console
 from xtts.shared.config_flags import config_names
 from xtts.shared.errors import LockstepError
 from xtts.trainer.run.run_plan import RunPlan, make_plan, newest
-from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.stored.checkpoint import step_of
 from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 if TYPE_CHECKING:
-    from xtts.shared.cache.cache_spec import Split
-    from xtts.trainer.evaluation.figures import Figures
     from xtts.trainer.run.hooks import Hook
 
-__all__ = ["TrainingResult", "evaluate_checkpoint", "train"]
+__all__ = ["TrainingResult", "train"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,41 +93,3 @@ def _result(plan: RunPlan, *, complete: bool) -> TrainingResult:
     if checkpoint is None:
         raise LockstepError(str(folder.path), found="no checkpoint", fix="train at least one step")
     return TrainingResult(run=folder.path, checkpoint=checkpoint, step=step_of(checkpoint), complete=complete)
-
-
-def evaluate_checkpoint(
-    checkpoint: str | PathLike[str],
-    *,
-    cache: str | PathLike[str] | None = None,
-    split: "Split" = "validation",
-    limit: int = 100,
-    quiet: bool = True,
-    **synthesis: object,
-) -> "dict[str, Figures]":
-    """Speak sentences of a cache and compare them with their recordings, as `xtts-synth evaluate` does.
-
-    Args:
-        checkpoint: A run folder, for its newest checkpoint, one checkpoint, or an exported folder.
-        cache: Folder or URL of the cache with the sentences (default: the cache of the run).
-        split: Split of the cache.
-        limit: Largest number of sentences to speak.
-        quiet: Print no table.
-        synthesis: The fields of `SynthesisOptions`: nfe, solver, temperature, seed.
-
-    Returns:
-        The `Figures` of "synthesised" and, for comparison, of "vocoded recording".
-
-    Raises:
-        LockstepError: The checkpoint or the cache cannot be used, or the split has fewer than two sentences.
-    """
-    from xtts.trainer.evaluation.evaluate import evaluate
-    from xtts.trainer.export.exported_voice import exported_voice
-    from xtts.trainer.stored.stored_model import open_model
-
-    options, path = SynthesisOptions(**synthesis), Path(checkpoint)
-    stored, source = open_model(path), exported_voice(path, lambda _: None)
-    console = Console(quiet=True) if quiet else None
-    systems = evaluate(
-        stored, source, options, cache=str(cache) if cache else None, split=split, limit=limit, console=console
-    )
-    return {name: system.figures for name, system in systems.items() if system.figures is not None}
