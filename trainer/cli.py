@@ -138,7 +138,7 @@ def run(plan: "RunPlan", data: Path | None = None) -> None:
     last, best = meta["step"], meta["progress"]["best_validation"]["step"]
     spoken = f"voice:       step {last}, in {plan.folder.voice_folder}"
     if best not in (None, last):
-        spoken += f"; the best validation was at step {best} (xtts-synth --best)"
+        spoken += f"; the best validation was at step {best} (--ckpt {folder}/checkpoints/step-{best})"
     console.print(
         f"checkpoints: {plan.folder.checkpoints}\n{spoken}\n"
         f"to improve:  more recordings (it had {plan.spec.statistics.seconds / 60:,.0f} minutes)\n"

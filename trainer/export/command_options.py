@@ -12,33 +12,24 @@ from xtts.trainer.speech.synthesis_options import SynthesisOptions, accepted, as
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
-def _chosen(context: click.Context, _: click.Parameter, path: Path | None) -> Path:
-    """The newest run where none is named, and its best checkpoint if requested."""
+def _chosen(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path:
+    """The newest run where none is named."""
     with report_errors():
         from xtts.trainer.speech.vocoder import OUR_VOICE
-        from xtts.trainer.stored.checkpoint import RUNS, best_checkpoint, newest_run
+        from xtts.trainer.stored.checkpoint import RUNS, newest_run
 
         if path is None:
             run = newest_run()
             path, why = (run, "the most recent run") if run else (OUR_VOICE, f"our voice, as {RUNS}/ has no run")
             click.echo(f"--ckpt {path}: {why}", err=True)
-        return best_checkpoint(path) if context.params.pop("best") else path
+        return path
 
 
-def checkpoint_option(command: _Command) -> _Command:
-    """Adds --ckpt, and --best beside it."""
-    best = click.option(
-        "--best", is_flag=True, is_eager=True,  # `_chosen` takes it out of the parameters
-        help="Best checkpoint of a run folder, by its validation loss, instead of the newest.",
-    )
-    path = click.option(
-        "--ckpt", "checkpoint", type=click.Path(path_type=Path), metavar="DIR", callback=_chosen,
-        help="Model: a run folder, a checkpoint folder or an exported folder.  [default: the newest run in runs/, or "
-        "our voice]",
-    )
-    return path(best(command))
-
-
+checkpoint_option = click.option(
+    "--ckpt", "checkpoint", type=click.Path(path_type=Path), metavar="DIR", callback=_chosen,
+    help="Model: a run folder, a checkpoint folder or an exported folder.  [default: the newest run in runs/, or "
+    "our voice]",
+)
 vocoder_option = click.option(
     "--vocoder",
     metavar="griffinlim|onnx:FILE",

@@ -178,20 +178,6 @@ def newest_run() -> Path | None:
     return next((run for run in list_runs() if read_meta(find_checkpoint(run))["kind"] == ACOUSTIC), None)
 
 
-def best_checkpoint(path: Path) -> Path:
-    """The checkpoint of a run with the lowest validation loss.
-
-    Raises `LockstepError` for a run that has not been validated, or a single checkpoint.
-    """
-    newest = find_checkpoint(path)
-    step = read_meta(newest)["progress"]["best_validation"]["step"]
-    best = newest.with_name(f"step-{step}")
-    if newest == path or not (best / META_FILE).is_file():
-        problem = "one checkpoint" if newest == path else "no validation yet"
-        raise LockstepError(str(path), found=problem, expected="a run folder with a best checkpoint", fix="omit --best")
-    return best
-
-
 def read_meta(checkpoint: Path) -> dict[str, Any]:
     """`checkpoint.json`; `LockstepError` if it is not from this version."""
     return read_json(checkpoint / META_FILE, "a checkpoint of xtts-train", FORMAT_VERSION)

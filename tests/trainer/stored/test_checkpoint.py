@@ -10,7 +10,6 @@ from xtts.shared.config import TrainingConfig
 from xtts.shared.errors import LockstepError
 from xtts.trainer.stored.checkpoint import (
     before_decay,
-    best_checkpoint,
     check_resumable,
     check_weights,
     find_checkpoint,
@@ -48,18 +47,6 @@ def test_a_damaged_newest_checkpoint_is_passed_over_aloud(tmp_path, capsys):
     assert f"warning: {damaged}: cannot be read" in (said := capsys.readouterr().err)
     assert said.endswith("; using an older checkpoint\n")
     assert find_checkpoint(damaged.parent) == damaged.parent, "it was asked for"
-
-
-def test_the_best_is_the_one_that_the_newest_remembers(tmp_path):
-    for step, best in ((5, 5), (90, 5)):
-        progress = {"best_validation": {"step": best, "loss": 1.0, "since": 0}}
-        save_checkpoint(tmp_path / "checkpoints", {}, step=step, identity=IDENTITY, progress=progress)
-    assert best_checkpoint(tmp_path).name == "step-5"
-    with pytest.raises(LockstepError, match="one checkpoint, expected a run folder with a best checkpoint"):
-        best_checkpoint(tmp_path / "checkpoints" / "step-90")
-    shutil.rmtree(tmp_path / "checkpoints" / "step-5")
-    with pytest.raises(LockstepError, match=r"no validation yet, .*; omit --best"):
-        best_checkpoint(tmp_path)
 
 
 def test_only_the_newest_are_kept(tmp_path):
