@@ -48,11 +48,10 @@ class Kind:
     """Our model of this kind, from which a small corpus starts unless `--init-from` says otherwise."""
     samples: Callable[[Any, Path, CacheSpec, TrainingConfig], Samples] = lambda *_: Samples()
     """The samples that a run speaks every `training.samples_every` steps."""
-    initial_weights: Callable[[StoredModel, Any, Path, CacheSpec], tuple[Mapping[str, np.ndarray], str]] = (
-        lambda stored, *_: (stored.averages(), "")
+    initial_weights: Callable[[StoredModel, Any, Path, CacheSpec], Mapping[str, np.ndarray]] = (
+        lambda stored, *_: stored.averages()
     )
-    """(averaged weights by path that a network takes from a stored model of this kind for a run on a cache; the rows
-    reused of tables whose rows have different names, in words)."""
+    """Averaged weights by path that a network takes from a stored model of this kind for a run on a cache."""
 
 
 def kind_of(config: Config) -> Kind:

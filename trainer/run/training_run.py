@@ -23,10 +23,7 @@ from xtts.trainer.run.hosted_run import HostedRun
 from xtts.trainer.run.reporter import Reporter, SilentReporter
 from xtts.trainer.run.run_plan import RunPlan
 from xtts.trainer.run.tensorboard import TensorBoard
-from xtts.trainer.stored.checkpoint import (
-    load_arrays,
-    set_aside_newer,
-)
+from xtts.trainer.stored.checkpoint import load_arrays, set_aside_newer
 from xtts.trainer.stored.run_folder import RunFolder
 from xtts.trainer.stored.speech_sources import sources_of
 from xtts.trainer.stored.stored_model import open_model
@@ -53,8 +50,6 @@ class TrainingRun(HostedRun):
                 f"tracing and compiling {counted_noun(len(self.buckets), 'shape')}: up to a minute each on two cores, "
                 "seconds if compiled before", highlight=False, soft_wrap=True,
             )
-        self._reused = ""
-        """Embedding rows taken from the starting model, in words."""
         self.loops = build_loops(
             self.buckets, self.plan.kind.objective, self.plan.config, restore=self._restore, compiler=compiler,
             group=group,
@@ -86,8 +81,7 @@ class TrainingRun(HostedRun):
             state.restore(load_arrays(self.plan.resume))
         elif self.plan.init_from:
             plan, stored = self.plan, open_model(self.plan.init_from)
-            averages, self._reused = plan.kind.initial_weights(stored, state.model, plan.cache, plan.spec)
-            state.restore_weights(averages)
+            state.restore_weights(plan.kind.initial_weights(stored, state.model, plan.cache, plan.spec))
 
     def _make_samples(self) -> Samples:
         """The samples of rank 0, submitted to the compiler; empty in other processes."""
@@ -114,8 +108,6 @@ class TrainingRun(HostedRun):
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
             tensorboard=TensorBoard(plan.folder.tensorboard, self.metrics.descriptions, self.samples.descriptions),
         )
-        if self._reused:
-            reporter.say(f"{plan.init_from}: reused embeddings of {self._reused}")
         for path in set_aside_newer(plan.folder.checkpoints, self.step) if plan.resume else []:
             reporter.say(f"set aside {path.name}: the run continues from step {self.step}")
         return reporter

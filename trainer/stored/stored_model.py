@@ -4,7 +4,7 @@ The embedding tables of a model have a row for each symbol, speaker and language
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,11 +118,6 @@ def open_model(path: Path) -> StoredModel:
     return StoredModel(checkpoint=checkpoint, run=run, voice=run.voice())
 
 
-def _tables(voice: Voice) -> dict[str, Sequence[str]]:
-    """The row names of each embedding, by layer name."""
-    return {"tokens": voice.tokenizer.symbols, "speakers": voice.speakers, "languages": voice.languages}
-
-
 def take_rows(
     averages: Mapping[str, np.ndarray], initial: Mapping[str, np.ndarray], before: Voice, now: Voice
 ) -> dict[str, np.ndarray]:
@@ -131,7 +126,10 @@ def take_rows(
     initial: the new model's initial values, kept for names and parts that the stored model does not have.
     """
     taken = {**initial, **averages}
-    rows_before, rows_now = _tables(before), _tables(now)
+    rows_before, rows_now = (
+        {"tokens": voice.tokenizer.symbols, "speakers": voice.speakers, "languages": voice.languages}
+        for voice in (before, now)
+    )
     for path, value in initial.items():
         layer, _, leaf = path.rpartition("/")
         kind = layer.rpartition("/")[2]
@@ -145,14 +143,3 @@ def take_rows(
                     table[row] = stored[row_of[name]]
         taken[path] = table
     return taken
-
-
-def shared_names(before: Voice, now: Voice) -> str:
-    """The names that both runs share, as in `38 of 51 symbols, 0 of 2 speakers`; empty if all tables are the same."""
-    shared = []
-    for kind, names in _tables(now).items():
-        names_before = list(_tables(before)[kind])
-        if names and list(names) != names_before:
-            plural = "symbols" if kind == "tokens" else kind
-            shared.append(f"{sum(name in names_before for name in names)} of {len(names)} {plural}")
-    return ", ".join(shared)

@@ -14,7 +14,7 @@ from xtts.shared.text.tokenizer import SPECIAL
 from xtts.trainer.run.run_plan import NOTHING, make_plan
 from xtts.trainer.run.setup import Setup
 from xtts.trainer.speech.vocoder import OUR_VOICE
-from xtts.trainer.stored.stored_model import shared_names, take_rows
+from xtts.trainer.stored.stored_model import take_rows
 
 TOKENS, SPEAKERS = "acoustic_model/text_encoder/tokens/embeddings", "acoustic_model/decoder/speakers/embeddings"
 
@@ -36,7 +36,6 @@ def test_rows_move_with_their_symbols_and_speakers_and_new_ones_keep_their_own_v
     assert taken[SPEAKERS][:, 0].tolist() == [51, 1, 50]
     assert taken["added/kernel"].tolist() == rows(1, 5).tolist()
     assert taken["other/kernel"] is arrays["other/kernel"]
-    assert shared_names(before, now) == "6 of 8 symbols, 2 of 3 speakers"
 
 
 def test_a_table_that_the_checkpoint_does_not_have_keeps_its_own_values():
@@ -44,9 +43,6 @@ def test_a_table_that_the_checkpoint_does_not_have_keeps_its_own_values():
     arrays = {TOKENS: rows(5, 100)}
     taken = take_rows(arrays, {TOKENS: rows(5, 0), SPEAKERS: rows(2, 0)}, before, now)
     assert taken[SPEAKERS].tolist() == rows(2, 0).tolist()
-    assert shared_names(before, now) == "0 of 2 speakers, 1 of 2 languages"
-    assert shared_names(now, before) == "1 of 1 languages"
-    assert shared_names(now, now) == ""
 
 
 def test_a_model_that_reads_phonemes_is_no_start_for_characters(tiny_cache, tmp_path):

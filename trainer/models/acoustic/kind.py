@@ -13,7 +13,7 @@ from xtts.trainer.models.kind import Kind
 from xtts.trainer.speech.vocoder import OUR_VOICE
 from xtts.trainer.stored.checkpoint import ACOUSTIC
 from xtts.trainer.stored.run_folder import voice_of
-from xtts.trainer.stored.stored_model import StoredModel, shared_names, take_rows
+from xtts.trainer.stored.stored_model import StoredModel, take_rows
 
 if TYPE_CHECKING:
     from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
@@ -68,11 +68,11 @@ def _samples(network: "AcousticModel", cache: Path, spec: CacheSpec, training: T
 
 def _initial_weights(
     stored: StoredModel, network: "AcousticModel", cache: Path, spec: CacheSpec
-) -> tuple[dict[str, np.ndarray], str]:
+) -> dict[str, np.ndarray]:
     """The averages, with the rows of the tables for this corpus' symbols, speakers and languages."""
     before, now = stored.voice, voice_of(cache, spec)
     initial = {weight.path: weight.numpy() for weight in network.trainable_variables}
-    return take_rows(stored.averages(), initial, before, now), shared_names(before, now)
+    return take_rows(stored.averages(), initial, before, now)
 
 
 KIND = Kind(
