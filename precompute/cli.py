@@ -184,7 +184,7 @@ def inspect(cache: str, clip_id: str, out: Path) -> None:
     help="Corpus, as --data of build: its recordings are played beside what their mels preserve.",
 )
 def report(cache: str, out: Path, data: tuple[str, ...]) -> None:
-    """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips, a search."""
+    """Write a report, one HTML page: a verdict, clips to hear first, letters, lengths, rejected clips."""
     with report_errors():
         from xtts.precompute.view.html_report import write_report
         from xtts.precompute.view.terminal import Display

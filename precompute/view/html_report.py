@@ -1,10 +1,6 @@
 """`xtts-precompute report`: a self-contained HTML page about a cache, below 3 MB."""
 
-import base64
-import hashlib
-import json
 import random
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,8 +38,6 @@ from xtts.shared.languages import find_language
 CLIPS_SHOWN, WORST_SHOWN = 6, 12
 EXCERPT_SECONDS = 5.0
 """Length of a clip's excerpts: with two mp3s for each clip, 2 MB of the page."""
-_SEARCHED = 20_000
-"""Count of clips that the search covers, whose texts are another megabyte."""
 _EXAMPLES = 4
 _SPEAKERS_SHOWN = 30
 _BARS = 42
@@ -95,10 +89,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
     cards = clip_cards(clips, [*suspects, *drawn], folders, progress)
     letters = letters_of(clips.rows, spec.text_language, spec.features["text"]["tokenizer"])
     notes = Counter(note for row in kept for note in row.notes.split("; ") if note)
-    lines = [[row.clip.id, row.clip.speaker, round(row.seconds, 2), row.clip.text, row.reason] for row in clips.rows]
-    packed = zlib.compress(json.dumps(sorted(lines)[:_SEARCHED], ensure_ascii=False).encode(), level=9)  # to search
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    environment.filters["sha256"] = lambda text: _base64(hashlib.sha256(text.encode()).digest())
     template = environment.from_string(
         files("xtts.precompute.view").joinpath("report.html").read_text(encoding="utf-8")
     )
@@ -114,8 +105,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
         speakers=quality.speakers[:_SPEAKERS_SHOWN], speaker_count=len(spec.speakers),
         cards=cards[len(suspects) :], suspects=cards[: len(suspects)],
-        direction=lambda code: find_language(code or spec.text_language).direction,
-        rows=len(clips.rows), searched=min(_SEARCHED, len(clips.rows)), packed=_base64(packed),
+        direction=lambda code: find_language(code or spec.text_language).direction, rows=len(clips.rows),
     )
 
 
@@ -210,7 +200,3 @@ def _recording(clip: Clip, audio: AudioFiles, spec: CacheSpec) -> tuple[str, lis
 
 def _excerpt(samples: np.ndarray, rate: int) -> str:
     return sound_uri(samples[: round(EXCERPT_SECONDS * rate)], rate)
-
-
-def _base64(data: bytes) -> str:
-    return base64.b64encode(data).decode()

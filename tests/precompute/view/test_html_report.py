@@ -1,13 +1,10 @@
 """`report` and `stats`: one page, whole in itself, in which the corpus is text; the worst clips to hear."""
 
 import base64
-import hashlib
 import html
 import io
-import json
 import re
 import shutil
-import zlib
 
 import numpy as np
 import pytest
@@ -32,7 +29,7 @@ class Page:
         self.page = report_page(clips, progress=Progress(), data=data)
         self.tags = re.findall(r"<(\w+)", self.page)
         self.links = re.findall(r'(?:src|href|srcset|data|action)="([^"]*)"', self.page)
-        self.text = html.unescape(re.sub(r"<[^>]*>", " ", self.page.partition("<script>")[0]))
+        self.text = html.unescape(re.sub(r"<[^>]*>", " ", self.page))
         self.cards = [html.unescape(clip) for clip in re.findall(r'data-clip="([^"]*)"', self.page)]
         self.pictures, self.sounds = (
             [base64.b64decode(link.removeprefix(start)) for link in self.links if link.startswith(start)]
@@ -68,7 +65,7 @@ def test_the_page_escapes_texts_and_loads_nothing_external(hostile_page, hostile
     assert HOSTILE_TEXT in hostile_page.text
     assert len(hostile_page.pictures) == len(hostile_page.sounds) == len(hostile_page.cards) >= 6
     assert all(link.startswith(("data:", "#")) for link in hostile_page.links)
-    assert not re.search(r"https?://|url\(|@import", hostile_page.page)
+    assert not re.search(r"https?://|url\(|@import|<script", hostile_page.page)
     clips = CachedClips(hostile_cache)
     frames = sorted(clips.row(name).mel_length for name in hostile_page.cards)
     assert sorted(soundfile.info(io.BytesIO(sound)).frames // 256 for sound in hostile_page.sounds) == frames
@@ -78,19 +75,6 @@ def test_the_page_escapes_texts_and_loads_nothing_external(hostile_page, hostile
              "<b>a 6 ", "<b>b 6 ", "Characters to check")
     text = " ".join(hostile_page.text.split())
     assert [words for words in shown if words not in text] == []
-
-
-def test_the_search_covers_all_clips_and_only_its_script_runs(hostile_page, hostile_cache):
-    (script,) = re.findall(r"<script>(.*?)</script>", hostile_page.page, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert "default-src 'none'; img-src data:; media-src data:" in hostile_page.page
-    assert f"script-src 'sha256-{digest}'" in hostile_page.page
-    (packed,) = re.findall(r'data-clips="([^"]*)"', hostile_page.page)
-    found = json.loads(zlib.decompress(base64.b64decode(packed)))
-    rows = sorted(CachedClips(hostile_cache).rows, key=lambda row: row.clip.id)
-    assert [(name, speaker, text, why) for name, speaker, _, text, why in found] == [
-        (row.clip.id, row.clip.speaker, row.clip.text, row.reason) for row in rows
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -127,8 +111,8 @@ def test_swapped_transcripts_are_listed_first(swapped):
 def test_rare_letters_are_named_and_missing_recordings_reported(swapped, tmp_path):
     page = Page(CachedClips(swapped[1]), [tmp_path])
     name = '</td><td class="left">LATIN SMALL LETTER SHARP S</td><td data-label="times">1</td>'
-    link = r'<a href="#(find=c04|clip-\d+)">c04</a></td>'
-    assert re.search(f'<a href="#find=%C3%9F">ß</a>{name}.*rare.*{link}', page.page)
+    link = r'(<a href="#clip-\d+">)?c04(</a>)?</td>'
+    assert re.search(f'>ß{name}.*rare.*{link}', page.page)
     assert page.text.count("the recording cannot be read: ") == len(page.cards)
     with pytest.raises(LockstepError, match="--data: corpora with names, expected what the cache was built from"):
         write_report(swapped[1], tmp_path / "r.html", progress=Progress(), data=f"other={tmp_path}")
