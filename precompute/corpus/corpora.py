@@ -124,13 +124,11 @@ def _limited(tables: Sequence[pa.Table], limit: int | None) -> list[pa.Table]:
 
 def _prefixed_clips(label: str, entry: CorpusEntry, clips: pa.Table) -> pa.Table:
     """Return the clips with prefixed ids and speakers, and the language of the corpus if they name none."""
-    prefix = entry.name if entry.speaker_prefix is None else entry.speaker_prefix
     if entry.name:
         clips = with_column(clips, "id", pc.binary_join_element_wise(_text(entry.name), clips["id"], _text("_")))
         _check_longest(clips["id"], "clip id", entry.location)
-    if prefix:
-        prefixed = pc.binary_join_element_wise(_text(prefix), clips["speaker"], _text("_"))
-        speakers = pc.if_else(pc.equal(clips["speaker"], ""), _text(prefix), prefixed)
+        prefixed = pc.binary_join_element_wise(_text(entry.name), clips["speaker"], _text("_"))
+        speakers = pc.if_else(pc.equal(clips["speaker"], ""), _text(entry.name), prefixed)
         clips = with_column(clips, "speaker", speakers)
         _check_longest(clips["speaker"], "speaker", entry.location)
     if entry.language:
@@ -146,9 +144,6 @@ def _with_speakers(entries: Sequence[CorpusEntry], tables: Sequence[pa.Table]) -
         return list(tables)
     named = list[pa.Table]()
     for entry, table, is_unnamed in zip(entries, tables, unnamed, strict=True):
-        if is_unnamed and entry.speaker_prefix is not None:
-            expected = "a speaker_prefix to name its voice: other corpora have speakers"
-            raise LockstepError(entry.location, found="no speakers, and an empty speaker_prefix", expected=expected)
         if is_unnamed:
             check_name(entry.own_name, what="speaker", location=entry.location)
         named.append(with_column(table, "speaker", [entry.own_name] * len(table)) if is_unnamed else table)
@@ -156,7 +151,7 @@ def _with_speakers(entries: Sequence[CorpusEntry], tables: Sequence[pa.Table]) -
 
 
 def _reject_shared_names(entries: Sequence[CorpusEntry], tables: Sequence[pa.Table]) -> None:
-    """Raise a `LockstepError` if two corpora have the same clip id or, without a `speaker_prefix`, the same speaker."""
+    """Raise a `LockstepError` if two corpora have the same clip id or the same speaker."""
     for (first, clips), (second, others) in combinations(zip(entries, tables, strict=True), 2):
         shared = others["id"].filter(pc.is_in(others["id"], value_set=clips["id"].combine_chunks()))
         if len(shared):
@@ -165,9 +160,9 @@ def _reject_shared_names(entries: Sequence[CorpusEntry], tables: Sequence[pa.Tab
             fix = "give one of them another name" if unnamed.name else _FIX.format(unnamed.data)
             raise LockstepError(second.location, found=problem, expected="every id once", fix=fix)
         speakers = {*strings(clips["speaker"].unique())} & {*strings(others["speaker"].unique())} - {""}
-        if speakers and first.speaker_prefix is None is second.speaker_prefix:
+        if speakers:
             problem = f"speaker {min(speakers)} is in {first} and in {second}"
-            fix = f"{_FIX.format(second.data)}, or set speaker_prefix in a YAML file if they are one person"
+            fix = f"{_FIX.format(second.data)}, or make them one corpus if they are one person"
             raise LockstepError(second.location, found=problem, expected="every speaker in one corpus", fix=fix)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from xtts.precompute.corpus.clip_fields import check_language, check_name
+from xtts.precompute.corpus.clip_fields import check_language
 from xtts.shared.cache.cache_spec import CORPUS_NAME, MOST_WEIGHT, Weight
 from xtts.shared.cache.object_store import is_url, local_corpus
 from xtts.shared.config_files import parse_yaml
@@ -31,8 +31,6 @@ class _Options(BaseModel):
     speakers: str | None = None
     language: str = ""
     """ISO 639 code of the clips that name none."""
-    speaker_prefix: str | None = None
-    """Prefix of its speakers instead of `name`; None if not given."""
     weight: Weight = 1.0
     """Draws of each clip per epoch."""
 
@@ -118,8 +116,6 @@ def _entry(settings: object, location: str, folder: Path) -> CorpusEntry:
         raise LockstepError(location, found=f"data {checked.data[:80]!r}", expected="a corpus, not a list of corpora")
     if "\0" in checked.data:
         raise LockstepError(location, found=f"data {checked.data[:80]!r}", expected="a path")
-    if checked.speaker_prefix:
-        check_name(checked.speaker_prefix, what="speaker_prefix", location=location)
     options = checked.model_dump(exclude={"data"}) | {"language": check_language(checked.language, location)}
     return CorpusEntry(location=location, data=folder / local_corpus(checked.data), **options)
 

@@ -63,13 +63,13 @@ def test_a_limit_is_shared_evenly_between_corpora(two):
 
 def test_a_yaml_file_lists_corpora(two, tmp_path):
     entries = """
-- {data: ../a, name: x, weight: 2, speaker_prefix: ''}
-- {data: ../c, name: z, language: de-DE, speaker_prefix: zoe, layout: ljspeech, speakers: one}
+- {data: ../a, name: x, weight: 2}
+- {data: ../c, name: z, language: de-DE, layout: ljspeech, speakers: one}
 - {data: ../b, language: fa, weight: 0.5}"""
     corpora = read(write_files(tmp_path / "lists", {"corpora.yaml": entries}) / "corpora.yaml")
     assert found(corpora) == [
-        ("1", "p1", "fa", ""), ("3", "p3", "fa", ""), ("x_1", "p1", "", "x"), ("x_2", "p2", "", "x"),
-        ("z_7", "zoe", "de", "z"), ("z_8", "zoe", "de", "z"), ("z_9", "zoe", "de", "z"),
+        ("1", "p1", "fa", ""), ("3", "p3", "fa", ""), ("x_1", "x_p1", "", "x"), ("x_2", "x_p2", "", "x"),
+        ("z_7", "z", "de", "z"), ("z_8", "z", "de", "z"), ("z_9", "z", "de", "z"),
     ]
     assert corpora.weights == {"": 0.5, "x": 2.0}
     with pytest.raises(LockstepError, match="--layout with a list of corpora; set it in the file"):
