@@ -5,6 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import yaml
 
 from xtts.precompute.corpus.clip_fields import check_name
 from xtts.precompute.corpus.corpus_files import nfc
@@ -13,31 +14,10 @@ from xtts.shared.errors import LockstepError
 
 FOLDERS, ONE = "folders", "one"
 """Values of `--speakers`."""
-_PLACES = re.compile(
-    r"(wavs?|clips?|audios?|sounds?|recordings?|speech|data|corpus|flac|mp3|ogg|opus|train(ing)?|test|dev|val(id(ation)?)?"
-    r"|eval(uation)?|batch(es)?|splits?|sets?)[-_. ]?\d*",
-    re.IGNORECASE,
-)
+_TABLE = yaml.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), yaml.BaseLoader)
+_PARTS, _NUMBERED, _STYLES = ("|".join(_TABLE[name].split()) for name in ("parts", "numbered", "styles"))
+_PLACES = re.compile(rf"({'|'.join(_TABLE['places'].split())})[-_. ]?\d*", re.IGNORECASE)
 """Names of folders that hold those of speakers."""
-_PARTS = (
-    r"chapters?|parts?|sessions?|days?|dis[ck]s?|cds?|books?|vol(?:ume)?s?|episodes?|lessons?|units?|takes?|scenes?"
-    r"|sections?|tracks?|tapes?|lectures?|weeks?|kapitel|folgen?|lektion(?:en)?|sitzung(?:en)?|aufnahmen?|chapitres?"
-    r"|[ée]pisodes?|s[ée]ances?|le[çc]ons?|cap[íi]tulos?|capitol[oi]|episodios?|epis[óo]dios?|puntat[ae]|sesi[óo]n(?:es)?"
-    r"|lecci[óo]n(?:es)?|hoofdstuk(?:ken)?|afleveringe?n?|глав[аы]|част[ьи]|серии?я?|уроки?|فصل|قسمت|بخش|روز|درس|جلسه"
-)
-_NUMBERED = (
-    r"ch|ep|pt|teile?|tage?|band|buch|szenen?|woche|livres?|tomes?|jours?|parties?|partes?|d[íi]as?|giorn[oi]|dag(?:en)?"
-    r"|deel|les|january?|february?|march|april|may|june|july|august|september|october|november|december|märz|mai|juni|juli"
-    r"|oktober|dezember"
-)
-"""Words of a day or part only beside a number: some are names of people."""
-_STYLES = (
-    r"angry|anger|happy|happiness|sad(?:ness)?|neutral|disgust(?:ed)?|fear(?:ful)?|surprised?|calm|excited|bored|sleepy"
-    r"|amused|drunk|tired|cheerful|serious|confused|enunciated|whisper(?:ed|ing)?|shout(?:ed|ing)?|laugh(?:ing|ter)?"
-    r"|sing(?:ing)?|normal|default|loud|soft|slow|fast|narration|conversation(?:al)?|dialog(?:ue)?|questions?|statements?"
-    r"|fröhlich|traurig|wütend|geflüstert|(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:diens|donners|frei|sams|sonn|mon)tag"
-    r"|mittwoch"
-)
 _COUNT = r"(?:[\W_]*\d.*|[\W_]+(?:[a-z]|[ivx]+))"
 _SESSIONS = re.compile(
     rf"(?:{_PARTS})(?:{_COUNT})?|(?:{_NUMBERED}){_COUNT}|\d+[\W_]*(?:{_PARTS}|{_NUMBERED})(?:[\W_]*\d+)?|{_STYLES}"

@@ -6,9 +6,11 @@ Unambiguous marks are read: the stress and pause marks of other toolchains.
 import re
 from functools import cache
 from html.entities import html5
+from pathlib import Path
 from typing import get_args
 
 import ftfy
+import yaml
 
 from xtts.shared.config import Doubt
 from xtts.shared.languages import LANGUAGES
@@ -25,36 +27,7 @@ _SUSPICIOUS = re.compile(
     r"[^\x00-\x7f]|[&<>\[\]\\{}%?\x00-\x08\x0e-\x1f\x7f+#]|=[0-9A-F]{2}|^b['\"]|^(?:nan|NaN|None|NULL|N/A)$|^\d{1,2}:\d{2}"
 )
 """A quick first check: a text without a match is not doubtful."""
-_PATTERNS: dict[Doubt, str] = {
-    # Signs and box drawing within words; small and capital letters exchanged: Windows-1251 read as KOI8-R.
-    "encoding": r"[A-Za-z\u0400-\u04ff][\u2500-\u259f]|[\u2500-\u259f][A-Za-z\u0400-\u04ff]"
-    r"|(?<=[a-z])[§‰\u00b8³¹¿¶¤¦¬†‡„\u201a](?=[a-z])|\ufffd"
-    r"|\b[\u0430-\u044f][\u0410-\u042f]{4,}\W+[\u0410-\u042f]+\b",
-    "question mark": r"(?<![^\s\"'(])[^\s/=&.@?]*[a-z]\?[a-z][^\s/=&?]*(?!\S)",
-    "control character": r"[\x00-\x08\x0e-\x1f\x7f-\x9f\ue000-\uf8ff]",
-    "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,30}|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});|&(?:amp|nbsp|lt|gt|quot|apos)\b",
-    "language tag": r"^\[([A-Za-z]{2})\].*\[\1\]$|^\[([A-Z]{2})\](?=[^\W\d_a-z](?![A-Z]))",
-    "tag": r"<\|[^|<>]*\|>|</?[A-Za-z][A-Za-z0-9_-]*/?>|(?<!\w)<[A-Za-z][A-Za-z0-9_-]*(?: [^<>]*=[^<>]*| ?/)>"
-    r"|<v [^<>]+>|<!--"
-    r"|(?i:\[(?:laughter|laughs?|breath|noise|music|applause|cough|silence|inaudible|unintelligible|unk|sil|spn)\])",
-    "time": r"^\[?\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d{1,3})?(?:\]| ?-->)",
-    "escape": r"\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|x[0-9a-fA-F]{2}|[0-3][0-7]{2}|[nrt\"'](?![a-z]*\\))"
-    r"|(?<=[A-Za-z])%(?:20|C3)|(?:=[0-9A-F]{2}){2}|^b['\"].*['\"]$",
-    "phonemes": r"\{[A-Z]{1,2}[0-2]?(?: [A-Z]{1,2}[0-2]?)+\}",
-    "no text": r"^(?:nan|NaN|None|NULL|N/A|#NAME\?|#REF!|#VALUE!|#N/A)$",
-}
-_FIXES: dict[Doubt, str] = {
-    "encoding": "export the list again as UTF-8",
-    "question mark": "export the list again as UTF-8; write a space after a question mark",
-    "control character": "export the list again as UTF-8",
-    "entity": "unescape it (Python: html.unescape)",
-    "language tag": "remove the tags and give the language in a column",
-    "tag": "remove it",
-    "time": "give the recording as segments, as in .srt or Audacity's labels",
-    "escape": "write the character that it stands for",
-    "phonemes": "give the words; phonemes are written as IPA in double brackets, as in [[həl\u02c8oʊ]]",
-    "no text": "remove the line, or give its text",
-}
+_KINDS = yaml.load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"), yaml.BaseLoader)
 _STRESS = re.compile(r"(?<![\dA-Za-z+])\+([аеёиоуыэюяіїєАЕЁИОУЫЭЮЯІЇЄ])")
 """Russian and Ukrainian stress as RUAccent and Silero write it."""
 _STRESSED_WORD = re.compile(
@@ -87,13 +60,12 @@ def text_doubt(text: str) -> tuple[Doubt, str] | None:
 
 def fix_of(kind: str) -> str:
     """Return what to do about texts that were rejected for a kind of doubt; empty for other reasons."""
-    return next((fix for doubt, fix in _FIXES.items() if doubt == kind), "")
+    return str(_KINDS[kind]["fix"]) if kind in _KINDS else ""
 
 
 @cache
 def _compiled() -> dict[Doubt, re.Pattern[str]]:
-    assert [*_PATTERNS] == [*_FIXES] == [*get_args(Doubt)]
-    return {kind: re.compile(pattern) for kind, pattern in _PATTERNS.items()}
+    return {kind: re.compile("|".join(_KINDS[kind]["patterns"])) for kind in get_args(Doubt)}
 
 
 def _is_doubtful(kind: Doubt, match: re.Match[str], text: str) -> bool:
