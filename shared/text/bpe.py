@@ -46,14 +46,6 @@ def encode_words(text: str, symbols: tuple[str, ...], merges: Merges) -> list[in
     return list(_loaded(symbols, merges).encode(text).ids)
 
 
-def check_merges(symbols: tuple[str, ...], merges: Merges) -> None:
-    """Raise a `ValueError` if a merge takes or makes a symbol that is not in `symbols`."""
-    table = set(symbols)
-    for left, right in merges:
-        if not {left, right, left + right} <= table:
-            raise ValueError(f"merge {left!r} {right!r} of unknown symbols")
-
-
 @lru_cache(maxsize=4)
 def _loaded(symbols: tuple[str, ...], merges: Merges) -> "Tokenizer":
     return _tokenizer(vocab={symbol: i for i, symbol in enumerate(symbols)}, merges=list(merges))

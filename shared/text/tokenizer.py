@@ -17,12 +17,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidationError
 
 from xtts.shared.errors import LockstepError, repair_command
 from xtts.shared.languages import find_language
 from xtts.shared.text.alphabet import PUNCTUATION, alphabet, compose_jamo, spell
-from xtts.shared.text.bpe import Merges, check_merges, encode_words, train_merges
+from xtts.shared.text.bpe import Merges, encode_words, train_merges
 from xtts.shared.text.phonemes import IPA, phonemise, spelled_letters, unread_signs
 from xtts.shared.text.pronunciation import INLINE_PHONEMES, Lexicon, apply_lexicon
 from xtts.shared.text.scripts import is_letter, is_sign
@@ -60,6 +60,15 @@ class Tokenizer:
     """ISO 639 codes of the texts that it was made for; the first is the default."""
     lexicon: Lexicon = field(default_factory=dict)
     """Readings of words."""
+
+    def __post_init__(self) -> None:
+        """Refuse what the types allow but no build writes."""
+        if self.symbols[: len(SPECIAL)] != SPECIAL:
+            raise ValueError(f"its symbols do not begin with {' '.join(SPECIAL)}: an earlier version made it")
+        symbols = set(self.symbols)
+        for left, right in self.merges:
+            if not {left, right, left + right} <= symbols:
+                raise ValueError(f"merge {left!r} {right!r} of unknown symbols")
 
     @property
     def size(self) -> int:
@@ -114,6 +123,9 @@ class Tokenizer:
     def sha256(self) -> str:
         """Digest of `to_bytes()`, in hexadecimal."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
+
+
+_READER = TypeAdapter(Tokenizer)
 
 
 def _only_symbols(text: str, table: Container[str]) -> str:
@@ -188,18 +200,8 @@ def load_tokenizer(path: Path) -> Tokenizer:
     """Read `tokenizer.json`; raises `LockstepError` if it is missing or malformed."""
     fix = repair_command(path.parent)
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        merges = tuple((str(left), str(right)) for left, right in fields["merges"])
-        symbols, languages = tuple(map(str, fields["symbols"])), tuple(map(str, fields["languages"]))
-        lexicon = {str(word): str(reading) for word, reading in fields.get("lexicon", {}).items()}
-        check_merges(symbols, merges)
-        if not languages:
-            raise ValueError("no languages")
-        return Tokenizer(
-            kind=str(fields["kind"]), symbols=symbols, add_blank=bool(fields["add_blank"]), merges=merges,
-            languages=languages, lexicon=lexicon,
-        )
+        return _READER.validate_json(path.read_bytes())
     except FileNotFoundError:
         raise LockstepError(str(path), found="no such file", expected="the cache's tokenizer", fix=fix) from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise LockstepError(str(path), found=f"unreadable tokenizer ({error})", fix=fix) from None
+    except ValidationError as error:
+        raise LockstepError(str(path), found=f"unreadable tokenizer ({error.errors()[0]['msg']})", fix=fix) from None

@@ -4,22 +4,13 @@ import json
 from dataclasses import replace
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from xtts.shared.audio.mel_profiles import MelProfile, mel_profile
 from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.errors import LockstepError
-from xtts.shared.text.bpe import check_merges
 from xtts.shared.text.pronunciation import Lexicon
-from xtts.shared.text.tokenizer import SPECIAL, Tokenizer
-
-
-def _check_tokenizer(tokenizer: Tokenizer) -> Tokenizer:
-    """Refuse what the types allow but no build writes."""
-    if tokenizer.symbols[: len(SPECIAL)] != SPECIAL:
-        raise ValueError(f"its symbols do not begin with {' '.join(SPECIAL)}: an earlier version made it")
-    check_merges(tokenizer.symbols, tokenizer.merges)
-    return tokenizer
+from xtts.shared.text.tokenizer import Tokenizer
 
 
 class Voice(BaseModel):
@@ -32,7 +23,7 @@ class Voice(BaseModel):
     mel_mean: float
     """Statistics of the training split, natural-log magnitude."""
     mel_deviation: Annotated[float, Field(gt=0.0, allow_inf_nan=False)]
-    tokenizer: Annotated[Tokenizer, AfterValidator(_check_tokenizer)]
+    tokenizer: Tokenizer
     expand_numbers: bool
     """Whether numbers and abbreviations are expanded before the tokenizer."""
     trim_silence_db: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None
