@@ -1,4 +1,4 @@
-// What every page has: its elements, a line that says what happens, wavs.
+// What every page has: its elements, a line that says what happens, requests, wavs.
 "use strict";
 
 const byId = (name) => document.getElementById(name);
@@ -6,6 +6,19 @@ const byId = (name) => document.getElementById(name);
 function say(words, wrong = false) {
   byId("status").textContent = words;
   byId("status").classList.toggle("wrong", wrong);
+}
+
+const make = (tag, textContent, more) => Object.assign(document.createElement(tag), { textContent, ...more });
+
+// The answer to a request; signal: of an AbortController, if it may be broken off
+async function ask(path, method = "GET", body, type, signal) {
+  const headers = type ? { "Content-Type": type } : {}, token = sessionStorage.getItem("token");
+  if (token) headers.Authorization = `Bearer ${token}`;
+  const answer = await fetch(path, { method, headers, body, signal });
+  if (answer.ok) return answer;
+  if (answer.status === 401) byId("token-field").hidden = false;
+  const refusal = await answer.json().catch(() => null);
+  throw new Error(refusal?.error?.message ?? `status ${answer.status}`);
 }
 
 const WAV_HEAD = 44; // bytes before the samples

@@ -9,32 +9,23 @@ class Microphone {
   before = []; // the newest blocks while nothing is recorded
   parts = null; // the blocks of the recording
   seconds = 0; // of the recording
-  onlevel = () => {}; // called with the level of each block in dBFS, and its seconds
-  onend = () => {};
 
-  static async open() {
-    const mine = new Microphone(), off = Object.fromEntries(Object.keys(PROCESSING).map((name) => [name, false]));
+  // onlevel is called with the level of each block in dBFS, and its seconds
+  static async open(onlevel, onend) {
+    const mine = Object.assign(new Microphone(), { onlevel });
+    const off = Object.fromEntries(Object.keys(PROCESSING).map((name) => [name, false]));
     const stream = await navigator.mediaDevices.getUserMedia({ audio: { channelCount: 1, ...off } });
     const [track] = stream.getAudioTracks(), settings = track.getSettings();
     mine.processing = Object.keys(PROCESSING).filter((name) => settings[name]).map((name) => PROCESSING[name]);
-    mine.context = new AudioContext({ sampleRate: RATE });
+    const connect = (options) => (mine.context = new AudioContext(options)).createMediaStreamSource(stream);
     let source;
-    try {
-      source = mine.context.createMediaStreamSource(stream);
-    } catch { // a browser that does not resample
-      mine.context = new AudioContext();
-      source = mine.context.createMediaStreamSource(stream);
-    }
+    try { source = connect({ sampleRate: RATE }); } catch { source = connect(); } // some browsers do not resample
     await mine.context.audioWorklet.addModule("worklet.js");
-    const node = new AudioWorkletNode(mine.context, "samples", {
-      numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit",
-    });
+    const options = { numberOfOutputs: 0, channelCount: 1, channelCountMode: "explicit" };
+    const node = new AudioWorkletNode(mine.context, "samples", options);
     node.port.onmessage = ({ data }) => mine.hear(data);
     source.connect(node);
-    track.onended = () => {
-      mine.finish?.();
-      mine.onend();
-    };
+    track.onended = () => { mine.finish?.(); onend(); };
     await mine.context.resume();
     return mine;
   }

@@ -10,25 +10,18 @@ const PHASES = {
   finishing: "Finishing: the voice is exported and measured…", done: "The voice is made.",
   stopped: "Stopped. It goes on from there.",
 };
-let state = null;
+let state = null, microphone = null;
 let position = 0; // of the prompt that is shown
 let last = null; // the prompt of the newest take
-let microphone = null;
 let unsaved = null; // a Cache of takes that the server has not stored
 let noise = -60; // dBFS of the room
 let ending = null; // what happens when the reader has paused
 
-async function ask(path, method = "GET", body, type) {
-  const answer = await fetch(path, { method, body, headers: type ? { "Content-Type": type } : {} });
-  if (!answer.ok) {
-    const refusal = await answer.json().catch(() => null);
-    throw new Error(refusal?.error?.message ?? `status ${answer.status}`);
-  }
-  return answer;
-}
+// A handler that says what goes wrong in a task
+const attempt = (task) => (event) => task(event).catch((error) => say(error.message, true));
 
-async function update(path, method, body, type) {
-  const changed = await (await ask(path, method, body, type)).json();
+async function update(...asked) {
+  const changed = await (await ask(...asked)).json();
   state = { ...state, ...changed };
   if (changed.takes) show();
   else showMaking();
@@ -36,7 +29,6 @@ async function update(path, method, body, type) {
 
 const takeOf = (text) => state.takes.find((take) => take.text === text);
 const current = () => state.prompts[position];
-const make = (tag, textContent, more = {}) => Object.assign(document.createElement(tag), { textContent, ...more });
 
 // What is shown
 
@@ -60,13 +52,11 @@ function showMaking() {
   const { running, phase, step, steps, seconds_left: left, error, voice, listening } = state.making;
   const count = state.takes.length, missing = state.fewest - count;
   const minutes = state.takes.reduce((sum, take) => sum + take.seconds, 0) / 60;
-  byId("make").hidden = running;
-  byId("make").disabled = missing > 0;
-  byId("make").textContent = phase === "stopped" ? "Go on" : voice ? "Make it again with all takes" : "Make the voice";
-  byId("stop").hidden = !running;
+  const textContent = phase === "stopped" ? "Go on" : voice ? "Make it again with all takes" : "Make the voice";
+  Object.assign(byId("make"), { textContent, hidden: running, disabled: missing > 0 });
+  byId("stop").hidden = progress.hidden = !running;
   byId("listen").hidden = !listening;
   byId("speech").hidden = !voice;
-  progress.hidden = !running;
   if (step) Object.assign(progress, { max: steps, value: step });
   else progress.removeAttribute("value");
   const recorded = `${count} sentences recorded, ${minutes.toFixed(1)} minutes.`;
@@ -97,9 +87,9 @@ function takeItem(take) {
   const where = state.prompts.indexOf(take.text);
   item.append(words, button("Play", () => play(take)));
   if (where >= 0 && microphone) item.append(button("Redo", () => go(where).then(record)));
-  item.append(button("Remove", async () => {
-    if (confirm(`Remove take ${take.number}?`)) await update(`api/takes/${take.number}`, "DELETE").catch((error) => say(error.message, true));
-  }));
+  item.append(button("Remove", attempt(async () => {
+    if (confirm(`Remove take ${take.number}?`)) await update(`api/takes/${take.number}`, "DELETE");
+  })));
   return item;
 }
 
@@ -217,25 +207,17 @@ document.addEventListener("keydown", (event) => {
 
 // The first step: microphone, silence, a sentence
 
-const median = (numbers) => numbers.sort((a, b) => a - b)[numbers.length >> 1];
-
-function levelOfSilence() {
-  const levels = [];
-  return new Promise((resolve) => {
-    ending = (decibels) => {
-      levels.push(decibels);
-      if (microphone.seconds >= SILENCE_SECONDS) resolve(median(levels));
-    };
-  });
-}
-
 async function test() {
   begin.disabled = byId("anyway").hidden = true;
   try {
-    microphone ??= await openMicrophone();
+    microphone ??= await Microphone.open(hear, gone);
     say("Be silent for five seconds.");
     microphone.start();
-    noise = await levelOfSilence();
+    const levels = [];
+    await new Promise((resolve) => {
+      ending = (decibels) => levels.push(decibels) && microphone.seconds >= SILENCE_SECONDS && resolve();
+    });
+    noise = levels.sort((a, b) => a - b)[levels.length >> 1]; // the median
     say(`Now read aloud: ${current()}`);
     const wav = await new Promise((resolve) => watch(() => resolve(microphone.stop()), LONGEST_TEST));
     const { good, words } = await (await ask("api/room", "POST", wav, "audio/wav")).json();
@@ -251,27 +233,21 @@ async function test() {
   begin.textContent = "Check again";
 }
 
-async function openMicrophone() {
-  const opened = await Microphone.open();
-  opened.onlevel = (decibels, seconds) => {
-    level.value = decibels;
-    ending?.(decibels, seconds);
-  };
-  opened.onend = () => {
-    microphone = null;
-    begin.disabled = false;
-    say("The microphone has gone. Press Start to open it again.", true);
-    byId("start").hidden = false;
-  };
-  return opened;
+function hear(decibels, seconds) {
+  level.value = decibels;
+  ending?.(decibels, seconds);
+}
+
+function gone() {
+  microphone = null;
+  begin.disabled = byId("start").hidden = false;
+  say("The microphone has gone. Press Start to open it again.", true);
 }
 
 function read() {
   byId("start").hidden = true;
   reading.hidden = false;
-  if (takeOf(current())) position = next();
-  show();
-  prompt.focus();
+  go(takeOf(current()) ? next() : position);
 }
 
 begin.onclick = test;
@@ -279,7 +255,7 @@ byId("anyway").onclick = read;
 
 // Voice, phone
 
-const act = (path, method, ...more) => () => update(path, method, ...more).catch((error) => say(error.message, true));
+const act = (...asked) => attempt(() => update(...asked));
 byId("make").onclick = act("api/voice", "POST");
 byId("stop").onclick = act("api/voice", "DELETE");
 byId("save-again").onclick = save;
@@ -289,16 +265,12 @@ byId("discard").onclick = async () => {
 };
 byId("print").onclick = () => print();
 
-byId("speech").onsubmit = async (event) => {
+byId("speech").onsubmit = attempt(async (event) => {
   event.preventDefault();
-  try {
-    const answer = await ask("api/speech", "POST", JSON.stringify({ text: byId("text").value }), "application/json");
-    player.src = URL.createObjectURL(await answer.blob());
-    player.play();
-  } catch (error) {
-    say(error.message, true);
-  }
-};
+  const answer = await ask("api/speech", "POST", JSON.stringify({ text: byId("text").value }), "application/json");
+  player.src = URL.createObjectURL(await answer.blob());
+  player.play();
+});
 
 const send = (file) => file && act("api/phone", "POST", file, "application/octet-stream")();
 byId("file").onchange = (event) => send(event.target.files[0]);
@@ -311,25 +283,18 @@ for (const [name, over] of Object.entries({ dragover: true, dragleave: false, dr
 }
 
 async function refresh() {
-  if (microphone?.parts) return;
-  const busy = state.making.running || state.phone.phase === "cutting";
-  if (busy) await update("api/making").catch(() => {});
-  if (busy && state.phone.phase === "done") await update("api/state").catch(() => {});
+  if (microphone?.parts || !(state.making.running || state.phone.phase === "cutting")) return;
+  await update("api/making").catch(() => {});
+  if (state.phone.phase === "done") await update("api/state").catch(() => {});
 }
 
-async function load() {
-  try {
-    await update("api/state");
-    unsaved = await caches.open(`unsaved ${state.folder}`);
-    if (takeOf(current())) position = next();
-    say(state.takes.length ? "Press Start to go on." : "Press Start.");
-    await save();
-    show();
-    setInterval(refresh, 1000);
-    document.addEventListener("visibilitychange", () => document.hidden || microphone?.parts || act("api/state")());
-  } catch (error) {
-    say(error.message, true);
-  }
-}
-
-load();
+attempt(async () => {
+  await update("api/state");
+  unsaved = await caches.open(`unsaved ${state.folder}`);
+  if (takeOf(current())) position = next();
+  say(state.takes.length ? "Press Start to go on." : "Press Start.");
+  await save();
+  show();
+  setInterval(refresh, 1000);
+  document.addEventListener("visibilitychange", () => document.hidden || microphone?.parts || act("api/state")());
+})();

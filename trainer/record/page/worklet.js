@@ -7,11 +7,8 @@ class Samples extends AudioWorkletProcessor {
   process([[channel]]) {
     if (!channel) return true;
     this.block.set(channel, this.filled);
-    this.filled += channel.length;
-    if (this.filled === this.block.length) {
-      this.port.postMessage(this.block);
-      this.filled = 0;
-    }
+    this.filled = (this.filled + channel.length) % this.block.length;
+    if (!this.filled) this.port.postMessage(this.block);
     return true;
   }
 }

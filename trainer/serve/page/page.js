@@ -19,19 +19,6 @@ let shown = null; // the take in the player
 let takes = []; // the newest first
 let recorder = null; // of the voice that is being recorded
 
-async function ask(path, options = {}) {
-  const headers = { ...options.headers };
-  const known = sessionStorage.getItem("token");
-  if (known) headers.Authorization = `Bearer ${known}`;
-  const answer = await fetch(path, { ...options, headers });
-  if (answer.status === 401) byId("token-field").hidden = false;
-  if (!answer.ok) {
-    const body = await answer.json().catch(() => null);
-    throw new Error(body?.error?.message ?? `status ${answer.status}`);
-  }
-  return answer;
-}
-
 function warning(answer) {
   const bytes = Uint8Array.from(answer.headers.get("X-Warning") ?? "", (c) => c.charCodeAt(0));
   return bytes.length ? ` ${new TextDecoder().decode(bytes)}` : "";
@@ -191,11 +178,7 @@ async function receive(answer, take) {
   }
 }
 
-// signal: that of an AbortController, undefined for an answer that is waited for
-function askForSpeech(asked, signal) {
-  const headers = { "Content-Type": "application/json" };
-  return ask("v1/audio/speech", { method: "POST", headers, body: JSON.stringify(asked), signal });
-}
+const askForSpeech = (asked, signal) => ask("v1/audio/speech", "POST", JSON.stringify(asked), "application/json", signal);
 
 async function speak() {
   stop();
@@ -267,14 +250,13 @@ async function save(event, take) {
   try {
     const href = URL.createObjectURL(await (await askForSpeech({ ...take.asked, response_format: format.value })).blob());
     const name = take.file.replace(/wav$/, format.value);
-    Object.assign(document.createElement("a"), { href, download: name }).click();
+    make("a", "", { href, download: name }).click();
   } catch (error) {
     say(error.message, true);
   }
 }
 
 function takeItem(take) {
-  const make = (tag, textContent, more) => Object.assign(document.createElement(tag), { textContent, ...more });
   const item = make("li", "", { take }), words = make("div", "");
   const again = make("button", "Play", { type: "button", className: "second low", ariaLabel: `Play ${take.file}` });
   again.addEventListener("click", () => { stop(); say(take.said); show(take); player.play(0); });
@@ -316,8 +298,8 @@ async function imitate(recording, name) {
     });
     const same = offer.voices.filter((one) => one.id.startsWith(name)).length;
     const id = same ? `${name} ${same + 1}` : name;
-    const options = { method: "PUT", headers: { "Content-Type": "audio/wav" }, body: wavOf([samples], REFERENCE_RATE) };
-    const answer = await ask(`v1/audio/voices/${encodeURIComponent(id)}`, options);
+    const path = `v1/audio/voices/${encodeURIComponent(id)}`;
+    const answer = await ask(path, "PUT", wavOf([samples], REFERENCE_RATE), "audio/wav");
     await loadOffer();
     voice.value = id;
     say(`The next take uses the voice of ${id}.${warning(answer)}`);
