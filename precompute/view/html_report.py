@@ -31,7 +31,7 @@ from xtts.shared.audio.page_media import picture_uri, sound_uri
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows
 from xtts.shared.cache.records import Record
-from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_lines, corpus_stats, read_lengths
+from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_stats, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
 
@@ -97,9 +97,8 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
         name=clips.cache.resolve().name, spec=spec, stats=stats, percentile_names=PERCENTILE_NAMES,
         histograms=histograms(kept, stats, spec), splits=SPLITS,
         mib=sum(shard.bytes for shard in spec.shards()) / 2**20,
-        shares=bucket_shares(kept, spec), rejects=rejected_rows(clips.rows), notes=notes.most_common(),
+        rejects=rejected_rows(clips.rows), notes=notes.most_common(),
         letters=[counts for counts in letters if counts.characters()],
-        corpora=corpus_lines(clips.rows, spec.weights),
         advice=recording_advice(read_quality(clips.cache / spec.index_file), spec.features["audio"]["loudness_lufs"]),
         quality=quality, far=OUTLIER_SCORE,
         examples=_EXAMPLES, excerpt=EXCERPT_SECONDS, has_recordings=bool(folders),
@@ -135,20 +134,6 @@ def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) ->
         counts = np.histogram(values, _BARS, (0.0, most))[0]
         drawn[title] = {"bars": (counts / counts.max()).tolist(), "most": most, "marks": marks}
     return drawn
-
-
-def bucket_shares(kept: Iterable[IndexRow], spec: CacheSpec) -> list[tuple[float, float]]:
-    """Return (useful tokens / stored tokens, useful frames / stored frames) of each bucket, in order."""
-    useful = np.zeros((len(spec.buckets), 2))
-    for row in kept:
-        useful[row.bucket] += row.token_length, row.mel_length
-    if not spec.fixed_length:
-        return [(1.0, 1.0)] * len(spec.buckets)
-    clips = [sum(map(bucket.clips, SPLITS)) for bucket in spec.buckets]
-    return [
-        (tokens / (count * bucket.tokens), frames / (count * bucket.frames)) if count else (1.0, 1.0)
-        for (tokens, frames), count, bucket in zip(useful.tolist(), clips, spec.buckets, strict=True)
-    ]
 
 
 def rejected_rows(rows: Iterable[IndexRow]) -> list[tuple[str, list[IndexRow]]]:

@@ -1,8 +1,7 @@
 """Statistics of a cache, from its index alone."""
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, fill
-from xtts.shared.cache.clip_index import KEPT, IndexRow, kept_rows, readable_index
+from xtts.shared.cache.clip_index import KEPT, readable_index
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,36 +54,6 @@ def corpus_stats(lengths: "pa.Table") -> CorpusStats:
         percentiles={name: _percentiles(values) for name, values in lengths_by_name.items() if values.any()},
         fill={n: fill(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
     )
-
-
-@dataclass(frozen=True, kw_only=True)
-class CorpusLine:
-    """Statistics of one corpus of a cache."""
-
-    name: str
-    """Name of the corpus; may be empty."""
-    clips: int
-    hours: float
-    """Hours of the kept clips."""
-    rejected: int
-    weight: float
-    """Draws of each clip per epoch."""
-
-
-def corpus_lines(rows: Iterable[IndexRow], weights: Mapping[str, float]) -> list[CorpusLine]:
-    """Return the corpora by name; none if the cache has a single corpus without a name."""
-    by_corpus: dict[str, list[IndexRow]] = defaultdict(list)
-    for row in rows:
-        by_corpus[row.clip.corpus].append(row)
-    if by_corpus.keys() <= {""}:
-        return []
-    lines = []
-    for name, own in sorted(by_corpus.items()):
-        kept = kept_rows(own)
-        hours, weight = sum(row.seconds for row in kept) / 3600, weights.get(name, 1.0)
-        rejected = len(own) - len(kept)
-        lines.append(CorpusLine(name=name, clips=len(kept), hours=hours, rejected=rejected, weight=weight))
-    return lines
 
 
 def _percentiles(values: np.ndarray) -> list[float]:
