@@ -81,8 +81,6 @@ def build(
         from xtts.precompute.workers.stopping import stoppable
 
         with open_pool(workers, engine) as pool:  # before numpy is imported, see `open_pool`
-            if not dry_run and not Path(cache, "cache.json").exists():
-                pool.start("xtts.precompute.pipeline.write")  # its processes import while this one does
             from xtts.precompute.pipeline.build_cache import explain_build, run_build
             from xtts.precompute.pipeline.build_request import make_request
             from xtts.precompute.view.terminal import Display, build_summary
