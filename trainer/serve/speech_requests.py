@@ -52,8 +52,8 @@ class SpeechRequest(SynthesisOptions):
     """Instructions on how to speak: ignored with a warning."""
     language: str | None = None
     response_format: Annotated[str, AfterValidator(format_name)] = FORMATS[0]
-    stream_format: Literal["audio", "sse"] | None = None
-    """Send sentence by sentence, as bytes or as events; without it the file is sent at once, except pcm."""
+    stream_format: Literal["audio"] | None = None
+    """Send sentence by sentence; without it the file is sent at once, except pcm."""
     timestamps: Annotated[bool, Field(strict=False)] = False
     """Respond with JSON, never streamed: the audio in base64 and the times of its words."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import TypeVar
@@ -14,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from xtts.trainer.serve.request_queue import AudioChunk, RequestQueue
 from xtts.trainer.serve.served_voice import Job, ServedVoice, SpeechResult
 from xtts.trainer.serve.settings import ServerSettings
-from xtts.trainer.serve.speech_requests import SpeechRequest, read_request
+from xtts.trainer.serve.speech_requests import read_request
 from xtts.trainer.speech.encodings import MEDIA_TYPES, Encoder
 from xtts.trainer.web.requests import CLIENT_LEFT, RequestError, read_body
 
@@ -72,7 +71,8 @@ async def respond(
         stream.close()
         raise
     headers = warning_headers(result.warnings)
-    media_type = _media_type(speech, encoder.sample_rate)
+    rate = f";rate={encoder.sample_rate};channels=1" if speech.response_format == "pcm" else ""
+    media_type = MEDIA_TYPES[speech.response_format] + rate
     if speech.streams:
         return _Stream(stream, first, media_type, headers)
     stream.close()
@@ -88,20 +88,12 @@ def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
     return {"x-warning": line.decode(errors="ignore").strip().encode().decode("latin-1")} if warnings else {}
 
 
-def _media_type(speech: SpeechRequest, sample_rate: int) -> str:
-    if speech.stream_format == "sse":
-        return "text/event-stream"
-    rate = f";rate={sample_rate};channels=1" if speech.response_format == "pcm" else ""
-    return MEDIA_TYPES[speech.response_format] + rate
-
-
 class _Stream(StreamingResponse):
     """An HTTP response that sends the bytes of a stream as they become ready."""
 
     def __init__(self, stream: ResponseStream, first: bytes | None, media_type: str, headers: dict[str, str]) -> None:
         self._stream, self._first = stream, first
-        body = self._events() if media_type == "text/event-stream" else self._bytes()
-        super().__init__(body, headers=headers, media_type=media_type)
+        super().__init__(self._bytes(), headers=headers, media_type=media_type)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -116,16 +108,6 @@ class _Stream(StreamingResponse):
         while data is not None:
             yield data
             data = await self._stream.next_bytes()
-
-    async def _events(self) -> AsyncIterator[bytes]:
-        async for data in self._bytes():
-            yield _event({"type": "speech.audio.delta", "audio": base64.b64encode(data).decode()})
-        usage = dict.fromkeys(("input_tokens", "output_tokens", "total_tokens"), 0)  # clients require it
-        yield _event({"type": "speech.audio.done", "usage": usage})
-
-
-def _event(content: dict[str, object]) -> bytes:
-    return f"data: {json.dumps(content)}\n\n".encode()
 
 
 async def _while_connected(request: Request, awaitable: Awaitable[_T]) -> _T:
