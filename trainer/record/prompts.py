@@ -73,9 +73,3 @@ def phoneme_pairs(prompt: str, language: str) -> set[tuple[str, str]]:
     """Return the pairs of adjacent phonemes of a prompt, `#` before the first and after the last."""
     sounds = ["#", *phonemes(prompt, language), "#"]
     return {*pairwise(sounds)}
-
-
-def pair_cover(prompts: Sequence[str], language: str, counts: Sequence[int]) -> list[float]:
-    """Return the share of all pairs of the prompts that the first so many of them contain, for each count."""
-    pairs = [phoneme_pairs(prompt, language) for prompt in prompts]
-    return [len(set().union(*pairs[:count])) / len(set().union(*pairs)) for count in counts]
