@@ -18,11 +18,6 @@ _USABLE = 0.9
 """Share of the free memory that a step may take; the rest is for the input pipeline, checkpoints, fragmentation."""
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 """Folder in which the kernel shows the memory limits of control groups."""
-_GROUP_FILES = (
-    ("memory.max", "memory.current", "memory.stat", "inactive_file"),
-    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file"),
-)
-"""Limit, use, and share of the use that is reclaimable file cache, of cgroup version 2 and version 1."""
 
 
 def available_bytes() -> int | None:
@@ -39,13 +34,12 @@ def free_host_bytes() -> int:
 
 
 def _group_bytes() -> Iterable[int]:
-    """Bytes that the limit of each cgroup version leaves; none without a limit."""
-    for names in _GROUP_FILES:
-        limit, usage, stat = (CONTROL_GROUPS / name for name in names[:3])
-        if limit.is_file() and (text := limit.read_text(encoding="ascii").strip()).isdigit():
-            counts = dict(line.split() for line in stat.read_text(encoding="ascii").splitlines())
-            used = int(usage.read_text(encoding="ascii")) - int(counts.get(names[3], 0))
-            yield max(int(text) - used, 0)
+    """Bytes that the limit of the control group (version 2) leaves; none without a limit."""
+    limit, usage, stat = (CONTROL_GROUPS / f"memory.{name}" for name in ("max", "current", "stat"))
+    if limit.is_file() and (text := limit.read_text(encoding="ascii").strip()).isdigit():
+        counts = dict(line.split() for line in stat.read_text(encoding="ascii").splitlines())
+        used = int(usage.read_text(encoding="ascii")) - int(counts.get("inactive_file", 0))  # reclaimable
+        yield max(int(text) - used, 0)
 
 
 def _meminfo() -> int:
