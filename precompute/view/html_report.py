@@ -31,7 +31,7 @@ from xtts.shared.audio.page_media import picture_uri, sound_uri
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows
 from xtts.shared.cache.records import Record
-from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats, corpus_stats, read_lengths
+from xtts.shared.cache.stats import PERCENTILE_NAMES, corpus_stats, read_lengths
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
 
@@ -40,7 +40,6 @@ EXCERPT_SECONDS = 5.0
 """Length of a clip's excerpts: with two mp3s for each clip, 2 MB of the page."""
 _EXAMPLES = 4
 _SPEAKERS_SHOWN = 30
-_BARS = 42
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +94,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
     )
     return template.render(
         name=clips.cache.resolve().name, spec=spec, stats=stats, percentile_names=PERCENTILE_NAMES,
-        histograms=histograms(kept, stats, spec), splits=SPLITS,
+        splits=SPLITS,
         mib=sum(shard.bytes for shard in spec.shards()) / 2**20,
         rejects=rejected_rows(clips.rows), notes=notes.most_common(),
         letters=[counts for counts in letters if counts.characters()],
@@ -115,25 +114,6 @@ def audio_folders(clips: CachedClips, data: Data) -> dict[str, Path]:
         problem = f"no corpus {name}" if name else "corpora with names"
         raise LockstepError("--data", found=problem, expected="what the cache was built from, by the same names")
     return folders
-
-
-def histograms(kept: Sequence[IndexRow], stats: CorpusStats, spec: CacheSpec) -> dict[str, dict[str, object]]:
-    """Return histograms by title: frames with the buckets' padded lengths, tokens and seconds with percentiles."""
-    columns: dict[str, list[float]] = {
-        "frames": [row.mel_length for row in kept],
-        "tokens": [row.token_length for row in kept],
-        "seconds": [row.seconds for row in kept],
-    }
-    drawn = dict[str, dict[str, object]]()
-    for name in stats.percentiles:
-        values = columns[name]
-        title, marks = f"{name} and percentiles", {"50%": stats.percentiles[name][0], "95%": stats.percentiles[name][2]}
-        if name == "frames":
-            title, marks = "frames and padded lengths", {str(b.frames): float(b.frames) for b in spec.buckets}
-        most = max(*values, *marks.values())
-        counts = np.histogram(values, _BARS, (0.0, most))[0]
-        drawn[title] = {"bars": (counts / counts.max()).tolist(), "most": most, "marks": marks}
-    return drawn
 
 
 def rejected_rows(rows: Iterable[IndexRow]) -> list[tuple[str, list[IndexRow]]]:
