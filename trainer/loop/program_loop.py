@@ -64,8 +64,8 @@ class Reader(Protocol):
 class _Ahead(NamedTuple):
     """A batch that has been drawn and read."""
 
-    index: int
-    """Index of its bucket in `Order.buckets`."""
+    position: int
+    """That of its bucket in `Order.buckets`."""
     offset: int
     """Clips of that bucket consumed before it."""
     place: Place
