@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from xtts.shared.audio.inverse_stft import overlap_add
 from xtts.shared.audio.mel import hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import MelProfile
 
@@ -36,7 +35,7 @@ def reconstruct(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
     size, hop, count = profile.fft_size, profile.hop_samples, len(mel)
     down, up = _matrices(profile)
     window, target = hann_window(profile, np.dtype(np.float32)), np.exp(mel.astype(np.float32))
-    weights = np.maximum(overlap_add(np.broadcast_to(window**2, (count, size)), hop), _SMALLEST_WEIGHT)
+    weights = np.maximum(_overlap_add(np.broadcast_to(window**2, (count, size)), hop), _SMALLEST_WEIGHT)
 
     def fit(magnitude: np.ndarray) -> np.ndarray:
         magnitude *= (target / np.maximum(magnitude @ down, _SMALLEST)) @ up
@@ -44,7 +43,7 @@ def reconstruct(mel: np.ndarray, profile: MelProfile) -> np.ndarray:
 
     def sound(spectrum: np.ndarray) -> np.ndarray:
         frames: np.ndarray = scipy.fft.irfft(spectrum, n=size, axis=1)
-        samples: np.ndarray = overlap_add(frames * window, hop) / weights
+        samples: np.ndarray = _overlap_add(frames * window, hop) / weights
         return samples
 
     bins = down.shape[0]
@@ -80,3 +79,17 @@ def _matrices(profile: MelProfile) -> "tuple[csc_array, csc_array]":
     bank = bank[:, : int(np.flatnonzero(bank.any(axis=0)).max()) + 1]
     shares = bank / np.maximum(bank.sum(axis=0), _SMALLEST)
     return csc_array(bank.T.astype(np.float32)), csc_array(shares.astype(np.float32))
+
+
+def _overlap_add(frames: np.ndarray, hop: int) -> np.ndarray:
+    """Add up frames float32[T, n_fft], one per hop: float32[S], S at least n_fft + (T-1)*hop.
+
+    Frames are split into blocks of a hop, and block i of all frames is added at once.
+    """
+    count, size = frames.shape
+    blocks = -(-size // hop)
+    split = np.pad(frames, ((0, 0), (0, blocks * hop - size))).reshape(count, blocks, hop)
+    total = np.zeros((count + blocks - 1, hop), np.float32)
+    for block in range(blocks):
+        total[block : block + count] += split[:, block]
+    return total.reshape(-1)

@@ -1,4 +1,4 @@
-"""Hand-built ONNX vocoders: what HiFi-GAN, BigVGAN and sherpa-onnx's Vocos look like from outside."""
+"""Hand-built ONNX vocoders: what HiFi-GAN and BigVGAN look like from outside."""
 
 import numpy as np
 import onnx
@@ -41,28 +41,3 @@ def hifigan(path, *, channels=80, hop=256, shape=(1, 80, "T"), kind="float", gai
     sound = TensorProto.INT16 if kind == "int16" else TensorProto.FLOAT
     inputs, outputs = [("mel", TensorProto.FLOAT, shape)], [("audio", sound, [1, 1, "S"])]
     return save(path, nodes, inputs, outputs, weights, metadata)
-
-
-VOCOS_METADATA = {
-    "model_type": "vocos", "sample_rate": 24_000, "version": 1, "n_fft": 1024, "hop_length": 256, "win_length": 1024,
-    "window_type": "hann", "center": 1, "pad_mode": "reflect", "normalized": 0,
-}
-
-
-def vocos(path, spectrum, *, names=("mag", "x", "y"), metadata=VOCOS_METADATA):
-    """For T frames of any mel the first T frames of a spectrum complex[F, frames]: magnitude, cosine and sine."""
-    phase = np.angle(spectrum)
-    parts = [np.abs(spectrum), np.cos(phase), np.sin(phase)]
-    nodes = [
-        helper.make_node("Shape", ["mels"], ["length"], start=2, end=3),
-        *(
-            helper.make_node("Slice", [f"whole_{name}", "zero", "length", "axis"], [name], name=f"cut_{name}")
-            for name in names
-        ),
-    ]
-    weights = [
-        weight("zero", np.array([0], np.int64)), weight("axis", np.array([2], np.int64)),
-        *(weight(f"whole_{name}", part[None].astype(np.float32)) for name, part in zip(names, parts, strict=True)),
-    ]
-    outputs = [(name, TensorProto.FLOAT, [1, len(spectrum), "T"]) for name in names]
-    return save(path, nodes, [("mels", TensorProto.FLOAT, ["N", 100, "T"])], outputs, weights, metadata)

@@ -3,16 +3,14 @@
 import numpy as np
 import onnx
 import pytest
-import scipy.signal
 from onnx import TensorProto, helper
-from onnx_graphs import VOCOS_METADATA, hifigan, save, vocos, weight
+from onnx_graphs import hifigan, save, weight
 
-from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
 from xtts.trainer.speech.vocoder import make_vocoder
 
-HIFIGAN, VOCOS24 = mel_profile("hifigan"), mel_profile("vocos24")
+HIFIGAN = mel_profile("hifigan")
 STATED, INT32 = {"mel_profile": "hifigan"}, TensorProto.INT32
 
 
@@ -23,21 +21,6 @@ def load(path, profile=HIFIGAN, warn=print):
 def ramp():
     """float32[7, 80], the same in all channels."""
     return np.linspace(-3, 3, 7, dtype=np.float32)[:, None].repeat(80, axis=1)
-
-
-@pytest.fixture(scope="module")
-def speech():
-    """Two gliding tones in noise, float64[S] at 24 kHz."""
-    time = np.arange(24_000) / 24_000
-    tones = 0.4 * np.sin(2 * np.pi * (200 + 150 * time) * time) + 0.2 * np.sin(2 * np.pi * 1900 * time)
-    return tones + 0.05 * np.random.default_rng(0).standard_normal(len(time))
-
-
-def spectrum_of(samples, *, pad):
-    padded = np.pad(samples, pad, mode="reflect")
-    window = scipy.signal.get_window("hann", 1024)
-    frames = np.lib.stride_tricks.sliding_window_view(padded, 1024)[::256] * window
-    return np.fft.rfft(frames, axis=1).T
 
 
 @pytest.mark.parametrize("shape", [(1, 80, "T"), ("B", "T", 80), ("B", "C", "T"), (None, None, None)])
@@ -64,7 +47,7 @@ def test_a_vocoder_without_a_profile_gets_a_warning_and_clips(tmp_path):
     ({"gain": 3e4}, r"samples up to 2\.4.*e\+04, expected samples in -1 to 1, or int16"),
     ({"channels": 100, "shape": (1, 100, "T")}, r"mel \[1, 100, 'T'\].*expected one log-mel \[1, 80, T\]"),
     ({"channels": 100, "shape": ("B", "C", "T")}, r"does not run on a log-mel \[1, 80, 40\] of profile hifigan \("),
-    ({"metadata": {"mel_profile": "vocos24"}}, "a vocoder for mel profile vocos24, expected hifigan, the check"),
+    ({"metadata": {"mel_profile": "bigvgan24"}}, "a vocoder for mel profile bigvgan24, expected hifigan, the check"),
     ({"metadata": {"sample_rate": 24_000}}, "sample_rate 24000, expected 22050, as in mel profile hifigan"),
     ({"metadata": {"sample_rate": "high"}}, "sample_rate 'high' in its metadata, expected a number"),
 ])
@@ -98,33 +81,6 @@ def test_outputs_of_another_type_and_what_onnxruntime_refuses_are_refused(tmp_pa
     path = save(tmp_path / "v.onnx", nodes, [("mel", TensorProto.FLOAT, shape)], outputs, [])
     with pytest.raises(LockstepError, match=message):
         load(path)
-
-
-@pytest.mark.parametrize(("pad", "options"), [
-    (512, {}),
-    (512, {"names": ("101", "102", "103")}),
-    (512, {"metadata": {}}),  # as in Vocos itself
-    (384, {"metadata": {**VOCOS_METADATA, "center": 0}}),
-])
-def test_the_spectrum_of_vocos_becomes_the_signal(tmp_path, speech, pad, options):
-    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=pad), **options)
-    samples = load(path, VOCOS24)(log_mel(speech.astype(np.float32), VOCOS24)[:93])
-    assert len(samples) == (92 if pad == 512 else 93) * 256
-    np.testing.assert_allclose(samples[: 92 * 256], speech[: 92 * 256], atol=1e-4)
-
-
-@pytest.mark.parametrize(("metadata", "message"), [
-    ({"n_fft": 2048}, r"output mag of shape \[1, 513, 40\], expected \[1, 1025, 40\] for 40 frames and n_fft 2048"),
-    ({"n_fft": 512}, "n_fft 512, win_length 1024 and hop_length 256 in its metadata"),
-    ({"window_type": "povey"}, "window_type 'povey', expected hann or rectangular"),
-    ({"model_type": "other"}, r"outputs a \[1, 513, 'T'\].*the spectrum mag, x, y of Vocos"),
-])
-def test_metadata_of_vocos_that_do_not_fit_are_refused(tmp_path, speech, metadata, message):
-    names = ("a", "b", "c") if "model_type" in metadata else ("mag", "x", "y")
-    metadata = {**VOCOS_METADATA, **metadata}
-    path = vocos(tmp_path / "v.onnx", spectrum_of(speech, pad=512), names=names, metadata=metadata)
-    with pytest.raises(LockstepError, match=message):
-        load(path, VOCOS24)
 
 
 def test_files_that_are_no_model_are_refused(tmp_path):
