@@ -106,7 +106,7 @@ def read_vocoder(path: Path) -> "onnx.ModelProto":
     model = onnx.load(path)
     types = [entry.type.tensor_type.elem_type for entry in (*model.graph.input, *model.graph.output)]
     if types != [onnx.TensorProto.FLOAT] * 2:
-        found = "unsuitable inputs or outputs, such as a spectrum or int16"
+        found = "unsuitable inputs or outputs, such as int16"
         raise LockstepError(str(path), found=found, expected="a vocoder from a float32 mel to float32 samples")
     opset = next(entry.version for entry in model.opset_import if not entry.domain)
     try:

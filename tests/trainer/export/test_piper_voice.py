@@ -14,7 +14,7 @@ import onnx
 import onnxruntime
 import pytest
 import soundfile
-from onnx_graphs import hifigan, vocos
+from onnx_graphs import hifigan
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import PHONEMES, Tokenizer, build_tokenizer
@@ -261,9 +261,8 @@ def test_vocoders_that_cannot_be_inside_are_refused(tmp_path):
     )
     assert "No such file" in refused(base, tmp_path, vocoder=tmp_path / "none.onnx", language="en")
     pcm = hifigan(tmp_path / "pcm.onnx", kind="int16", gain=30_000.0)
-    for path in (pcm, vocos(tmp_path / "vocos.onnx", np.ones([513, 4], np.complex64))):
-        with pytest.raises(LockstepError, match="such as a spectrum or int16, expected a vocoder from a float32 mel"):
-            read_vocoder(path)
+    with pytest.raises(LockstepError, match="such as int16, expected a vocoder from a float32 mel"):
+        read_vocoder(pcm)
     with pytest.raises(LockstepError, match="--format piper: together with onnx, expected alone"):
         export(BASE, ExportRequest(out=tmp_path / "out", formats=["piper", "onnx"]))
 
