@@ -16,7 +16,7 @@ import numpy as np
 import soundfile
 
 from xtts.shared.audio.signal_quality import SignalQuality, measure_signal
-from xtts.shared.audio.unsaid_length import START, may_lack_length, with_length
+from xtts.shared.audio.unsaid_length import with_length
 from xtts.shared.errors import POINTER, is_pointer
 
 LARGEST_DECODED_BYTES = 2**28
@@ -184,8 +184,9 @@ def source_rate(notes: str, rate: int) -> int:
 def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
     """Open a file; errors of libsndfile and the system become `AudioProblem`."""
     try:
-        whole = _with_length(source)
-        with soundfile.SoundFile(io.BytesIO(whole) if whole is not None else str(source)) as file:
+        with io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb") as given:
+            whole = with_length(given) or source
+        with soundfile.SoundFile(io.BytesIO(whole) if isinstance(whole, bytes) else str(whole)) as file:
             yield file
     except soundfile.LibsndfileError as error:  # its message has the path, which must not get into the index
         found = POINTER if is_pointer(source) else str(error.error_string)[:200]
@@ -193,15 +194,6 @@ def _opened(source: AudioSource) -> Iterator[soundfile.SoundFile]:
     except (soundfile.SoundFileError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         raise AudioProblem("unreadable audio", reason or "not readable as audio") from None
-
-
-def _with_length(source: AudioSource) -> bytes | None:
-    """Return the bytes of a file that may not say its length, and those given; None for the path of another file."""
-    if isinstance(source, bytes):
-        return with_length(source) if may_lack_length(source[:START]) else source
-    with open(source, "rb") as file:
-        start = file.read(START)
-        return with_length(start + file.read()) if may_lack_length(start) else None
 
 
 def _checked_header(

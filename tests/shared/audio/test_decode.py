@@ -152,7 +152,9 @@ def test_an_mp3_that_says_no_length_is_whole(tmp_path, rate, channels):
     frames = said[said.index(said[:2], said.index(b"LAME")) :]
     picture = b"ID3\4\0\0" + bytes([0, 3, 127, 127]) + b"\xff\xfb" * 32_767 + b"\0"
     expected = read_recording(path).samples
-    for written in (frames, picture + frames, frames + b"TAG" + bytes(125)):
+    tags = b"ID3\4\0\0\0\0\0\5 text" * 2
+    behind = b"LYRICSBEGIN" + b"\xff\xfb\x90\xc4" * 3 + b"TAG" + bytes(125)
+    for written in (frames, picture + frames, frames + behind, tags + bytes(300) + frames + bytes(20_000)):
         path.write_bytes(written)
         samples = read_recording(path).samples
         assert 0 <= len(samples) - len(expected) < 3 * 1152, "with the padding of encoder and decoder"
@@ -160,6 +162,9 @@ def test_an_mp3_that_says_no_length_is_whole(tmp_path, rate, channels):
         assert np.abs(samples[-rate // 2 : -rate // 4]).max() > 0.1, "the end is there"
     path.write_bytes(picture + said)
     np.testing.assert_array_equal(read_recording(path).samples, expected)
+    path.write_bytes(frames[:-20])
+    with pytest.raises(AudioProblem, match=r"unreadable audio: \d+ samples decoded, the header says \d+"):
+        read_recording(path)
 
 
 def test_a_flac_from_a_pipe_is_whole(tmp_path):
