@@ -84,13 +84,13 @@ def embed_voices(recordings: Sequence[np.ndarray]) -> np.ndarray:
 
     recordings: float32[S] each at `RATE`. By factor of `FACTORS` and `VARIANTS`, in the units of `recorded_voice`.
     """
-    speech, voices = np.concatenate([_levelled(samples) for samples in recordings]), []
+    speech, windows = np.concatenate([_levelled(samples) for samples in recordings]), list[np.ndarray]()
     for factor in FACTORS:
         mel = _power_mel(soxr.resample(speech, RATE * factor, RATE) if factor != 1.0 else speech)
         starts = np.linspace(0, max(len(mel) - _WINDOW_FRAMES, 0), VARIANTS * _VARIANT_WINDOWS).astype(int)
-        means = _embed_windows(mel, starts).reshape([VARIANTS, _VARIANT_WINDOWS, EMBEDDING]).mean(axis=1)
-        voices.append(_standardised(_unit(means)))
-    return np.asarray(voices, np.float16)
+        windows.append(_windows(mel, starts))
+    means = _embed(np.concatenate(windows, axis=1)).reshape([*VOICE_SHAPE[:2], _VARIANT_WINDOWS, EMBEDDING]).mean(axis=2)
+    return np.asarray(_standardised(_unit(means)), np.float16)
 
 
 def _levelled(samples: np.ndarray) -> np.ndarray:
@@ -117,14 +117,22 @@ def _power_mel(samples: np.ndarray) -> np.ndarray:
 
 def _embed_windows(mel: np.ndarray, starts: np.ndarray) -> np.ndarray:
     """Embed windows of a mel float32[T, 40], each of norm 1: float32[P, 256]; so many at a time, to save memory."""
-    if len(starts) > _WINDOWS_AT_ONCE:
-        chunks = (starts[first : first + _WINDOWS_AT_ONCE] for first in range(0, len(starts), _WINDOWS_AT_ONCE))
-        return np.concatenate([_embed_windows(mel, chunk) for chunk in chunks])
+    chunks = (starts[first : first + _WINDOWS_AT_ONCE] for first in range(0, len(starts), _WINDOWS_AT_ONCE))
+    return np.concatenate([_embed(_windows(mel, chunk)) for chunk in chunks])
+
+
+def _windows(mel: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """Cut windows from a mel float32[T, 40], with silence after its end: float32[160, P, 40]."""
     mel = np.pad(mel, [(0, max(int(starts[-1]) + _WINDOW_FRAMES - len(mel), 0)), (0, 0)])
-    weights, sequence = _weights(), np.stack([mel[start : start + _WINDOW_FRAMES] for start in starts], axis=1)
+    return np.stack([mel[start : start + _WINDOW_FRAMES] for start in starts], axis=1)
+
+
+def _embed(sequence: np.ndarray) -> np.ndarray:
+    """Embed windows, float32[160, P, 40], each with norm 1: float32[P, 256]."""
+    weights, count = _weights(), sequence.shape[1]
     for layer in range(3):
         inputs = sequence @ weights[f"input_{layer}"] + weights[f"bias_{layer}"]
-        hidden = cell = np.zeros([len(starts), EMBEDDING], np.float32)
+        hidden = cell = np.zeros([count, EMBEDDING], np.float32)
         states = []
         for step in inputs:
             gates = step + hidden @ weights[f"hidden_{layer}"]
