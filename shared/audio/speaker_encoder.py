@@ -89,8 +89,8 @@ def embed_voices(recordings: Sequence[np.ndarray]) -> np.ndarray:
         mel = _power_mel(soxr.resample(speech, RATE * factor, RATE) if factor != 1.0 else speech)
         starts = np.linspace(0, max(len(mel) - _WINDOW_FRAMES, 0), VARIANTS * _VARIANT_WINDOWS).astype(int)
         windows.append(_windows(mel, starts))
-    means = _embed(np.concatenate(windows, axis=1)).reshape([*VOICE_SHAPE[:2], _VARIANT_WINDOWS, EMBEDDING]).mean(axis=2)
-    return np.asarray(_standardised(_unit(means)), np.float16)
+    embeddings = _embed(np.concatenate(windows, axis=1)).reshape([*VOICE_SHAPE[:2], _VARIANT_WINDOWS, EMBEDDING])
+    return np.asarray(_standardised(_unit(embeddings.mean(axis=2))), np.float16)
 
 
 def _levelled(samples: np.ndarray) -> np.ndarray:

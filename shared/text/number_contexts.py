@@ -1,6 +1,6 @@
 """Contexts of numbers, rewritten so that the numbers can be read: `5 km/h` becomes `5 kilometers per hour`.
 
-The rules for English and German are in `number_contexts.yaml`, units and abbreviations in the tables of the languages.
+The rules for English and German are in `grammars/rules.yaml`, units and abbreviations in the tables of the languages.
 Digits stay where `text_normalization` reads them correctly.
 """
 
@@ -9,9 +9,6 @@ import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
-
-import yaml
 
 from xtts.shared.text.abbreviations import Abbreviations, any_of, load_abbreviations
 from xtts.shared.text.language_tables import Forms, entries, load_table, load_units
@@ -50,11 +47,6 @@ def separate_fractions(text: str) -> str:
     text = _NOTE.sub("", text.translate(_SUBSCRIPTS))
     text = _POWER.sub(lambda match: "^" + "".join(str(unicodedata.digit(c, "-")) for c in match[0]), text)
     return _FRACTION.sub(lambda match: (match[1] and match[1] + " ") + unicodedata.normalize("NFKC", match[2]), text)
-
-
-def digit_names(language: str) -> list[str]:
-    """Return the names of 0 to 9 in a language without other words for numbers; empty for the rest."""
-    return str(load_table("digits").get(language, "")).split()
 
 
 def rewrite(text: str, language: str, *, ordinal: Speak, cardinal: Speak) -> str:
@@ -156,12 +148,6 @@ def _context(language: str) -> _Context:
         reading = _WORD.sub(lambda name: words[name[1].replace("_", " ")], reading)
         return re.compile(pattern), reading, re.compile(needed)
 
-    chosen = [rule[rule[0] == language :] for rule in _load_rules() if rule[0] == language or len(rule[0]) != 2]
-    rules = tuple(compiled(*rule) for rule in chosen)
+    chosen = [rule for rule in load_table("rules")["rules"] if rule[0] == language or len(rule[0]) != 2]
+    rules = tuple(compiled(*rule[rule[0] == language :]) for rule in chosen)
     return _Context(rules=rules, words=words, units=units, abbreviations=abbreviations)
-
-
-@lru_cache
-def _load_rules() -> list[list[str]]:
-    text = Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
-    return list(yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # libyaml takes a tenth of the time

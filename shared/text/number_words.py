@@ -9,7 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from xtts.shared.languages import MANDARIN
-from xtts.shared.text.number_contexts import digit_names, separate_fractions
+from xtts.shared.text.language_tables import load_table
+from xtts.shared.text.number_contexts import separate_fractions
 
 LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
@@ -29,7 +30,7 @@ def name_digits(text: str, language: str) -> str:
     text = text if language in MANDARIN else separate_fractions(text)
     if not any(map(str.isdecimal, text)) or language == "de":
         return text
-    names = digit_names(language) or [
+    names = str(load_table("digits").get(language, "")).split() or [
         say("to_cardinal", digit, language) for digit in range(10 * (language in LANGUAGES))
     ]
     digits = r"(?<![a-zü\d])\d+" if language in MANDARIN else r"\d+"

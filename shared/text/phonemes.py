@@ -308,17 +308,11 @@ def _clauses(text: str, voice: str, mode: int) -> list[tuple[str, str]]:
         while pointer.value:
             answer = library.espeak_TextToPhonemes(ctypes.byref(pointer), _CHARS_UTF8, mode)
             spoken.append((answer or b"").decode(errors="replace"))
-            # The pointer is behind the first character of the next clause.
-            ends.append(len(data) if not pointer.value else _previous_character(data, pointer.value - start))
+            offset = (pointer.value or start + len(data)) - start
+            first = data[max(offset - 4, 0) : offset].decode(errors="ignore")[-1:] if pointer.value else ""
+            ends.append(offset - len(first.encode()))  # the pointer is behind the first character of the next clause
     starts = [0, *ends[:-1]]
     return [(data[a:b].decode(errors="replace"), words) for a, b, words in zip(starts, ends, spoken, strict=True)]
-
-
-def _previous_character(data: bytes, offset: int) -> int:
-    offset -= 1
-    while offset > 0 and data[offset] & 0xC0 == 0x80:  # inside a UTF-8 sequence
-        offset -= 1
-    return offset
 
 
 @lru_cache

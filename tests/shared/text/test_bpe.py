@@ -32,9 +32,9 @@ def test_common_pieces_are_one_token(learned):
     assert learn_tokenizer("bpe", {"en": TEXTS[::-1]}, vocabulary=64, add_blank=False) == learned
 
 
-@pytest.mark.parametrize("merges", [[["t"]], [["t", "qq"]], 7])
+@pytest.mark.parametrize("merges", [[["t"]], 7])
 def test_broken_merges_are_refused(learned, tmp_path, merges):
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps({**learned.to_json(), "merges": merges}))
+    path.write_text(json.dumps({**json.loads(learned.to_bytes()), "merges": merges}))
     with pytest.raises(LockstepError, match="unreadable tokenizer"):
         load_tokenizer(path)

@@ -33,7 +33,7 @@ def folder(tmp_path, config):
     write_weights(tmp_path, weights)
     write_config(tmp_path, config)
     write_source(tmp_path, Source(folder=tmp_path, voice=VOICE, voice_from="table"))
-    (tmp_path / "tokenizer.json").write_text(json.dumps(VOICE.tokenizer.to_json()))
+    (tmp_path / "tokenizer.json").write_bytes(VOICE.tokenizer.to_bytes())
     return tmp_path
 
 
