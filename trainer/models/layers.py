@@ -48,26 +48,19 @@ def apply_mask(x: tf.Tensor, valid: tf.Tensor | None) -> tf.Tensor:
 
 
 def sinusoids(position: tf.Tensor, width: int) -> tf.Tensor:
-    """Sines and cosines of geometrically spaced wavelengths up to 2 pi 10,000: float32[N] -> float32[N, width]."""
+    """Sines and cosines of geometrically spaced wavelengths up to 2 pi 10,000: float32[...] -> float32[..., width]."""
     half = width // 2
     frequency = tf.exp(-math.log(1e4) * tf.range(half, dtype=tf.float32) / half)
-    angle = position[:, tf.newaxis] * frequency
+    angle = position[..., tf.newaxis] * frequency
     return tf.concat([tf.sin(angle), tf.cos(angle)], axis=-1)
 
 
 def rotate(x: tf.Tensor) -> tf.Tensor:
-    """Apply rotary positions (RoFormer, 2104.09864, eq. 34): rotate [B, heads, L, D] by angles that grow along L."""
+    """Apply rotary positions (RoFormer, 2104.09864, eq. 34): rotate [..., L, D] by angles that grow along L."""
     position = tf.cast(tf.range(axis_size(x, -2)), tf.float32)
     sine, cosine = tf.split(sinusoids(position, x.shape[-1]), 2, -1)
     first, second = tf.split(tf.cast(x, tf.float32), 2, axis=-1)
     return tf.cast(tf.concat([first * cosine - second * sine, first * sine + second * cosine], axis=-1), x.dtype)
-
-
-def split_heads(x: tf.Tensor, count: int, heads: int) -> list[tf.Tensor]:
-    """Split projections and heads: [B, N, count D] -> `count` tensors [B, heads, N, D / heads]."""
-    split = tf.reshape(x, [axis_size(x, 0), -1, count, heads, x.shape[-1] // (count * heads)])
-    tensors: list[tf.Tensor] = tf.unstack(tf.transpose(split, [2, 0, 3, 1, 4]))
-    return tensors
 
 
 def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, valid: tf.Tensor | None) -> tf.Tensor:
@@ -105,6 +98,18 @@ def normalise(x: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]
     return normed, gradient
 
 
+class Projection(keras.layers.Dense):  # type: ignore[misc]
+    """Product of the last axis with a matrix, and a bias."""
+
+    def call(self, x: tf.Tensor) -> tf.Tensor:
+        """x: [..., D] -> [..., E]."""
+        if None not in x.shape:
+            return super().call(x)
+        # In an exported graph one operator; Keras would flatten x and restore its shape, by six more.
+        product = tf.matmul(x, self.kernel)
+        return product + self.bias if self.use_bias else product
+
+
 class LayerNorm(keras.layers.LayerNormalization):  # type: ignore[misc]
     """Layer norm with a learnt scale and shift."""
 
@@ -131,11 +136,11 @@ class Block(keras.layers.Layer):  # type: ignore[misc]
         """Return blocks, to be built in this order."""
         return [self.add_layer(block) for block in blocks]
 
-    def add_dense(self, inputs: int, outputs: int, name: str, **options: object) -> keras.layers.Dense:
+    def add_dense(self, inputs: int, outputs: int, name: str, **options: object) -> Projection:
         """Add a projection from `inputs` to `outputs` channels; its matrix is Glorot's unless options say otherwise."""
         options = {"dtype": self.dtype_policy, **options}
         initializer = options.pop("kernel_initializer", None) or self.initial.glorot()
-        layer = keras.layers.Dense(outputs, kernel_initializer=initializer, name=name, **options)
+        layer = Projection(outputs, kernel_initializer=initializer, name=name, **options)
         return self.add_layer(layer, (None, inputs))
 
     def add_convolution(self, inputs: int, outputs: int, kernel: int, name: str) -> keras.layers.Conv1D:
@@ -172,8 +177,10 @@ class SelfAttention(Block):
 
     def call(self, x: tf.Tensor, valid: tf.Tensor) -> tf.Tensor:
         """x: [B, L, D], valid: bool[B, L, 1] -> [B, L, D]."""
-        query, key, value = split_heads(self.qkv(x), 3, self.heads)
-        return self.output_projection(attend(rotate(query), rotate(key), value, valid))
+        projected = tf.reshape(self.qkv(x), [axis_size(x, 0), -1, 3, self.heads, x.shape[-1] // self.heads])
+        heads = tf.transpose(projected, [2, 0, 3, 1, 4])
+        query, key = tf.unstack(rotate(heads[:2]))
+        return self.output_projection(attend(query, key, heads[2], valid))
 
 
 class TransformerBlock(Block):
@@ -225,7 +232,7 @@ class TimeEmbedding(Block):
         self.second = self.add_dense(width, width, "second")
 
     def call(self, time: tf.Tensor) -> tf.Tensor:
-        """time: float32[B] in 0..1 -> [B, D]."""
+        """time: float32[...] in 0..1 -> [..., D]."""
         # Scaled by 1000, like diffusion steps, so that the fastest sinusoids resolve nearby times.
         waves = sinusoids(1000.0 * tf.cast(time, tf.float32), self.width)
         return self.second(tf.nn.silu(self.first(waves)))

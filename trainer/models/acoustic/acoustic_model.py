@@ -17,7 +17,14 @@ from xtts.shared.model_config import ModelConfig
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.models.acoustic.alignment import gaussian_scores, round_durations, search_durations
 from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
-from xtts.trainer.models.acoustic.networks import DurationPredictor, FlowDecoder, TextEncoder, postfilter, solve
+from xtts.trainer.models.acoustic.networks import (
+    AlignedText,
+    DurationPredictor,
+    FlowDecoder,
+    TextEncoder,
+    postfilter,
+    solve,
+)
 from xtts.trainer.models.acoustic.recorded_voices import RecordedVoices
 from xtts.trainer.models.layers import Block, Initialization, apply_mask, axis_size, length_mask
 from xtts.trainer.models.random_numbers import fold_seed
@@ -35,8 +42,7 @@ class AlignedClips(NamedTuple):
     """float32[B, T, M], the mel in normalised units."""
     frame_mask: tf.Tensor
     """bool[B, T, 1], true inside a clip."""
-    text: tf.Tensor
-    """[B, T, D], input of the decoder."""
+    text: AlignedText
     conditioning: Conditioning
     durations: tf.Tensor
     """int32[B, L], frames of each token."""
@@ -182,9 +188,10 @@ class AcousticModel(Block):
         frame_mask = None if noise.shape[1] is None else length_mask(mel_length, frames)  # open sizes have no padding
         _, text = self.decoder.regulate_length(timed.encodings, timed.mean, timed.durations, frames)
 
-        def field(mel: tf.Tensor, time: tf.Tensor) -> tf.Tensor:
-            condition = self.decoder.condition(tf.fill([axis_size(text, 0)], time), conditioning)
-            return self.decoder(mel, text, frame_mask, condition)
+        conditions = self.decoder.condition(schedule[:, :1], conditioning)
+
+        def field(mel: tf.Tensor, evaluation: tf.Tensor) -> tf.Tensor:
+            return self.decoder(mel, text, frame_mask, tf.gather(conditions, evaluation))
 
         mel = solve(field, apply_mask(noise, frame_mask), schedule) * self.mel_deviation + self.mel_mean
         sharpened = tf.maximum(tf.matmul(mel, postfilter(self.mel_channels)), self.silence)  # no recording has less

@@ -74,7 +74,7 @@ class AdaptiveNorm(Block):
 
     def call(self, x: tf.Tensor, condition: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """x: [B, T, D], condition: [B, C] -> (normed, scaled and shifted [B, T, D], gate [B, 1, D or 0])."""
-        modulation = self.modulation(condition)[:, tf.newaxis]
+        modulation = tf.expand_dims(self.modulation(condition), 1)
         scale, shift, gate = tf.split(modulation, [self.width, self.width, -1], axis=-1)
         normed = tf.cast(normalise(tf.cast(x, tf.float32)), x.dtype)
         return normed * (1.0 + scale) + shift, gate
@@ -115,10 +115,10 @@ class AttentionBlock(Block):
 
 def fold(x: tf.Tensor, rate: int) -> tf.Tensor:
     """Group every `rate` frames, padding the last group with zeros: [B, T, D] -> [B, ceil(T / rate), rate, D]."""
-    frames = axis_size(x, 1)
-    groups = (frames + rate - 1) // rate  # not -(-frames // rate): ONNX divides towards zero
-    padded = tf.pad(x, [[0, 0], [0, groups * rate - frames], [0, 0]])
-    return tf.reshape(padded, [axis_size(x, 0), groups, rate, x.shape[-1]])
+    batch, frames, width = axis_size(x, 0), axis_size(x, 1), x.shape[-1]
+    padded = tf.concat([x, tf.zeros([batch, rate - 1, width], x.dtype)], axis=1)  # ONNX pads by a dozen operators
+    whole = (frames + rate - 1) // rate * rate  # not -(-frames // rate): ONNX divides towards zero
+    return tf.reshape(padded[:, :whole], [batch, -1, rate, width])
 
 
 class CoarseLevel(Block):
@@ -148,16 +148,15 @@ class CoarseLevel(Block):
             self.below = self.add_layer(CoarseLevel(config, depth + 1, width, condition_width, initial))
 
     def call(self, x: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor, text: tf.Tensor | None = None) -> tf.Tensor:
-        """x: [B, T, D above], valid: bool[B, T, 1], condition: [B, C], text: [B, T, D] or None -> [B, T, D above]."""
+        """x: [B, T, A] of the level above, text: [B, T / rate, D] or None, others as in DecoderBlock -> [B, T, A]."""
         batch, frames, groups = axis_size(x, 0), axis_size(x, 1), fold(apply_mask(x, valid), self.rate)
-        positions = axis_size(groups, 1)
-        low = self.down(tf.reshape(groups, [batch, positions, self.rate * self.above_width]))
+        low = self.down(tf.reshape(groups, [batch, -1, self.rate * self.above_width]))
         if text is not None:
-            low += tf.reduce_mean(fold(text, self.rate), axis=2)
+            low += text
         # Padding follows the clip: the first frame of a group decides.
         low_valid = None if valid is None else valid[:, :: self.rate]
         low = apply_around(self.below, self.blocks, low, low_valid, condition)
-        return x + tf.reshape(self.up(low), [batch, positions * self.rate, self.above_width])[:, :frames]
+        return x + tf.reshape(self.up(low), [batch, -1, self.above_width])[:, :frames]
 
 
 def apply_around(

@@ -6,6 +6,7 @@ Letters: B batch, L tokens, T frames, M mel channels, D width, C width of the co
 import itertools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.fft import dct
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.models.acoustic.alignment import duration_path, token_spans
 from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
-from xtts.trainer.models.acoustic.decoder_blocks import AdaptiveNorm, CoarseLevel, DecoderBlock, apply_around
+from xtts.trainer.models.acoustic.decoder_blocks import AdaptiveNorm, CoarseLevel, DecoderBlock, apply_around, fold
 from xtts.trainer.models.acoustic.recorded_voices import VoiceEmbedding
 from xtts.trainer.models.layers import (
     Block,
@@ -119,6 +120,15 @@ def position_features(first: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
     return tf.where(lengths[..., tf.newaxis] > 0, features, 0.0)
 
 
+class AlignedText(NamedTuple):
+    """Projections of the text, aligned to the frames: input of the decoder."""
+
+    fine: tf.Tensor
+    """[B, T, D], of each frame."""
+    coarse: tf.Tensor
+    """[B, T / rate, D of the first level], means of the frames that one of its positions stands for."""
+
+
 class FlowDecoder(Block):
     """The vector field: ConvNeXt blocks over frames, conditioned on the text per frame and on the time per clip."""
 
@@ -156,21 +166,23 @@ class FlowDecoder(Block):
 
     def regulate_length(
         self, encodings: tf.Tensor, mean: tf.Tensor, durations: tf.Tensor, frames: int | tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
+    ) -> tuple[tf.Tensor, AlignedText]:
         """Repeat the mean and the encoding of each token over its frames, T = frames; zero in frames without a token.
 
-        encodings: [B, L, D], mean: float32[B, L, M], durations: int32[B, L] -> float32[B, T, M], [B, T, D]
+        encodings: [B, L, D], mean: float32[B, L, M], durations: int32[B, L] -> float32[B, T, M] and the text
         """
         text = self.text_projection(tf.concat([tf.cast(mean, encodings.dtype), encodings], axis=-1))
         values = tf.concat([mean, tf.cast(text, tf.float32)], axis=-1)
         repeated = tf.matmul(duration_path(durations, frames), values)
         aligned, fine, coarse = tf.split(repeated, [self.mel_channels, self.width, -1], axis=-1)
         positions = self.position_projection(position_features(*token_spans(durations, frames)))
-        text = tf.concat([tf.cast(fine, encodings.dtype) + positions, tf.cast(coarse, encodings.dtype)], axis=-1)
-        return aligned, text
+        fine, coarse = tf.cast(fine, encodings.dtype) + positions, tf.cast(coarse, encodings.dtype)
+        if self.coarse is not None:
+            coarse = tf.reduce_mean(fold(coarse, self.coarse.rate), axis=2)
+        return aligned, AlignedText(fine, coarse)
 
     def condition(self, time: tf.Tensor, conditioning: Conditioning) -> tf.Tensor:
-        """Condition of the adaptive norms: time float32[B] in 0..1 -> [B, C]."""
+        """Condition of the adaptive norms: time float32[B] in 0..1 -> [B, C]; float32[N, 1] -> [N, B, C]."""
         condition = self.time_embedding(time)
         if self.speaker is not None:
             condition += self.speaker(conditioning.speaker)
@@ -180,28 +192,28 @@ class FlowDecoder(Block):
             condition += self.voice(conditioning.voice)
         return tf.nn.silu(condition)
 
-    def call(self, noisy: tf.Tensor, text: tf.Tensor, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
-        """noisy: [B, T, M], text: [B, T, D], valid: bool[B, T, 1], condition: [B, C] -> float32[B, T, M]."""
+    def call(self, noisy: tf.Tensor, text: AlignedText, valid: tf.Tensor, condition: tf.Tensor) -> tf.Tensor:
+        """noisy: [B, T, M], valid: bool[B, T, 1], condition: [B, C] -> float32[B, T, M]."""
         # The projection of a concatenation is the sum of projections; the text's is computed per token.
-        fine, coarse = tf.split(text, [self.width, -1], axis=-1)
-        x = self.noisy_projection(noisy) + fine
-        x = apply_around(self.coarse, self.blocks, x, valid, condition, coarse)
+        x = self.noisy_projection(noisy) + text.fine
+        x = apply_around(self.coarse, self.blocks, x, valid, condition, text.coarse)
         field = self.output_projection(self.norm(x, condition)[0])
         # The field subtracts the noise, channel by channel: more than narrow blocks can carry. So a share of the input,
         # which depends on the time, is added past them (c_skip of Karras et al., 2206.00364, section 5).
-        return field + self.noisy_skip(condition)[:, tf.newaxis] * tf.cast(noisy, tf.float32)
+        return field + tf.expand_dims(self.noisy_skip(condition), 1) * tf.cast(noisy, tf.float32)
 
 
 def solve(field: Callable[[tf.Tensor, tf.Tensor], tf.Tensor], start: tf.Tensor, schedule: tf.Tensor) -> tf.Tensor:
-    """Solve dx/dt = field(x, t) from x = `start` at time 0: return x at time 1.
+    """Solve dx/dt = f(x, t) from x = `start` at time 0: return x at time 1.
 
-    schedule: float32[N, 3], see `sampling_schedule`; N may be unknown in an exported graph.
+    field: f by x and the number of the evaluation, int32[], whose t is in the schedule. schedule: float32[N, 3], see
+    `sampling_schedule`; N may be unknown in an exported graph.
     """
     evaluations = axis_size(schedule, 0)
 
     def advance(i: tf.Tensor, x: tf.Tensor, point: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        time, step, further = tf.unstack(schedule[i])
-        slope = field(point, time)
+        _, step, further = tf.unstack(tf.gather(schedule, i))
+        slope = field(point, i)
         x += step * slope
         return i + 1, x, x + further * slope
 

@@ -69,8 +69,8 @@ def test_only_the_higher_coefficients_become_larger(coefficient, gain, channels)
 def error(solver, steps):
     """Of dx/dt = x cos(4 t) + t."""
     exact = solve_ivp(lambda t, x: x * math.cos(4 * t) + t, (0, 1), [1.0], rtol=1e-10, atol=1e-12).y[0, -1]
-    schedule = sampling_schedule(steps * evaluations_per_step(solver), solver)
-    end = solve(lambda x, t: x * tf.cos(4 * t) + t, tf.constant([1.0]), tf.constant(schedule))
+    schedule = tf.constant(sampling_schedule(steps * evaluations_per_step(solver), solver))
+    end = solve(lambda x, i: x * tf.cos(4 * schedule[i, 0]) + schedule[i, 0], tf.constant([1.0]), schedule)
     return abs(float(end[0]) - exact)
 
 
