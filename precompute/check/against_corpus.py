@@ -13,7 +13,6 @@ from xtts.precompute.check.verify import CacheFinding
 from xtts.precompute.corpus.clip_audio import audio_digest, may_be_same_file, read_audio, with_file
 from xtts.precompute.corpus.corpus_entries import Data
 from xtts.precompute.corpus.record_recipe import RecordRecipe, resampling_rate
-from xtts.precompute.features.cached_mels import StoredMels
 from xtts.precompute.features.clip_features import extract_mel
 from xtts.precompute.pipeline.build_cache import run_build
 from xtts.precompute.pipeline.build_request import BuildRequest, make_request
@@ -24,7 +23,7 @@ from xtts.shared.audio.mel import MEL_TOLERANCE
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_files
 from xtts.shared.cache.clip_index import UNKNOWN, Clip, IndexRow, clips_of, kept_rows, read_index
 from xtts.shared.cache.records import CorruptRecord, Record
-from xtts.shared.cache.shard_reader import read_shard
+from xtts.shared.cache.shard_reader import RecordReader, read_shard
 from xtts.shared.config import Config
 from xtts.shared.config_files import validate_config
 from xtts.shared.errors import LockstepError, build_command, counted_noun
@@ -142,11 +141,11 @@ def compare_features(cache: Path, request: BuildRequest, pool: WorkerPool, *, cl
 def _compare(recipe: RecordRecipe, jobs: list[_Job]) -> list[CacheFinding]:
     for folder in {recipe.roots[row.clip.corpus] for row, _ in jobs} | {jobs[0][1].parents[2]}:
         check_visible(folder)
-    mels = StoredMels(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
+    mels = RecordReader(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
     return [finding for row, path in jobs for finding in _compare_clip(row, path, mels, recipe)]
 
 
-def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRecipe) -> Iterator[CacheFinding]:
+def _compare_clip(row: IndexRow, path: Path, mels: RecordReader, recipe: RecordRecipe) -> Iterator[CacheFinding]:
     about = {"file": "/".join(path.parts[-3:]), "fix": build_command(path.parents[2], fresh=True)}
     about["location"] = f"{about['file']} record {row.position} ({row.clip.id})"
     try:
@@ -156,7 +155,7 @@ def _compare_clip(row: IndexRow, path: Path, mels: StoredMels, recipe: RecordRec
             return
         samples = recipe.samples(audio, resampling_rate(row.clip, recipe.config))
         mel = extract_mel(samples, row.mel_length, recipe)
-        stored = mels.read_record(path, row.position, row.clip.id)
+        stored = mels.read(path, row.position, row.clip.id)
     except (OSError, AudioProblem, LockstepError) as error:
         yield CacheFinding(**about, found=f"cannot be compared: {error}")
         return

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from xtts.precompute.corpus.record_recipe import RecordRecipe
-from xtts.precompute.features.cached_mels import StoredClips, StoredMel, StoredMels
+from xtts.precompute.features.cached_mels import StoredClips, StoredMel
 from xtts.precompute.features.clip_features import crop_audio, mel_sums, read_mel
 from xtts.precompute.features.mel_check import check_mel
 from xtts.precompute.features.tables import pack, unpack
@@ -27,6 +27,7 @@ from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.cache_spec import Shard, digest_of, with_digest, without_digest
 from xtts.shared.cache.clip_index import KEPT, IndexRow, rows_of
 from xtts.shared.cache.records import CropAudio, Record, frame
+from xtts.shared.cache.shard_reader import RecordReader
 from xtts.shared.system import atomic_files
 
 
@@ -59,7 +60,7 @@ def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
     clips, stored = rows_of(unpack(packed)), shard.stored.by_position()
     if len(stored) < len(clips):
         check_mel(recipe)
-    mels = StoredMels(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
+    mels = RecordReader(mel_dtype=recipe.config.shards.mel_dtype, mel_channels=recipe.profile.mel_channels)
     with path.open("wb") as out:
         for i, row in enumerate(clips):
             row = replace(row, split=shard.plan.id.split, bucket=shard.plan.id.bucket, shard=shard.plan.id.shard)
@@ -92,11 +93,11 @@ def write_shard(recipe: RecordRecipe, task: _Task) -> Path:
 
 
 def _features(
-    row: IndexRow, shard: MissingShard, mels: StoredMels, recipe: RecordRecipe, stored: StoredMel | None
+    row: IndexRow, shard: MissingShard, mels: RecordReader, recipe: RecordRecipe, stored: StoredMel | None
 ) -> tuple[Record, str, tuple[float, float], SignalQuality | None]:
     """Return a clip's record, the digest of its audio, the sums of its mel, and its quality if audio was decoded."""
     if stored is not None:
-        record = mels.read_record(stored.path, stored.position, row.clip.id)
+        record = mels.read(stored.path, stored.position, row.clip.id)
         return _record(row, record.unpadded_mel, shard, recipe, record.crop), stored.audio_sha256, stored.sums, None
     mel, samples, audio = read_mel(row, recipe)
     sums = mel_sums(mel)

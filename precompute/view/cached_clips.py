@@ -4,10 +4,10 @@ import difflib
 from pathlib import Path
 
 from xtts.precompute.corpus.clip_fields import CONTROLS
-from xtts.precompute.features.cached_mels import StoredMels
 from xtts.shared.cache.cache_spec import CacheSpec, load_spec, shard_id_of
 from xtts.shared.cache.clip_index import IndexRow, read_index
 from xtts.shared.cache.records import Record
+from xtts.shared.cache.shard_reader import RecordReader
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import ReadLock
 
@@ -23,7 +23,7 @@ class CachedClips:
         """Keeps builds from deleting files of the cache."""
         self.spec: CacheSpec = load_spec(cache)
         self.rows: list[IndexRow] = read_index(cache / self.spec.index_file)
-        self._mels = StoredMels(mel_dtype=self.spec.mel_dtype, mel_channels=self.spec.mel_channels)
+        self._reader = RecordReader(mel_dtype=self.spec.mel_dtype, mel_channels=self.spec.mel_channels)
         self._shards = {shard_id_of(shard.file): shard for shard in self.spec.shards()}
 
     def row(self, clip_id: str) -> IndexRow:
@@ -39,7 +39,7 @@ class CachedClips:
     def read(self, row: IndexRow) -> Record:
         """Read the record of a kept clip; raise a `LockstepError` if the cache does not match the index."""
         shard = self._shards[row.shard_id]
-        return self._mels.read_record(self.cache / shard.file, row.position, row.clip.id)
+        return self._reader.read(self.cache / shard.file, row.position, row.clip.id)
 
 
 def plain(text: str) -> str:

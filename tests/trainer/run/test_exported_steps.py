@@ -81,7 +81,7 @@ def test_a_damaged_shard_is_named(by_steps, one_shape_cache, tmp_path):
         shard.write_bytes(data)
     code, _, err = by_steps[1]("--cache", damaged)
     assert code == 1, err
-    assert ".tfrecord, record 0: data checksum does not match; run xtts-precompute verify --cache" in err
+    assert ".tfrecord record 0: cannot be read: data checksum does not match; run xtts-precompute verify" in err
 
 
 def test_a_failed_device_leaves_the_last_whole_step(by_steps, monkeypatch):

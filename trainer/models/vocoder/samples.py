@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,7 +12,7 @@ import tensorflow as tf
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.cache.cache_spec import CacheSpec, shard_files
 from xtts.shared.cache.clip_index import IndexRow, clip_of_crop, kept_rows, read_index
-from xtts.shared.cache.shard_reader import read_shard
+from xtts.shared.cache.shard_reader import RecordReader
 from xtts.shared.config import TrainingConfig
 from xtts.trainer.evaluation.pictures import draw_pair
 from xtts.trainer.models.samples import Samples, Shown
@@ -44,11 +43,11 @@ def held_out_sentences(cache: Path, spec: CacheSpec, count: int) -> list[Recorde
 
 def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) -> RecordedSentence:
     files, hop = shard_files(spec), spec.mel_profile.hop_samples
+    reader = RecordReader(mel_dtype=spec.mel_dtype, mel_channels=spec.mel_channels)
     rows = sorted(crops, key=lambda row: int(row.clip.id.rpartition("/")[2]))
     mels, waveforms = list[np.ndarray](), list[np.ndarray]()
     for row in rows[:-1] or rows:
-        shard = read_shard(cache / files[row.shard_id], spec)
-        record = next(islice(shard, row.position, None))
+        record = reader.read(cache / files[row.shard_id], row.position, row.clip.id)
         assert record.crop is not None
         mels.append(record.unpadded_mel.astype(np.float32))
         waveforms.append(record.crop.waveform[: record.mel_length * hop] / np.float32(32_768.0))
