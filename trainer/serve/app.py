@@ -11,7 +11,6 @@ import click
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
@@ -38,7 +37,7 @@ _PAGE = Path(__file__).with_name("page")
 _PAGE_FILES = {"/": _PAGE / "index.html", "/page.js": _PAGE / "page.js", "/speak.css": _PAGE / "speak.css", **SHARED}
 _REMEDIES = (
     ": start the server with XTTS_TOKEN set, and give clients the token as their API key",
-    "; allow it with --allow-origin, or let the proxy pass the header Host on",
+    "; if it is this server's own, let the proxy pass the header Host on",
 )
 """For foreign host names, and for other pages."""
 
@@ -111,17 +110,9 @@ def make_app(server: Server) -> Starlette:
     routes += [Route(path, server.page) for path in _PAGE_FILES]
     settings = server.settings
     guard = Middleware(
-        Guard, host=settings.host, token=settings.token, origins=settings.origins, public={"/health", *_PAGE_FILES},
-        remedies=_REMEDIES,
+        Guard, host=settings.host, token=settings.token, public={"/health", *_PAGE_FILES}, remedies=_REMEDIES
     )
-    middleware = [guard]
-    if settings.origins:  # before the guard: browsers read its refusals too, and send preflights without a token
-        cors = Middleware(
-            CORSMiddleware, allow_origins=settings.origins, allow_methods=["*"], allow_headers=["*"],
-            expose_headers=["x-warning", "retry-after"],
-        )
-        middleware.insert(0, cors)
-    return Starlette(routes=routes, middleware=middleware, exception_handlers=REFUSALS)
+    return Starlette(routes=routes, middleware=[guard], exception_handlers=REFUSALS)
 
 
 def serve(source: Source, settings: ServerSettings) -> None:

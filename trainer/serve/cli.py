@@ -25,8 +25,6 @@ _PATH = click.Path(path_type=Path)
 @vocoder_option
 @click.option("--speaker-wav", type=_PATH, multiple=True, metavar="REF",
               help="Recording of a voice to offer, with a model that imitates; may be repeated.")
-@click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN",
-              help="Web origin that may call the server, such as https://example.org, or *.")
 @click.option("--max-letters", type=click.IntRange(1, 20_000), default=4096, metavar="N",
               help="Longest text in characters, numbers written as words.")
 @click.option("--max-requests", type=click.IntRange(1, 1000), default=32, metavar="N",

@@ -4,7 +4,6 @@ import ipaddress
 import socket
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.speech.synthesis_options import Solver, SynthesisOptions
@@ -30,7 +29,6 @@ class ServerSettings:
     max_letters: int
     max_requests: int
     timeout: float
-    origins: tuple[str, ...]
     open_page: bool
 
     @property
@@ -55,8 +53,8 @@ def is_loopback(host: str) -> bool:
 def check_server_settings(settings: ServerSettings) -> None:
     """Raise `LockstepError` for settings that the server must not start with.
 
-    These are an address beyond this machine without a token, a token that is easily guessed, an origin that no browser
-    sends, and a number of evaluations that the solver cannot make.
+    These are an address beyond this machine without a token, a token that is easily guessed, and a number of
+    evaluations that the solver cannot make.
     """
     token = settings.token
     if token is not None and (len(token) < _SHORTEST_TOKEN or not (token.isascii() and token.isprintable())):
@@ -66,9 +64,6 @@ def check_server_settings(settings: ServerSettings) -> None:
             "--host", found=f"{settings.host} is reachable from other machines", expected="a --token as well",
             fix="set XTTS_TOKEN to a long random text, or leave --host out",
         )
-    for origin in settings.origins:
-        if origin != "*" and origin != "{0.scheme}://{0.netloc}".format(urlsplit(origin)):
-            raise LockstepError("--allow-origin", found=repr(origin), expected="such as https://example.org, or *")
     if len(set(settings.nfe)) < len(settings.nfe):
         raise LockstepError("--nfe", found="a number twice", expected="each once, the default first")
     for nfe in settings.nfe:

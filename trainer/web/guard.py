@@ -2,7 +2,7 @@
 
 import hmac
 import re
-from collections.abc import Collection, Container
+from collections.abc import Container
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -28,14 +28,14 @@ class Guard:
     """Middleware that refuses foreign pages, host names and requests without the token."""
 
     def __init__(
-        self, app: ASGIApp, *, host: str = "127.0.0.1", token: str | None = None, origins: Collection[str] = (),
-        public: Container[str] = (), remedies: tuple[str, str] = ("", ""),
+        self, app: ASGIApp, *, host: str = "127.0.0.1", token: str | None = None, public: Container[str] = (),
+        remedies: tuple[str, str] = ("", ""),
     ) -> None:
-        """host: the address; token: secret of all paths but the public ones; origins: other pages that may call.
+        """host: the address; token: secret of all paths but the public ones.
 
         remedies: ends of the messages for a foreign host name and for another page.
         """
-        self._app, self._public, self._token, self._origins = app, public, token, {*origins}
+        self._app, self._public, self._token = app, public, token
         self._hosts, self._remedies = {"localhost", "127.0.0.1", "[::1]", host}, remedies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -64,8 +64,7 @@ class Guard:
             # Otherwise a page whose host name resolves to this machine would have the same origin.
             raise RequestError(400, f"host name {host!r:.60} is not this machine's{self._remedies[0]}")
         origin = headers.get("origin")
-        same_origin = origin is None or urlsplit(origin).netloc.lower() == headers.get("host", "").lower()
-        if not same_origin and not {origin, "*"} & self._origins:
+        if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
             raise RequestError(403, f"origin {origin:.60} not allowed{self._remedies[1]}")
         if self._token is not None and path not in self._public:
             scheme, _, token = headers.get("authorization", "").partition(" ")

@@ -59,7 +59,7 @@ def test_other_refusals(server):
     for origin in ("http://evil.example", "null", "http://localhost:8000", "http://localhost.evil.example"):
         answer = speak(server, HELLO, Origin=origin)
         assert (answer.status_code, answer.json()["error"]["type"]) == (403, "permission_error"), origin
-        assert f"origin {origin} not allowed; allow it with --allow-origin" in answer.json()["error"]["message"]
+        assert f"origin {origin} not allowed; if it is this server's own, let" in answer.json()["error"]["message"]
     assert speak(server, HELLO, Origin="http://localhost").status_code == 200
 
 
@@ -173,7 +173,6 @@ def test_a_token_is_asked_for(served_voice):
     (["--host", "0.0.0.0"], "error: --host: 0.0.0.0 is reachable from other machines, expected a --token as well"),
     (["--host", "no.such.host.invalid"], "error: --host: 'no.such.host.invalid' has no address"),
     (["--token", "short"], "error: --token: of length 5, expected 16 or more of ASCII"),
-    (["--allow-origin", "example.org/"], "error: --allow-origin: 'example.org/', expected such as https://"),
     (["--nfe", "2", "--nfe", "2"], "error: --nfe: a number twice"),
     (["--speaker-wav", "a.wav"], "has the voices of its corpus and cannot imitate a recording"),
     (["--port", "{taken}"], "error: --port {taken}: cannot be used (Address already in use)"),
