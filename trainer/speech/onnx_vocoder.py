@@ -39,7 +39,6 @@ class OnnxVocoder:
         """Load and try the model; `LockstepError` if it does not fit the profile, or is not a vocoder."""
         self.path, self.profile = path, profile
         self._session = open_session(read_file(path), str(path))
-        self._metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
         self._check_metadata(warn)
         self.mel_input = self._find_input()
         self._check_outputs()
@@ -96,7 +95,8 @@ class OnnxVocoder:
 
     def _check_metadata(self, warn: Callable[[str], None]) -> None:
         """Raise `LockstepError` if the metadata is of a vocoder for other mels; warn if it names no profile."""
-        declared, profile = self._metadata.get(PROFILE_KEY), self.profile
+        metadata: Mapping[str, str] = self._session.get_modelmeta().custom_metadata_map
+        declared, profile = metadata.get(PROFILE_KEY), self.profile
         if declared not in (None, profile.name):
             raise LockstepError(
                 str(self.path), found=f"a vocoder for mel profile {declared}",
@@ -108,21 +108,11 @@ class OnnxVocoder:
             "n_mels": profile.mel_channels, "num_mels": profile.mel_channels, "feat_dim": profile.mel_channels,
         }
         for key, value in wanted.items():
-            own = self._integer(key, value)
-            if own != value:
+            if (own := metadata.get(key, str(value))) != str(value):
                 raise LockstepError(
-                    str(self.path), found=f"a vocoder with {key} {own}",
+                    str(self.path), found=f"a vocoder with {key} {own[:80]}",
                     expected=f"{value}, as in mel profile {profile.name}, the checkpoint's",
                     fix="choose another vocoder",
                 )
         if declared is None:
             warn(f"{self.path} has no {PROFILE_KEY} metadata; assuming {profile.name}")
-
-    def _integer(self, key: str, default: int) -> int:
-        text = self._metadata.get(key, str(default))
-        try:
-            return int(text)
-        except ValueError:
-            raise LockstepError(
-                str(self.path), found=f"{key} {text[:80]!r} in its metadata", expected="a number"
-            ) from None
