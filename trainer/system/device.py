@@ -1,7 +1,7 @@
 """The device that the steps run on: name, capability, memory, utilisation."""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -49,33 +49,12 @@ def weakest_card() -> Card | None:
     return min(cards, default=None)
 
 
-def kernel_warning(card: Card, built: Collection[str]) -> str:
-    """Warn of missing kernels for a card; empty if this TensorFlow has them.
-
-    built: `cuda_compute_capabilities` of its build. The code of sm_80 and of compute_80 runs on 8.0 to 8.9, and that of
-    compute_80 can be translated for every newer card.
-    """
-    if card.capability >= _UNCOMPILED_SINCE:
-        return f"{card}: XLA in TensorFlow's wheels does not compile for it (tensorflow#111958); {_BY_JAX}"
-    names = [name.partition("_") for name in built]
-    versions = [(kind, divmod(int(version.rstrip("af")), 10)) for kind, _, version in names]
-    if any(version[0] == card.capability[0] and version <= card.capability for _, version in versions):
-        return ""
-    if any(kind == "compute" and version <= card.capability for kind, version in versions):
-        return f"{card}: it is newer than TensorFlow's kernels, so the first start translates them, which takes a while"
-    return (
-        f"{card}: this TensorFlow has no kernels for it, only for {', '.join(built)}; {_BY_JAX}, or train on the CPU "
-        "with CUDA_VISIBLE_DEVICES=-1"
-    )
-
-
 def suited_to(card: Card | None, config: Config, say: Callable[[str], None]) -> Config:
     """Return a configuration that a card can train with: float32 if it lacks bfloat16. say: receives notes."""
     if card is None:
         return config
-    warning = kernel_warning(card, tf.sysconfig.get_build_info().get("cuda_compute_capabilities", ()))
-    if warning:
-        say(warning)
+    if card.capability >= _UNCOMPILED_SINCE:
+        say(f"{card}: XLA in TensorFlow's wheels does not compile for it (tensorflow#111958); {_BY_JAX}")
     if config.training.mixed_precision == "float32" or card.capability >= _BFLOAT16_SINCE:
         return config
     say(f"{card}: bfloat16 needs compute capability 8.0, so training.mixed_precision is float32")

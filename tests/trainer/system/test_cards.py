@@ -4,24 +4,19 @@ import pytest
 import tensorflow as tf
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.system.device import Card, kernel_warning, suited_to, weakest_card
+from xtts.trainer.system.device import Card, suited_to, weakest_card
 
-BUILT = ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90")
-"""Of TensorFlow 2.21."""
 V100, A100 = Card((7, 0), "V100"), Card((8, 0), "A100")
 
 
-def test_a_card_that_tensorflow_was_not_built_for_is_named_and_no_other():
-    for capability in ((6, 1), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0)):
-        assert kernel_warning(Card(capability, "card"), BUILT) == ""
-    newer = kernel_warning(Card((10, 0), "B200"), BUILT)
-    assert newer.startswith("B200 (compute capability 10.0): it is newer than TensorFlow's kernels, so the first ")
-    newest = kernel_warning(Card((12, 0), "RTX 5090"), BUILT)
-    assert "XLA in TensorFlow's wheels does not compile for it" in newest
-    assert "pip install 'lockstep-tts[jax-cuda]', then --runtime jax" in newest
-    older = kernel_warning(Card((5, 2), "GTX 980"), BUILT)
-    assert "no kernels for it, only for sm_60, sm_70, sm_80, sm_89, compute_90; train by JAX" in older
-    assert "no kernels" in kernel_warning(Card((10, 0), "B200"), BUILT[:-1]), "only compute_90 can be translated"
+def test_a_card_that_tensorflow_cannot_compile_for_is_named_and_no_other():
+    config, lines = load_config("tiny"), []
+    for capability in ((6, 1), (7, 5), (8, 9), (9, 0), (10, 0)):
+        assert suited_to(Card(capability, "card"), config, lines.append) == config
+    assert lines == []
+    suited_to(Card((12, 0), "RTX 5090"), config, lines.append)
+    assert "XLA in TensorFlow's wheels does not compile for it" in lines[0]
+    assert "pip install 'lockstep-tts[jax-cuda]', then --runtime jax" in lines[0]
 
 
 @pytest.fixture
@@ -31,7 +26,6 @@ def cards(monkeypatch):
     def see(**details):
         monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [*details] if kind == "GPU" else [])
         monkeypatch.setattr(tf.config.experimental, "get_device_details", details.__getitem__)
-        monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: {"cuda_compute_capabilities": BUILT})
 
     return see
 
