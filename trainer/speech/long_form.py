@@ -1,6 +1,5 @@
 """Speech of texts of any length: split into pieces, spoken piece by piece, and joined."""
 
-import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -75,11 +74,6 @@ class Speech:
     """float32[T, M], natural-log magnitude."""
     samples: np.ndarray
     """float32[S] in -1 to 1."""
-    seconds: float
-    """Time of synthesis."""
-    first_seconds: float
-    """Time of synthesis until the first piece could be heard."""
-    pieces: int
     tokens: list[Token]
     """Tokens with their times; pauses have none."""
     words: list[Word]
@@ -184,15 +178,11 @@ class LoadedVoice:
 
     def speak_passages(self, texts: Sequence[Text]) -> Speech:
         """Speak the passages of a text, as `encode_text` returns them."""
-        began = time.perf_counter()
-        pieces, samples, seconds = list[MelPiece](), list[np.ndarray](), list[float]()
-        for piece in self.mels(texts):
-            pieces.append(piece)
-            samples.append(self.vocode(piece.mel))
-            seconds.append(time.perf_counter() - began)
+        pieces = list(self.mels(texts))
         return Speech(
-            mel=np.concatenate([piece.mel for piece in pieces]), samples=np.concatenate(samples), seconds=seconds[-1],
-            first_seconds=seconds[0], pieces=len(pieces), tokens=self._joined(pieces), words=self.time(texts, pieces),
+            mel=np.concatenate([piece.mel for piece in pieces]),
+            samples=np.concatenate([self.vocode(piece.mel) for piece in pieces]), tokens=self._joined(pieces),
+            words=self.time(texts, pieces),
         )
 
     def time(self, texts: Sequence[Text], pieces: Sequence[MelPiece]) -> list[Word]:

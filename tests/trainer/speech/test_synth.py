@@ -56,8 +56,6 @@ def test_speech_repeats_and_a_silent_pause_follows_each_sentence(long_form):
     words = "many small words make one long text, " * 3 + "and it ends. Yes\nNo"
     speech = say(long_form, words)
     np.testing.assert_array_equal(say(long_form, words).mel, speech.mel)
-    assert speech.pieces > 3
-    assert 0 < speech.first_seconds < speech.seconds
     assert len(speech.samples) == len(speech.mel) * HIFIGAN.hop_samples
     silent = np.all(speech.mel == np.float32(HIFIGAN.silence), axis=1)
     assert silent.sum() == 2 * 13
@@ -73,7 +71,7 @@ def test_a_piece_longer_than_every_shape_is_split(long_form, monkeypatch):
         return np.zeros((min(4 * len(ids), 50), 80), np.float32), np.full(len(ids), 4)
 
     monkeypatch.setattr(long_form.synthesizer, "speak", speak)
-    assert say(long_form, "abc def").pieces == 2
+    say(long_form, "abc def")
     assert spoken == [19, 11, 11]  # with blanks
 
     monkeypatch.setattr(long_form.synthesizer, "speak", lambda ids, **_: (np.zeros((5, 80)), np.array([99])))
