@@ -1,6 +1,5 @@
 """Reading several corpora as one table of clips, each with a unique id and the name of its corpus."""
 
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -54,9 +53,8 @@ def read_corpora(
 
     limit: clips in total, the first of each corpus in equal shares. words_in, lexicon: see `read_corpus`.
 
-    Raises a `LockstepError` if a corpus cannot be read or is given twice, or two clips or speakers share a name.
+    Raises a `LockstepError` if a corpus cannot be read, or two clips or speakers share a name.
     """
-    _reject_overlaps(entries)
     labelled, corpora = _labelled(entries), list[Corpus]()
     for entry in labelled.values():
         language = words_in and (entry.language or words_in)
@@ -79,18 +77,6 @@ def read_corpora(
 def corpus_folders(entries: Sequence[CorpusEntry]) -> dict[str, Path]:
     """Return `Corpora.roots` without reading the corpora; raises a `LockstepError` for names as `read_corpora` does."""
     return {label: folder_of(entry.data).absolute() for label, entry in _labelled(entries).items()}
-
-
-def _reject_overlaps(entries: Sequence[CorpusEntry]) -> None:
-    """Raise a `LockstepError` for a corpus that is given twice or lies inside another."""
-    for first, second in combinations(entries, 2):
-        first_path, second_path = (os.path.realpath(entry.data) for entry in (first, second))
-        if first_path == second_path:
-            raise LockstepError(second.location, found=f"the same corpus as {first}", expected="every corpus once")
-        for inner, outer, entry in ((first_path, second_path, first), (second_path, first_path, second)):
-            if inner.startswith(outer.rstrip(os.sep) + os.sep) and os.path.isdir(outer):
-                problem, fix = f"a corpus inside another one, {outer}", "give one of them"
-                raise LockstepError(entry.location, found=problem, expected="corpora side by side", fix=fix)
 
 
 def _labelled(entries: Sequence[CorpusEntry]) -> dict[str, CorpusEntry]:
@@ -126,11 +112,9 @@ def _prefixed_clips(label: str, entry: CorpusEntry, clips: pa.Table) -> pa.Table
     """Return the clips with prefixed ids and speakers, and the language of the corpus if they name none."""
     if entry.name:
         clips = with_column(clips, "id", pc.binary_join_element_wise(_text(entry.name), clips["id"], _text("_")))
-        _check_longest(clips["id"], "clip id", entry.location)
         prefixed = pc.binary_join_element_wise(_text(entry.name), clips["speaker"], _text("_"))
         speakers = pc.if_else(pc.equal(clips["speaker"], ""), _text(entry.name), prefixed)
         clips = with_column(clips, "speaker", speakers)
-        _check_longest(clips["speaker"], "speaker", entry.location)
     if entry.language:
         language = pc.if_else(pc.equal(clips["language"], ""), _text(entry.language), clips["language"])
         clips = with_column(clips, "language", language)
@@ -168,11 +152,3 @@ def _reject_shared_names(entries: Sequence[CorpusEntry], tables: Sequence[pa.Tab
 
 def _text(text: str) -> "pa.Scalar[Any]":
     return pa.scalar(text, pa.large_string())
-
-
-def _check_longest(names: "pa.ChunkedArray[Any]", what: str, location: str) -> None:
-    """Raise a `LockstepError` if a name is too long with its prefix."""
-    if not len(names):
-        return
-    lengths = pc.binary_length(names)
-    check_name(names[pc.index(lengths, pc.max(lengths)).as_py()].as_py(), what=what, location=location)
