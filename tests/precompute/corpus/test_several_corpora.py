@@ -99,9 +99,9 @@ def test_clashing_or_unnameable_corpora_are_rejected(two, write, tmp_path, data,
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("", "no entries, expected a list of corpora"), ("data: a", "not a list"), ('- {data: "a\\0b"}', "expected a path"),
+    ("", "no entries, expected a list of corpora"), ("data: a", "not a list"),
     ("- a", "entry 1: 'a', expected keys and values"), ("- {name: x}", "entry 1: no data, expected the path"),
-    ("- {data: a, wieght: 2}", r"entry 1: unknown key wieght, .*did you mean weight\?"),
+    ("- {data: a, wieght: 2}", r"entry 1: unknown key wieght, .* or weight$"),
     ("- {data: a, data: b}", "key 'data' occurs twice"),
     ("- {data: a, name: b/c}", "name 'b/c', expected 1 to 64 letters"),
     ("- {data: a, weight: 0}", "weight 0, expected a number above 0, at most 100"),
