@@ -75,7 +75,7 @@ def forge_index(cache: Path, clip_id: str, audio: Path) -> None:
 BREAKAGES = {
     "flipped": lambda path: flip(path, path.stat().st_size // 3, bit=4),
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-9]), "emptied": lambda path: path.write_bytes(b""),
-    "missing": Path.unlink, "replaced by a link": lambda path: path.symlink_to(path.rename(path.parents[3] / "away")),
+    "missing": Path.unlink,
 }
 
 

@@ -66,7 +66,7 @@ def test_a_flipped_bit_is_found_and_its_clip_named(cache, at):
     assert f"; run xtts-precompute verify --cache {cache} --against <its corpus> --repair" in report
 
 
-def test_missing_swapped_and_linked_shards_are_found(cache, tmp_path):
+def test_missing_and_swapped_shards_are_found(cache):
     path = first_shard(cache)
     other = cache / load_spec(cache).buckets[1].train[0].file
     path.rename(path.with_name("x"))
@@ -78,11 +78,6 @@ def test_missing_swapped_and_linked_shards_are_found(cache, tmp_path):
     path.unlink()
     assert f"{path.relative_to(cache)}: missing" in findings(cache)
     with pytest.raises(LockstepError, match="missing"):
-        quick_check(cache, load_spec(cache))
-    path.symlink_to(tmp_path / "elsewhere")
-    (tmp_path / "elsewhere").write_bytes(b"")
-    assert "a link that leaves the cache" in findings(cache)
-    with pytest.raises(LockstepError, match="a link that leaves the cache"):
         quick_check(cache, load_spec(cache))
 
 
@@ -145,14 +140,8 @@ def test_a_record_of_an_unsound_shard_is_named_by_its_digest(cache):
     assert "\n" not in report
 
 
-def call_shard(name: str) -> Callable[[dict], object]:
-    return lambda f: f["buckets"][0]["train"][0].update(file=name)
-
-
 @pytest.mark.parametrize(("change", "message"), [
-    (call_shard("../../etc/passwd"), "buckets.0.train.0.file: string should"),
-    (call_shard("train/bucket-01/shard-00000-of-00001-0123456789ab.tfrecord"), "out of place"),
-    (lambda f: f["buckets"][0]["train"].append(f["buckets"][0]["train"][0]), "listed twice"),
+    (lambda f: f["buckets"][0]["train"][0].update(file="../../etc/passwd"), "buckets.0.train.0.file: string should"),
     (lambda f: f["buckets"][0].update(frames=2**40), "buckets.0.frames: input should be less than"),
     (lambda f: f.update(index_file="../index.parquet"), "index_file: string should match"),
     (lambda f: f.update(mel_channels=4096), "mel profile 'hifigan' with numbers that"),
