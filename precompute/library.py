@@ -79,7 +79,7 @@ def verify_cache(
         layout: How the corpus lies on the disk, as for `build_cache`.
         columns: Or which columns its list has.
         speakers: Who speaks, as for `build_cache`.
-        engine: "local" or "ray", as for `build_cache`.
+        engine: "local" or "ray", as for `build_cache`, for `deep` and `repair`.
         progress: Receives the problems that are repaired, and the progress (default: nothing is shown).
 
     Returns:
@@ -95,7 +95,7 @@ def verify_cache(
         raise LockstepError(option, found="needs the corpus", expected=f"{option} --against DATA")
     # Never in this process: the last digits of its numpy's results may differ from a worker's.
     workers = max(1, usable_cores() if workers is None else workers)
-    check = partial(check_cache, folder, threads=workers, engine=engine)
+    check = partial(check_cache, folder, threads=workers)
     findings = check()
     if corpora is None:
         return findings

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from xtts.precompute.workers.disks import check_visible
-from xtts.precompute.workers.open_pool import open_pool
 from xtts.shared.cache.cache_spec import SPEC_FILE, Bucket, CacheSpec, Shard, load_spec, shard_files
 from xtts.shared.cache.clip_index import IndexRow, kept_rows, read_index
 from xtts.shared.cache.quick_check import file_sha256, shard_problem
@@ -37,20 +35,20 @@ class CacheFinding:
         return f"{self.location}: {self.found}{expected}; {self.fix}"
 
 
-def check_cache(cache: Path, *, threads: int, engine: str = "local") -> list[CacheFinding]:
+def check_cache(cache: Path, *, threads: int) -> list[CacheFinding]:
     """Find all problems of a cache, in the order of its files; raises `LockstepError` if there is no cache.
 
-    Shards are read by `threads` threads of this process, or on a Ray cluster (`--engine ray`).
+    Shards are read by `threads` threads of this process: hashing lets them all run.
 
     Hashing takes most of the time. Records are hashed only if their shard or the index differs from what was written:
     else the two agree on the digest of every record.
     """
     with ReadLock(cache):
-        findings = _check_all(cache, threads, engine)
+        findings = _check_all(cache, threads)
     return [replace(finding, fix=repair_command(cache)) for finding in findings]
 
 
-def _check_all(cache: Path, threads: int, engine: str) -> list[CacheFinding]:
+def _check_all(cache: Path, threads: int) -> list[CacheFinding]:
     spec = load_spec(cache)
     findings = list(_check_small_files(cache, spec))
     try:
@@ -59,17 +57,11 @@ def _check_all(cache: Path, threads: int, engine: str) -> list[CacheFinding]:
         return [*findings, _of_file(spec.index_file, error.found)]
     findings += _check_index(spec, rows)
     rows_of_shard, every_digest = _rows_by_shard(spec, rows), any(f.file == spec.index_file for f in findings)
-    check = partial(_check_shard, cache.absolute(), spec, every_digest)
+    check = partial(_check_shard, cache, spec, every_digest)
     pairs = [(bucket, shard) for bucket in spec.buckets for shard in (*bucket.train, *bucket.validation)]
     tasks = [(*pair, rows_of_shard.get(pair[1].file, [])) for pair in pairs]
-    if engine == "local":  # threads are enough: hashing lets them all run
-        with ThreadPoolExecutor(max(1, threads)) as executor:
-            results = list(executor.map(check, tasks))
-    else:
-        with open_pool(threads, engine) as pool:
-            results = list(pool.run(check, tasks))
-    order = {shard.file: i for i, (_, shard) in enumerate(pairs)}
-    return findings + sorted((finding for own in results for finding in own), key=lambda finding: order[finding.file])
+    with ThreadPoolExecutor(threads) as executor:
+        return findings + [finding for own in executor.map(check, tasks) for finding in own]
 
 
 def _rows_by_shard(spec: CacheSpec, rows: list[IndexRow]) -> dict[str, list[IndexRow]]:
@@ -108,7 +100,6 @@ def _check_index(spec: CacheSpec, rows: list[IndexRow]) -> Iterator[CacheFinding
 def _check_shard(
     cache: Path, spec: CacheSpec, every_digest: bool, task: tuple[Bucket, Shard, list[IndexRow]]
 ) -> list[CacheFinding]:
-    check_visible(cache)
     bucket, shard, rows = task
     path = cache / shard.file
     problem = shard_problem(cache, shard)
