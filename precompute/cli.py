@@ -150,15 +150,15 @@ def stats(cache: str) -> None:
         from xtts.shared.cache.cache_spec import load_spec
         from xtts.shared.cache.clip_index import read_index, table_of
         from xtts.shared.cache.object_store import local_cache
-        from xtts.shared.cache.stats import corpus_stats, read_lengths
+        from xtts.shared.cache.stats import corpus_stats
         from xtts.shared.system.folder_lock import ReadLock
 
         folder = local_cache(cache)
         with ReadLock(folder):
             index = folder / load_spec(folder).index_file
-            rows, lengths = read_index(index), read_lengths(index)
+            rows, statistics = read_index(index), corpus_stats(index)
         rejected = reject_lines(table_of([row for row in rows if not row.is_kept]))
-        click.echo(stats_text(corpus_stats(lengths), rejected))
+        click.echo(stats_text(statistics, rejected))
 
 
 @main.command()

@@ -31,7 +31,7 @@ from xtts.shared.audio.page_media import picture_uri, sound_uri
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.clip_index import Clip, IndexRow, kept_rows
 from xtts.shared.cache.records import Record
-from xtts.shared.cache.stats import PERCENTILE_NAMES, corpus_stats, read_lengths
+from xtts.shared.cache.stats import PERCENTILE_NAMES, corpus_stats
 from xtts.shared.errors import LockstepError
 from xtts.shared.languages import find_language
 
@@ -79,7 +79,7 @@ def report_page(clips: CachedClips, *, progress: Progress, data: Data = ()) -> s
     if not kept:
         raise LockstepError(str(clips.cache), found="no kept clip in the index", expected="a finished cache")
     spec, folders = clips.spec, audio_folders(clips, data) if data else {}
-    stats = corpus_stats(read_lengths(clips.cache / spec.index_file))
+    stats = corpus_stats(clips.cache / spec.index_file)
     quality = quality_stats(clips.rows, spec.mel_profile.sample_rate)
     suspects = [(outliers[0].row, [outlier.text for outlier in outliers]) for outliers in quality.worst(WORST_SHOWN)]
     by_id = sorted(kept, key=lambda row: row.clip.id)

@@ -133,7 +133,7 @@ def bucket_table(spec: CacheSpec, fill: Sequence[float]) -> str:
 
 def stats_text(stats: CorpusStats, rejected: Sequence[str]) -> str:
     """Return the tables of `xtts-precompute stats`; rejected: as from `reject_lines`."""
-    lines = [f"{counted_noun(stats.clips, 'clip')} kept, {stats.hours:.2f} h, {sum(stats.rejected.values())} rejected"]
+    lines = [f"{counted_noun(stats.clips, 'clip')} kept, {stats.hours:.2f} h, {stats.rejected} rejected"]
     lines += [f"  {plain(line)}" for line in rejected]
     lengths = [["percentile", *PERCENTILE_NAMES]]
     for name, values in stats.percentiles.items():

@@ -1,18 +1,13 @@
 """Statistics of a cache, from its index alone."""
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from xtts.shared.cache.bucket_shapes import best_padded_lengths, fill
 from xtts.shared.cache.clip_index import KEPT, readable_index
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PERCENTILES = (50, 90, 95, 99, 99.9, 100)
 PERCENTILE_NAMES = ("50%", "90%", "95%", "99%", "99.9%", "max")
@@ -25,7 +20,7 @@ class CorpusStats:
 
     clips: int
     hours: float
-    rejected: dict[str, int]
+    rejected: int
     percentiles: dict[str, list[float]]
     """`tokens`, unless all are crops, `frames` and `seconds`, each at `PERCENTILES`."""
     fill: dict[int, float]
@@ -34,23 +29,19 @@ class CorpusStats:
     """Best padded lengths, by count of buckets."""
 
 
-def read_lengths(index: Path) -> "pa.Table":
-    """Read the columns of an index that `corpus_stats` needs; raises `LockstepError` like `read_index`."""
-    with readable_index(index) as file:
-        return file.read(columns=["status", "reason", "token_length", "mel_length", "seconds"])
-
-
-def corpus_stats(lengths: "pa.Table") -> CorpusStats:
-    """Compute the statistics of a table of `read_lengths`."""
+def corpus_stats(index: Path) -> CorpusStats:
+    """Compute the statistics of an index; raises `LockstepError` like `read_index`."""
     import pyarrow.compute as pc
 
+    with readable_index(index) as file:
+        lengths = file.read(columns=["status", "token_length", "mel_length", "seconds"])
     kept = lengths.filter(pc.equal(lengths["status"], KEPT))
     tokens, frames, seconds = (kept[name].to_numpy() for name in ("token_length", "mel_length", "seconds"))
     lengths_by_name = {"tokens": tokens, "frames": frames, "seconds": seconds}
     padded_lengths = {n: best_padded_lengths(frames, n) for n in BUCKET_COUNTS}
     return CorpusStats(
         clips=len(frames), hours=math.fsum(seconds) / 3600, padded_lengths=padded_lengths,
-        rejected=dict(Counter(filter(None, lengths["reason"].to_pylist())).most_common()),
+        rejected=len(lengths) - len(kept),
         percentiles={name: _percentiles(values) for name, values in lengths_by_name.items() if values.any()},
         fill={n: fill(frames, padded_lengths[n]) for n in BUCKET_COUNTS},
     )

@@ -8,7 +8,7 @@ import click
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.cache.quick_check import quick_check
-from xtts.shared.cache.stats import CorpusStats, corpus_stats, read_lengths
+from xtts.shared.cache.stats import CorpusStats, corpus_stats
 from xtts.shared.errors import LockstepError, build_command
 from xtts.trainer.data.batch_sizes import batch_sizes
 from xtts.trainer.doctor.results import Fact, Findings, Problem
@@ -43,7 +43,7 @@ def check_settings(setup: Setup) -> Findings:
     spec, sizes = setup.spec, batch_sizes(setup.spec, setup.config.training)
     text = ", ".join(f"{size} x {spec.buckets[n].frames}" for n, size in sizes.items())
     yield Fact(name="batches", value={str(n): size for n, size in sizes.items()}, text=f"clips x frames: {text}")
-    yield from padding(corpus_stats(read_lengths(setup.cache / spec.index_file)), spec)
+    yield from padding(corpus_stats(setup.cache / spec.index_file), spec)
 
 
 def padding(stats: CorpusStats, spec: CacheSpec) -> Findings:

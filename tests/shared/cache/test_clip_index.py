@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from cache_files import index_bytes
 
 from xtts.shared.cache.clip_index import read_index, speaker_languages
-from xtts.shared.cache.stats import corpus_stats, read_lengths
+from xtts.shared.cache.stats import corpus_stats
 
 
 def test_an_index_of_several_groups_is_read_in_its_order(kept_row, tmp_path):
@@ -30,7 +30,7 @@ def test_ljspeech_has_the_documented_percentiles_and_padding_efficiencies(kept_r
         lengths = [int(line["frames"]) for line in csv.DictReader(file) for _ in range(int(line["clips"]))]
     rows = [kept_row(str(number), 9, frames) for number, frames in enumerate(lengths)]
     (tmp_path / "index.parquet").write_bytes(index_bytes(rows))
-    stats = corpus_stats(read_lengths(tmp_path / "index.parquet"))
+    stats = corpus_stats(tmp_path / "index.parquet")
     assert stats.clips == 13_100
     frames = stats.percentiles["frames"]
     assert (frames[0], frames[2], frames[3], frames[5]) == (582, 837, 863, 869)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from cache_files import build_cache, index_bytes
 
-from xtts.shared.cache.stats import corpus_stats, read_lengths
+from xtts.shared.cache.stats import corpus_stats
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.trainer.doctor import settings
@@ -15,7 +15,7 @@ def test_padding_names_the_bucket_count_that_fixes_it(kept_row, tmp_path, setup,
     frames = np.random.default_rng(0).integers(100, 870, 2000).tolist()
     index = tmp_path / "index.parquet"
     index.write_bytes(index_bytes([kept_row(str(number), 9, length) for number, length in enumerate(frames)]))
-    stats = corpus_stats(read_lengths(index))
+    stats = corpus_stats(index)
     statistics = setup.spec.statistics.model_copy(update={"fill": stats.fill[1]})
     wasteful = setup.spec.model_copy(update={"buckets": setup.spec.buckets[:1], "statistics": statistics})
     problem = only(settings.padding(stats, wasteful))
