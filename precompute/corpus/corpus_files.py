@@ -128,20 +128,23 @@ def described_files(root: Path, folders: Iterable[str]) -> str:
 class FilesByName:
     """The audio files below a folder by their names, for lists that omit folders above them."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, *, nested: bool = True) -> None:
+        """nested: whether files in folders of the folder count."""
+        self._root, self._nested = root, nested
 
     @cached_property
     def _paths(self) -> dict[str, list[str]]:
         paths: dict[str, list[str]] = {}
-        for name, path in audio_by_name(files_below(self._root)).items():
+        below = files_below(self._root) if self._nested else visible_names(self._root)
+        for name, path in audio_by_name(below).items():
             paths.setdefault(PurePosixPath(name).name, []).append(path)
         return paths
 
-    def anywhere(self, source: str, named: str) -> str:
+    def anywhere(self, source: str, named: str, location: str = "") -> str:
         """Return a path of `source_of` or, if it is missing, that of the only file below that ends with the named path.
 
-        An absolute path, as from another machine, may also end with the path of that file.
+        An absolute path, as from another machine, may also end with the path of that file. Raises a `LockstepError` at
+        `location`, if one is given, for several such files.
         """
         if os.path.isfile(self._root / source):
             return source
@@ -149,6 +152,9 @@ class FilesByName:
         absolute = named[:1] == "/" or named[1:2] == ":"
         same_name = {path: f"/{nfc(without_suffix(path))}" for path in self._paths.get(PurePosixPath(end).name, [])}
         matches = [path for path, own in same_name.items() if own.endswith(end) or (absolute and end.endswith(own))]
+        if len(matches) > 1 and location:
+            problem = f"{len(matches)} files called {named!r}, the first are {matches[0]} and {matches[1]}"
+            raise LockstepError(location, found=problem, fix="write the folder before the id, as in p225/p225_001")
         return matches[0] if len(matches) == 1 else source
 
 

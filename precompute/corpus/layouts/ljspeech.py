@@ -2,17 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from functools import cached_property
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from xtts.precompute.corpus.corpus_files import (
-    SUFFIXES,
+    FilesByName,
     audio_by_name,
     clip_ids,
-    files_below,
     is_audio,
     nfc,
     posix,
+    source_of,
     visible_names,
     without_suffix,
 )
@@ -32,7 +31,9 @@ def _read(data: Path) -> Iterator[Clip]:
     Of up to five columns the last three are optional; without a normalised text the raw one is taken.
     """
     path = data if data.is_file() else data / METADATA_FILE
-    audio, width = _Audio(path.parent, path), usual_width(sampled_lines(path))
+    (folder, nested), width = _audio_folder(path), usual_width(sampled_lines(path))
+    root, ids = path.parent / folder, clip_ids(map(without_suffix, _names(path)))
+    files = FilesByName(root, nested=nested)
     for location, line in filled_lines(path):
         columns = [column.strip() for column in line.split("|")]
         if len(line.rstrip("| \t").split("|")) > width:
@@ -42,11 +43,12 @@ def _read(data: Path) -> Iterator[Clip]:
             problem = "one column" if len(columns) == 1 else f"{len(columns)} columns"
             expected = "id|text, optionally followed by |normalised text|speaker|language"
             raise LockstepError(location, found=problem, expected=expected)
-        named, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
-        clip_id, source = audio.find(posix(named), location)
+        first, raw, normalised, speaker, language = (*columns, "", "", "")[:5]
+        named = posix(nfc(first))
+        source = files.anywhere(source_of(root, named, ("",), location), named, location)
         yield checked_clip(
-            clip_id, normalised or raw, source, location=location, speaker=speaker, normalised=bool(normalised),
-            language=language,
+            ids[without_suffix(named)], normalised or raw, os.path.join(folder, source), location=location,
+            speaker=speaker, normalised=bool(normalised), language=language,
         )
 
 
@@ -56,60 +58,19 @@ LJSPEECH = Layout(
 )
 
 
-class _Audio:
-    """The audio files of a list's folder and its subfolders, by their names in the first column."""
+def _names(path: Path) -> Iterator[str]:
+    return (posix(nfc(line.partition("|")[0].strip())) for _, line in filled_lines(path))
 
-    def __init__(self, root: Path, path: Path) -> None:
-        self._root, self._path = root, path
-        for self._folder in (*_FOLDERS, _FOLDERS[0]):
-            names = visible_names(root / self._folder)
-            self._files = audio_by_name(names)
-            folders = {nfc(name) for name in names if not is_audio(name) and (root / self._folder / name).is_dir()}
-            if self._folder == "":  # anything may be beside a list: only the folders that it names count
-                folders.intersection_update(name.partition("/")[0] for name in self._names() if "/" in name)
-            self._has_folders = bool(folders)
-            if self._has_folders or any(without_suffix(name) in self._files for name in self._names()):
-                break
 
-    def _names(self) -> Iterator[str]:
-        return (posix(nfc(line.partition("|")[0].strip())) for _, line in filled_lines(self._path))
-
-    @cached_property
-    def _nested(self) -> dict[str, str]:
-        return audio_by_name(files_below(self._root, self._folder)) if self._has_folders else {}
-
-    @cached_property
-    def _by_name(self) -> dict[str, list[str]]:
-        """Map file name to the paths of all files with that name."""
-        paths: dict[str, list[str]] = {}
-        for name, path in self._nested.items():
-            paths.setdefault(PurePosixPath(name).name, []).append(path)
-        return paths
-
-    @cached_property
-    def _ids(self) -> dict[str, str]:
-        return clip_ids(without_suffix(name) for name in self._names())
-
-    def find(self, named: str, location: str) -> tuple[str, str]:
-        """Return (id, source) of a clip; a missing file gets a path in the folder of the others.
-
-        Raises a `LockstepError` if several folders hold a file of this name.
-        """
-        clip_id, file = self._file(nfc(named), location)
-        return clip_id, os.path.join(self._folder, file or f"{without_suffix(named)}{SUFFIXES[0]}")
-
-    def _file(self, named: str, location: str) -> tuple[str, str | None]:
-        """Return (id, path in the folder); the path is None for a missing file."""
-        file = self._files.get(named)
-        if file is None and is_audio(named) and without_suffix(named) in self._files:
-            return without_suffix(named), self._files[without_suffix(named)]
-        if file is None and self._nested:
-            path = self._nested.get(without_suffix(named))
-            if path:
-                return self._ids[without_suffix(named)], path
-            paths = self._by_name.get(named, [])
-            if len(paths) > 1:
-                problem = f"{len(paths)} files called {named!r}, the first are {paths[0]} and {paths[1]}"
-                raise LockstepError(location, found=problem, fix="write the folder before the id, as in p225/p225_001")
-            file = paths[0] if paths else None
-        return named, file
+def _audio_folder(path: Path) -> tuple[str, bool]:
+    """Return the first of `_FOLDERS` beside a list that holds a listed file, and whether its folders may hold some."""
+    root = path.parent
+    for folder in (*_FOLDERS, _FOLDERS[0]):
+        names = visible_names(root / folder)
+        files = audio_by_name(names)
+        folders = {nfc(name) for name in names if not is_audio(name) and (root / folder / name).is_dir()}
+        if folder == "":  # anything may be beside a list: only the folders that it names count
+            folders.intersection_update(name.partition("/")[0] for name in _names(path) if "/" in name)
+        if folders or any(without_suffix(name) in files for name in _names(path)):
+            break
+    return folder, bool(folders)
