@@ -151,7 +151,7 @@ def _choose(data: Path, layout: str | None, columns: str | None) -> Layout:
 def _with_columns(data: Path, named: Mapping[str, str]) -> Layout:
     """Return the layout of a table or of Parquet files whose columns the user names."""
     if not _PARQUET.matches(data):
-        return named_columns(named)
+        return named_columns(named) if data.is_file() or find_table(data) else _reject(data)
     tables = sorted(path.name for path in data.iterdir() if path.suffix in TABLE_SUFFIXES[:2]) if data.is_dir() else []
     if tables:
         fix = f"give {tables[0]} or the folder of the Parquet files alone to --data"

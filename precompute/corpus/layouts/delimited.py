@@ -15,6 +15,7 @@ from xtts.precompute.corpus.layouts.text_columns import (
     METADATA_FILE,
     TABLE_SUFFIXES,
     column_name,
+    find_table,
     layout_of,
 )
 from xtts.precompute.corpus.text_lines import filled_lines, first_line
@@ -125,7 +126,7 @@ def _read_named(named: Mapping[str, str], data: Path) -> Iterator[Clip]:
     if "text" not in named or not {"id", "file"} & named.keys():
         option = ",".join(f"{kind}={name}" for kind, name in named.items())
         raise LockstepError("--columns", found=f"{option[:80]!r}", expected="text, and id or file", fix=_EXAMPLE)
-    path = _only_table(data)
+    path = find_table(data) or data
     delimiter = _delimiter(path)
     by_name = [name for name in named.values() if not name.isdecimal()]
     first = next(_split(path, delimiter), ("", []))[1]
@@ -149,18 +150,6 @@ def parse_columns(text: str) -> dict[str, str]:
             raise LockstepError("--columns", found=f"{item[:60]!r}", expected=expected, fix=f"as in {_EXAMPLE}")
         columns[kind] = name
     return columns
-
-
-def _only_table(data: Path) -> Path:
-    """Return the file that lists the clips: `data`, its `metadata.csv`, or the only CSV or TSV file in it."""
-    if not data.is_dir() or (data / METADATA_FILE).exists():
-        return data / METADATA_FILE if data.is_dir() else data
-    tables = sorted(path for path in data.iterdir() if path.suffix.lower() in (".csv", ".tsv") and path.is_file())
-    if len(tables) != 1:
-        names = ", ".join(path.name for path in tables[:3])
-        problem = f"{len(tables)} CSV or TSV files{': ' * bool(names)}{names}"
-        raise LockstepError(str(data), found=problem, expected="one", fix="give the file itself to --data")
-    return tables[0]
 
 
 def _delimiter(path: Path) -> str:
