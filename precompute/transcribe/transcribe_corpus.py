@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
-import soxr
 
 from xtts.precompute.corpus.clip_fields import CONTROLS
 from xtts.precompute.corpus.corpus_files import nfc, visible_names
@@ -31,7 +30,7 @@ from xtts.precompute.transcribe.cutting import cut
 from xtts.precompute.transcribe.recordings import decode_recording, find_recordings
 from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.precompute.workers.worker_pool import Progress
-from xtts.shared.audio.recogniser import RATE, Interval, Recogniser
+from xtts.shared.audio.recogniser import Interval, Recogniser, at_16_khz
 from xtts.shared.errors import LockstepError, counted_noun, read_text
 from xtts.shared.system import atomic_files
 from xtts.shared.system.folder_lock import exclusive
@@ -308,9 +307,9 @@ def _transcribe(run: _Run, recording: SourceRecording, missing: Sequence[str], s
 
 
 def _at_16_khz(samples: np.ndarray, rate: int, interval: Interval) -> np.ndarray:
-    """Resample an interval of samples int16[S], for the recogniser: float32[S] in -1 to 1."""
+    """Resample an interval of samples int16[S], for the recogniser."""
     start, end = (round(time * rate) for time in interval)
-    return np.asarray(soxr.resample(samples[start:end] / np.float32(32768), rate, RATE), np.float32)
+    return at_16_khz(samples[start:end], rate)
 
 
 def summary(corpus: TranscribedCorpus) -> str:

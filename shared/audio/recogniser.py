@@ -6,6 +6,7 @@ Samples are float32[S] at 16 kHz, times are seconds from their start, languages 
 from typing import Any
 
 import numpy as np
+import soxr
 
 from xtts.shared.errors import LockstepError, import_extra
 from xtts.shared.languages import MANDARIN
@@ -32,13 +33,7 @@ class Recogniser:
         """
         library = import_extra("faster_whisper", "transcribe", "transcribe", "faster-whisper is not installed")
         self._vad: Any = library.vad
-        try:
-            self._whisper: Any = library.WhisperModel(asr, device="cpu", compute_type="int8")
-        except (OSError, RuntimeError, ValueError) as error:  # offline; no model in the folder; no such size
-            raise LockstepError(
-                "--asr", found=f"{asr}, which cannot be loaded ({str(error).splitlines()[0]})",
-                expected="a size of Whisper to download, such as base, or the folder of a faster-whisper model",
-            ) from None
+        self._whisper = load_whisper(library, asr)
         codes = self._whisper.supported_languages
         if language is not None and _whispers_code(language) not in codes:
             raise LockstepError("--language", found=repr(language), expected=f"one of {', '.join(sorted(codes))}")
@@ -78,6 +73,22 @@ class Recogniser:
             **options,
         )
         return list(segments)
+
+
+def load_whisper(library: Any, asr: str) -> Any:  # noqa: ANN401 - faster-whisper has no types
+    """Load a model of the library faster_whisper; `LockstepError` if it cannot be loaded. asr: see `Recogniser`."""
+    try:
+        return library.WhisperModel(asr, device="cpu", compute_type="int8")
+    except (OSError, RuntimeError, ValueError) as error:  # offline; no model in the folder; no such size
+        raise LockstepError(
+            "--asr", found=f"{asr}, which cannot be loaded ({str(error).splitlines()[0]})",
+            expected="a size of Whisper to download, such as base, or the folder of a faster-whisper model",
+        ) from None
+
+
+def at_16_khz(samples: np.ndarray, rate: int) -> np.ndarray:
+    """Resample int16[S] for the recogniser: float32[S] in -1 to 1."""
+    return np.asarray(soxr.resample(samples / np.float32(32768), rate, RATE), np.float32)
 
 
 def _text(segments: list[Any]) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import soxr
 
+from xtts.shared.audio.recogniser import load_whisper
 from xtts.shared.audio.speaker_encoder import embed_speaker
 from xtts.shared.errors import LockstepError
 
@@ -88,13 +89,7 @@ class Judge:
         mos, whisper, self._jiwer, self._dnsmos, self._torch = _modules()
         with redirect_stdout(StringIO()):  # it prints the path of its weights
             self._mos = mos.ConvTransformerSQAModel().eval()
-        try:
-            self._whisper = whisper.WhisperModel(asr, device="cpu", compute_type="int8")
-        except (OSError, RuntimeError, ValueError) as error:  # offline; no model in the folder; no such size
-            raise LockstepError(
-                "--asr", found=f"{asr}, which cannot be loaded ({str(error).splitlines()[0]})",
-                expected="a size of Whisper to download, such as base, or the folder of a faster-whisper model",
-            ) from None
+        self._whisper = load_whisper(whisper, asr)
 
     def judge(self, spoken: Sequence[Utterance], rate: int, recorded: Sequence[np.ndarray]) -> list[Verdict]:
         """Judge each utterance; rate: Hz, recorded: speaker embeddings of recordings of the same texts, in order."""

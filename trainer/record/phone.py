@@ -12,12 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import soundfile
-import soxr
 from starlette.requests import Request
 
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.other_formats import decode_by_ffmpeg
-from xtts.shared.audio.recogniser import RATE, Interval, Recogniser
+from xtts.shared.audio.recogniser import Interval, Recogniser, at_16_khz
 from xtts.shared.errors import LockstepError
 from xtts.trainer.record.prompts import phonemes
 from xtts.trainer.record.takes import Takes
@@ -61,11 +60,6 @@ class Ear:
         """Transcribe samples int16[S]."""
         with self._alone:
             return self.recogniser.transcribe(at_16_khz(samples, rate), self.language)[0]
-
-
-def at_16_khz(samples: np.ndarray, rate: int) -> np.ndarray:
-    """Resample int16[S] for the recogniser: float32[S] in -1 to 1."""
-    return np.asarray(soxr.resample(samples / np.float32(32768), rate, RATE), np.float32)
 
 
 class Listener:
