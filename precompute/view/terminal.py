@@ -14,7 +14,6 @@ from xtts.precompute.features.recording_advice import ADVICE_TITLE, recording_ad
 from xtts.precompute.features.tables import counted
 from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.workers.worker_pool import Progress
-from xtts.shared.audio.decode import source_rate
 from xtts.shared.cache.cache_spec import SPLITS, CacheSpec
 from xtts.shared.cache.stats import PERCENTILE_NAMES, CorpusStats
 from xtts.shared.errors import counted_noun
@@ -91,13 +90,6 @@ def build_summary(report: "BuildReport", cache: str) -> str:
         has_words = spec.features["text"]["expand_numbers"] and all(map(has_number_words, spec.languages))
         words = "put into words" if has_words else "as they are"
         lines.append(f"{unnormalised} texts have no normalised column: their numbers are {words}")
-    rate = spec.mel_profile.sample_rate
-    rates = [(source_rate(notes, rate), count) for notes, count in counted(report.clips["notes"]).items()]
-    if low := [(hertz, count) for hertz, count in rates if hertz < rate]:
-        count, (lowest, _) = sum(count for _, count in low), min(low)
-        lines.append(
-            f"upsampled: {counted_noun(count, 'clip')} (lowest rate {lowest:,} Hz), without sound above half of it"
-        )
     lines += letter_lines(report.letters)
     lines += advice_lines(report.quality, spec)
     lines += [

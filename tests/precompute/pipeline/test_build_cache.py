@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from builds import RATE, Listener, build, noise, problems, records, rows_of, sound, tree, write_files
+from builds import RATE, Listener, build, noise, problems, records, rows_of, tree, write_files
 from cache_files import index_path
 
 from xtts.precompute.check.against_corpus import cache_request
@@ -177,9 +177,3 @@ def test_a_clip_that_changes_meanwhile_is_noticed(workspace, tiny_config, tmp_pa
 
     with pytest.raises(LockstepError, match=r"tone-0003\.wav: changed while the cache was being built"):
         build(workspace / "corpus", tmp_path / "new", tiny_config, progress=Listener(touch))
-
-
-def test_upsampled_clips_are_reported(tmp_path):
-    files = {f"wavs/{name}.wav": sound(1.0, rate=8000) for name in "abcd"}
-    data = write_files(tmp_path / "data", files | {"metadata.csv": "".join(f"{name}|words\n" for name in "abcd")})
-    assert "upsampled: 4 clips (lowest rate 8,000 Hz)" in build_summary(build(data, tmp_path / "cache"), "cache")
