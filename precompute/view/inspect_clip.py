@@ -10,7 +10,7 @@ from xtts.precompute.workers.disks import disk_errors_explained
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel_pictures import draw_mel, png_bytes
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.cache.clip_index import IndexRow, notes_of
+from xtts.shared.cache.clip_index import IndexRow
 from xtts.shared.cache.records import Record
 
 _INCHES_WIDE, _INCHES_HIGH, _DOTS_PER_INCH = 12.0, 5.4, 120
@@ -35,7 +35,7 @@ def inspect_clip(cache: Path, clip_id: str, out: Path) -> str:
         picture.write_bytes(draw_clip(row, record, profile))
         soundfile.write(sound, reconstruct(record.unpadded_mel, profile), profile.sample_rate, subtype="PCM_16")
     lines = [figures_text(row, record, profile), *about]
-    lines += [f"notes: {notes}"] if (notes := notes_of(row)) else []
+    lines += [f"notes: {row.notes}"] if row.notes else []
     lines += [f"characters without a token: {left_out}"] if (left_out := row.left_out) else []
     lines += [f"{picture}", f"{sound} (reconstructed from the stored mel)"]
     return "\n".join(map(plain, lines))

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 KEPT, REJECTED, UNDECIDED = "kept", "rejected", "undecided"
 """Values of `status`; UNDECIDED while a build is at work, never in an index."""
-MISSING_AUDIO, DUPLICATE, COPIED, NO_LETTERS, UNNORMALISED, DOUBTFUL = (
-    "missing audio", "duplicate id", "copied audio", "no known letters", "no normalised column", "doubtful text",
+MISSING_AUDIO, DUPLICATE, COPIED, NO_LETTERS, DOUBTFUL = (
+    "missing audio", "duplicate id", "copied audio", "no known letters", "doubtful text",
 )
 UNKNOWN = -1
 _IN_ARCHIVE = re.compile(r"(.+\.(?:parquet|[tT][aA][rR]))/(\d+\+\d+|\d+(?::.+)?)", re.DOTALL)
@@ -249,11 +249,6 @@ def speaker_languages(path: Path) -> dict[str, str]:
         )
     rows = sorted(counts.to_pylist(), key=lambda row: (row["count_all"], row["language"]))
     return {row["speaker"]: row["language"] for row in rows}  # the last one of a speaker stays
-
-
-def notes_of(row: IndexRow) -> str:
-    """Notes on a clip's text and audio, joined by semicolons."""
-    return "; ".join(filter(None, ("" if row.clip.normalised else UNNORMALISED, row.notes)))
 
 
 def kept_rows(rows: Iterable[IndexRow]) -> list[IndexRow]:

@@ -11,7 +11,6 @@ from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import notes_of
 from xtts.shared.errors import LockstepError
 
 POINTER_FILE = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 5\n"
@@ -167,7 +166,7 @@ def test_mixed_formats_build_with_speaker_ids_in_order(tmp_path):
     rows = rows_of(cache)
     assert {row.clip.source for row in rows.values()} == {"wavs/a.wav", "wavs/b.flac", "wavs/c.ogg", "wavs/d.mp3"}
     assert {row.mel_length for row in rows.values()} == {98}
-    assert notes_of(rows["d"]) == "no normalised column; resampled from 48000 Hz"
+    assert rows["d"].notes == "resampled from 48000 Hz"
     spec = load_spec(cache)
     assert spec.speakers == ["ann", "bob", "zoe"]
     said = {name: spec.speakers[record.speaker] for name, (record, _, _) in records(cache).items()}
@@ -221,7 +220,7 @@ def test_numbers_are_expanded_only_without_a_normalised_text(tmp_path):
         report = build(write_files(data, {"metadata.csv": metadata}), cache)
         rows = rows_of(cache)
         assert [rows[name].clip.text for name in "abc"] == texts
-        assert {name for name in "abc" if notes_of(rows[name]) != "no normalised column"} == {normalised}
+        assert {name for name in "abc" if rows[name].clip.normalised} == {normalised}
         assert "2 texts have no normalised column: their numbers are put into words" in build_summary(report, "cache")
         assert problems(cache) == []
     build(data, cache, "text.expand_numbers=False")

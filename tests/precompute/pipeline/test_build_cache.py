@@ -18,7 +18,7 @@ from xtts.precompute.view.html_report import _recording
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.audio.mel import clip_mel
 from xtts.shared.cache.cache_spec import load_spec
-from xtts.shared.cache.clip_index import notes_of, read_index
+from xtts.shared.cache.clip_index import read_index
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
 from xtts.shared.system.folder_lock import exclusive
@@ -104,8 +104,8 @@ def test_index_has_a_row_and_a_reason_for_every_clip(workspace, tmp_path):
     documented = page.partition("`reason` is one of: ")[2].partition(". A clip")[0]
     assert set(reasons.values()) <= set(documented.replace(";", ",").split(", "))
     by_id = rows_of(tmp_path / "new")
-    assert notes_of(by_id["tone-0007"]) == "resampled from 16000 Hz"
-    assert notes_of(by_id["tone-0008"]) == "mixed down from 2 channels"
+    assert by_id["tone-0007"].notes == "resampled from 16000 Hz"
+    assert by_id["tone-0008"].notes == "mixed down from 2 channels"
     assert by_id["tone-0011"].left_out == "\u2603"
     assert by_id["tone-0006"].shard_id is not None
     assert sum(report.rejected.values()) == 10
