@@ -31,7 +31,7 @@ from scipy.signal import butter, lfilter, sosfiltfilt
 from scipy.stats import kurtosis
 
 from xtts.precompute.corpus.listing import read_corpus
-from xtts.shared.audio.decode import decode, read_header
+from xtts.shared.audio.decode import read_header, read_recording
 from xtts.shared.audio.griffin_lim import reconstruct, shortest_samples
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -94,7 +94,7 @@ def read(data: Path, count: int) -> tuple[list[np.ndarray], list[str], list[int]
     """Samples, texts and rates of the files of clips that are evenly spaced over the corpus."""
     clips = read_corpus(data).clips.select(["source", "text"]).to_pylist()
     chosen = [clips[i * len(clips) // count] for i in range(min(count, len(clips)))]
-    sounds = [decode(data / clip["source"], rate=PROFILE.sample_rate) for clip in chosen]
+    sounds = [read_recording(data / clip["source"]).at(PROFILE.sample_rate) for clip in chosen]
     rates = [read_header(data / clip["source"]).rate for clip in chosen]
     return sounds, [clip["text"] for clip in chosen], rates
 

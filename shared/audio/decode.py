@@ -169,11 +169,6 @@ def read_parts(source: AudioSource, seconds: float) -> Iterator[Recording]:
         raise AudioProblem("unreadable audio", f"{decoded} samples decoded, the header says {header.samples}")
 
 
-def decode(source: AudioSource, *, rate: int) -> np.ndarray:
-    """Decode a file to float32[S]: mixed down, then resampled to `rate` Hz."""
-    return read_recording(source).at(rate)
-
-
 def source_rate(notes: str, rate: int) -> int:
     """Return the rate in Hz of a file from its `Header.notes(rate)`."""
     match = _RESAMPLED.search(notes)

@@ -16,7 +16,7 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve.settings import ServerSettings
 from xtts.trainer.serve.speech_requests import Capabilities, SpeechRequest
 from xtts.trainer.speech.long_form import LoadedVoice, MelPiece, encode_text
-from xtts.trainer.speech.reference_recordings import read_recording, read_recordings
+from xtts.trainer.speech.reference_recordings import read_recordings, read_sound
 from xtts.trainer.speech.synthesizer import Synthesizer, load_synthesizer
 from xtts.trainer.speech.vocoder import check_vocoder, make_vocoder
 from xtts.trainer.speech.voice_source import Source
@@ -116,7 +116,7 @@ class ServedVoice:
                 expected = f"a new one of at most {_LONGEST_NAME} letters, and {_MOST_VOICES} voices in all"
                 raise LockstepError("name of a voice", found=repr(voice[:_LONGEST_NAME]), expected=expected)
             synthesizer, doubts = copy(self.synthesizer), list[str]()
-            synthesizer.set_voice(recorded_voice([read_recording(recording, "recording")], doubts.append))
+            synthesizer.set_voice(recorded_voice([read_sound(recording, "recording")], doubts.append))
             self._synthesizers[voice] = synthesizer
             voices.append(voice)
         return doubts

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import soxr
 
-from xtts.shared.audio.decode import AudioProblem, decode, read_header
+from xtts.shared.audio.decode import AudioProblem, read_header, read_recording
 from xtts.shared.audio.other_formats import OTHER_SUFFIXES, decode_by_ffmpeg
 from xtts.shared.audio.speaker_encoder import RATE
 from xtts.shared.audio.trim_and_loudness import refuse_silence
@@ -40,12 +40,12 @@ def read_recordings(paths: Sequence[Path], source: Source) -> list[np.ndarray]:
             fix=f"add {_OPTION} REF.wav, {_SHORTEST_SECONDS:g} to 10 s of one speaker",
         )
     return [
-        read_recording(read_file(path, _OPTION), f"{_OPTION} {path}", path.suffix.lower() in OTHER_SUFFIXES)
+        read_sound(read_file(path, _OPTION), f"{_OPTION} {path}", path.suffix.lower() in OTHER_SUFFIXES)
         for path in paths
     ]
 
 
-def read_recording(data: bytes, location: str, by_ffmpeg: bool = False) -> np.ndarray:
+def read_sound(data: bytes, location: str, by_ffmpeg: bool = False) -> np.ndarray:
     """Read a sound file to imitate: float32[S] at `RATE`.
 
     Raises:
@@ -57,7 +57,7 @@ def read_recording(data: bytes, location: str, by_ffmpeg: bool = False) -> np.nd
         else:
             header = read_header(data)
             _check_seconds(header.samples / header.rate, location)  # before it is decoded
-            samples = decode(data, rate=RATE)
+            samples = read_recording(data).at(RATE)
         refuse_silence(samples)
     except AudioProblem as problem:
         raise LockstepError(location, found=str(problem), expected="a recording of one speaker") from None

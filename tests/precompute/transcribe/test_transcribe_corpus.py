@@ -14,7 +14,7 @@ from builds import Listener, command, read_corpus, tree, write_files
 from xtts.precompute.transcribe.recordings import decode_recording
 from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
 from xtts.shared import errors
-from xtts.shared.audio.decode import decode
+from xtts.shared.audio.decode import read_recording
 from xtts.shared.audio.recogniser import RATE, Recogniser
 from xtts.shared.errors import LockstepError
 
@@ -145,7 +145,7 @@ def test_channels_are_chosen_for_the_whole_of_a_long_recording(tmp_path):
         soundfile.write(tmp_path / f"{name}.wav", np.stack([left, other], axis=1), 1_000)
         samples, rate, _ = decode_recording(tmp_path / f"{name}.wav")
         assert rate == 1_000
-        np.testing.assert_array_equal(samples, np.rint(decode(tmp_path / f"{name}.wav", rate=rate) * 32768))
+        np.testing.assert_array_equal(samples, np.rint(read_recording(tmp_path / f"{name}.wav").at(rate) * 32768))
     np.testing.assert_allclose(samples, np.rint(left.clip(-1, 1) * 32768), atol=1)
 
 

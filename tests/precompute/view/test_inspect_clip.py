@@ -10,7 +10,7 @@ from builds import build, command, sound, write_files
 
 from xtts.precompute.view.cached_clips import CachedClips, plain
 from xtts.precompute.view.inspect_clip import draw_clip, inspect_clip
-from xtts.shared.audio.decode import decode
+from xtts.shared.audio.decode import read_recording
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_pictures import can_draw
 from xtts.shared.audio.mel_profiles import mel_profile
@@ -29,7 +29,7 @@ def test_inspect_writes_picture_and_sound(tiny_cache, tmp_path):
     assert (info.samplerate, info.channels, info.subtype) == (22_050, 1, "PCM_16")
     assert info.frames == 256 * row.mel_length
     stored = CachedClips(tiny_cache).read(row).unpadded_mel
-    heard = log_mel(decode((tmp_path / "new/folder/tone-0003.wav").read_bytes(), rate=22_050), mel_profile("hifigan"))
+    heard = log_mel(read_recording(tmp_path / "new/folder/tone-0003.wav").at(22_050), mel_profile("hifigan"))
     assert heard.shape == stored.shape
     assert np.corrcoef(heard.ravel(), stored.ravel())[0, 1] > 0.9
     assert abs(heard.max() - stored.max()) < 0.2

@@ -6,7 +6,7 @@ import pytest
 import soundfile
 from fuzzing import fuzzed
 
-from xtts.shared.audio.decode import AudioProblem, Segment, decode, read_header, read_parts, read_recording
+from xtts.shared.audio.decode import AudioProblem, Segment, read_header, read_parts, read_recording
 
 
 def wav(path: Path, samples: np.ndarray, rate: int, subtype: str = "PCM_16") -> Path:
@@ -29,7 +29,7 @@ def tone(rate: int, seconds: float, hertz: float = 440.0) -> np.ndarray:
 ])
 def test_samples_are_read_back_and_channels_averaged(tmp_path, written, read, notes):
     path = wav(tmp_path / "a.wav", np.array(written), 22_050)
-    np.testing.assert_allclose(decode(path.read_bytes(), rate=22_050), read, atol=1 / 32768)
+    np.testing.assert_allclose(read_recording(path.read_bytes()).at(22_050), read, atol=1 / 32768)
     assert read_header(path).notes(22_050) == notes
 
 
@@ -50,7 +50,7 @@ def test_resampling_keeps_the_tone_and_gives_the_exact_length(tmp_path, rate):
     for extra in range(3):
         samples = tone(rate, 0.5)[: int(rate * 0.5) - extra]
         path = wav(tmp_path / f"{extra}.wav", samples, rate)
-        out = decode(path.read_bytes(), rate=22_050)
+        out = read_recording(path.read_bytes()).at(22_050)
         assert len(out) == read_header(path).samples_at(22_050)
         middle = slice(2000, len(out) - 2000)
         np.testing.assert_allclose(out[middle], tone(22_050, 0.5)[: len(out)][middle], atol=2e-3)
@@ -66,10 +66,10 @@ def test_a_truncated_file_is_unreadable(tmp_path, container, subtype):
     path = tmp_path / "a"
     noise = 0.1 * np.random.default_rng(0).standard_normal(20 * 24_000)
     soundfile.write(path, noise, 24_000, format=container, subtype=subtype)
-    assert len(decode(path, rate=24_000)) == 20 * 24_000
+    assert len(read_recording(path).at(24_000)) == 20 * 24_000
     path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
     with pytest.raises(AudioProblem, match="unreadable audio: "):
-        decode(path, rate=24_000)
+        read_recording(path).at(24_000)
 
 
 def ogg(path, seed):
@@ -79,13 +79,13 @@ def ogg(path, seed):
 
 def test_an_ogg_file_not_read_to_its_end_is_unreadable(tmp_path):
     first, second = ogg(tmp_path / "a.ogg", 0), ogg(tmp_path / "b.ogg", 1)
-    assert len(decode(first, rate=22_050)) == 22_050
+    assert len(read_recording(first).at(22_050)) == 22_050
     tag = b"TAG" + b"Title".ljust(125, b"\0")
     for behind in (tag, b"\0" * 5000):
-        assert len(decode(first + behind, rate=22_050)) == 22_050, "taggers and downloads leave bytes behind the end"
+        assert len(read_recording(first + behind).at(22_050)) == 22_050, "taggers leave bytes behind the end"
     for data in (first + second, first[:-500], first[:-500] + tag, first + second + tag):
         with pytest.raises(AudioProblem, match="unreadable audio: cut off, or several streams in one file"):
-            decode(data, rate=22_050)
+            read_recording(data).at(22_050)
 
 
 @pytest.mark.parametrize("size", [0xFFFFFFFF, 0xFFFFFFDB, 0x7FFFFFFF, 0x7FFFF000])
@@ -94,7 +94,7 @@ def test_the_placeholder_length_of_a_stream_is_accepted(tmp_path, size):
     offset = data.index(b"data") + 4
     data[offset : offset + 4] = size.to_bytes(4, "little")
     data[4:8] = min(size + 36, 0xFFFFFFFF).to_bytes(4, "little")
-    assert len(decode(bytes(data), rate=22_050)) == 22_050
+    assert len(read_recording(bytes(data)).at(22_050)) == 22_050
 
 
 def test_an_unusable_file_has_a_reason(tmp_path, monkeypatch):
@@ -113,7 +113,7 @@ def test_an_unusable_file_has_a_reason(tmp_path, monkeypatch):
     path = wav(tmp_path / "long.wav", np.zeros((100, 2)), 22_050)
     monkeypatch.setattr("xtts.shared.audio.decode.LARGEST_DECODED_BYTES", 799)
     with pytest.raises(AudioProblem, match="too long audio: 0 s of 2 channels"):
-        decode(path.read_bytes(), rate=22_050)
+        read_recording(path.read_bytes()).at(22_050)
 
 
 @pytest.mark.parametrize("kind", [("wav", "PCM_16"), ("wav", "PCM_24"), ("wav", "FLOAT"), ("flac", "PCM_16")])

@@ -67,7 +67,7 @@ def test_reference_recordings_have_two_seconds_of_a_voice(source, tmp_path, make
 
 def test_hours_are_refused_before_they_are_decoded(source, tmp_path, monkeypatch):
     flac_of_hours(path := tmp_path / "voice.flac")
-    monkeypatch.setattr("xtts.trainer.speech.reference_recordings.decode", pytest.fail)
+    monkeypatch.setattr("xtts.trainer.speech.reference_recordings.read_recording", pytest.fail)
     with pytest.raises(LockstepError, match="s of sound, expected 2 to 120 s"):
         read_recordings([path], source)
 
