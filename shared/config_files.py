@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -85,16 +85,15 @@ def _assignment(text: str) -> Layer:
     return f"--set {text}", {section: {field: parse_yaml(value, f"--set {text}")}}
 
 
-def _is_section(annotation: object) -> TypeGuard[type[BaseModel]]:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
 def known_keys(model: type[BaseModel] = Config, prefix: str = "") -> list[str]:
     """Every `section.key` of the configuration."""
     keys = []
     for name, field in model.model_fields.items():
         of = field.annotation
-        keys += known_keys(of, f"{prefix}{name}.") if _is_section(of) else [prefix + name]
+        if isinstance(of, type) and issubclass(of, BaseModel):
+            keys += known_keys(of, f"{prefix}{name}.")
+        else:
+            keys.append(prefix + name)
     return keys
 
 

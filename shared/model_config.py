@@ -1,6 +1,6 @@
 """Base classes of the configuration's sections, and the sections of the networks."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -20,10 +20,6 @@ class ConfigSection(BaseModel):
 
 class NetworkConfig(ConfigSection):
     """The sizes of a network, which its weights must fit."""
-
-    def weight_settings(self) -> dict[str, Any]:
-        """The settings that have an effect, as JSON-ready values."""
-        return self.model_dump(mode="json")
 
 
 class DecoderLevel(ConfigSection):

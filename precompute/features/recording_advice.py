@@ -47,7 +47,8 @@ def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str
     clipped = float((figures["clipped_share"] > 0).mean())
     band, decay = float(np.median(figures["band_hz"])), float(np.median(figures["decay_db"]))
     rows = [
-        ("speech", f"{minutes:.0f} minutes (162)", _amount(minutes)),
+        ("speech", f"{minutes:.0f} minutes (162)",
+         "record more: fifty sentences, four minutes, are much better" if minutes < _ENOUGH_MINUTES else ""),
         ("level", f"{loudness:.0f} dBFS (-28, -23), {clipped:.0%} of the clips are clipped (0%)",
          _level(loudness, spread, clipped, is_set=loudness_lufs is not None)),
         ("noise", f"{above_noise:.0f} dB below the speech (26, 31)",
@@ -63,10 +64,6 @@ def recording_advice(quality: pa.Table, loudness_lufs: float | None) -> list[str
             ("stereo", f"{differing} of {counted_noun(len(quality), 'clip')} mixed from channels that differ", take)
         )
     return [f"  {name:6}  {figure}: {advice or 'good'}" for name, figure, advice in rows]
-
-
-def _amount(minutes: float) -> str:
-    return "record more: fifty sentences, four minutes, are much better" if minutes < _ENOUGH_MINUTES else ""
 
 
 def _level(loudness: float, spread: float, clipped: float, *, is_set: bool) -> str:

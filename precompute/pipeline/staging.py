@@ -85,10 +85,6 @@ class StagingArea:
         """Remove the folder after the cache is complete."""
         shutil.rmtree(self._root, ignore_errors=True)
 
-    def unfinished(self, file: str) -> Path:
-        """Path beside which a worker writes a shard, each attempt under a name of its own."""
-        return self.scratch / file.replace("/", "-")
-
     def staged(self, file: str) -> Path:
         """Path of a finished file in the staging area."""
         return self._root / file

@@ -190,8 +190,8 @@ def write_missing(work: ShardWork, staging: StagingArea, pool: WorkerPool, progr
     check_free_space(staging.cache, sum(sizes.values()))
     progress.start("features", sum(map(len, clips.values())))
     tasks = (
-        (missing[file], staging.unfinished(file), pack(work.clips.take(clips[file])), pool.spans_machines)
-        for file in sorted(missing, key=lambda file: (-sizes[file], file))
+        (missing[file], staging.scratch / file.replace("/", "-"), pack(work.clips.take(own)), pool.spans_machines)
+        for file, own in sorted(clips.items(), key=lambda item: (-sizes[item[0]], item[0]))
     )
     written = dict[str, Shard]()
     for path in pool.run(partial(write_shard, work.recipe), tasks):

@@ -4,7 +4,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from rich import progress as bars
 from rich.console import Console
@@ -91,7 +90,8 @@ def build_summary(report: "BuildReport", cache: str) -> str:
         words = "put into words" if has_words else "as they are"
         lines.append(f"{unnormalised} texts have no normalised column: their numbers are {words}")
     lines += letter_lines(report.letters)
-    lines += advice_lines(report.quality, spec)
+    if not spec.holds_crops and (advice := recording_advice(report.quality, spec.features["audio"]["loudness_lufs"])):
+        lines += [ADVICE_TITLE, *advice]
     lines += [
         bucket_table(spec, report.fill),
         f"padding efficiency {figures.fill:.1%} (useful frames / stored frames)",
@@ -104,12 +104,6 @@ def build_summary(report: "BuildReport", cache: str) -> str:
     memory = f"memory at most {peak / 2**20:.0f} MiB" if peak else "memory not known"
     size = f"{total / 2**30:.2f} GiB" if total >= 2**30 else f"{total / 2**20:.1f} MiB"
     return "\n".join([*lines, f"{cache}: {size}, {shards}, {report.wall_seconds:.1f} s, {memory}"])
-
-
-def advice_lines(quality: pa.Table, spec: CacheSpec) -> list[str]:
-    """Return the lines of `recording_advice` below their title; none for crops, which make no voice."""
-    advice = [] if spec.holds_crops else recording_advice(quality, spec.features["audio"]["loudness_lufs"])
-    return [ADVICE_TITLE, *advice] if advice else []
 
 
 def bucket_table(spec: CacheSpec, fill: Sequence[float]) -> str:

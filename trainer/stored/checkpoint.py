@@ -54,7 +54,7 @@ def model_settings(config: Config) -> dict[str, Any]:
     """The settings of the networks that a configuration describes, `model.KEY` and `vocoder.KEY` to value."""
     networks = {name: section for name, section in config if isinstance(section, NetworkConfig)}
     return {f"{name}.{key}": value
-            for name, section in networks.items() for key, value in section.weight_settings().items()}
+            for name, section in networks.items() for key, value in section.model_dump(mode="json").items()}
 
 
 def save_checkpoint(
