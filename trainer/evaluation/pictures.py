@@ -1,11 +1,10 @@
 """Pictures of speech next to its recording, for TensorBoard and the README. Matplotlib is imported on use."""
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xtts.shared.audio.mel_pictures import LOUDEST, can_draw, draw_mel, has_glyphs
+from xtts.shared.audio.mel_pictures import LOUDEST, draw_mel
 from xtts.shared.audio.mel_profiles import MelProfile
 
 if TYPE_CHECKING:
@@ -15,9 +14,9 @@ _LABELLED_TOKENS = 60
 """Largest number of symbols that is readable on an axis."""
 
 
-def draw_pair(recorded: np.ndarray, spoken: np.ndarray, profile: MelProfile, text: str) -> "Figure":
+def draw_pair(recorded: np.ndarray, spoken: np.ndarray, profile: MelProfile) -> "Figure":
     """Draw the mels of a recording and its synthesis, [T, M] each, one above the other with shared time and colours."""
-    figure = _figure(4.6, text)
+    figure = _figure(4.6)
     axes = figure.subplots(2, 1, sharex=True, sharey=True)
     limits = (profile.silence, LOUDEST)
     for axis, mel, name in zip(axes, (recorded, spoken), ("recording", "synthesised"), strict=True):
@@ -30,13 +29,13 @@ def draw_pair(recorded: np.ndarray, spoken: np.ndarray, profile: MelProfile, tex
 
 
 def draw_alignment(
-    durations: np.ndarray, recorded: np.ndarray, profile: MelProfile, symbols: list[str], text: str
+    durations: np.ndarray, recorded: np.ndarray, profile: MelProfile, symbols: list[str]
 ) -> "Figure":
     """Draw a recording's mel and, below it, the token that each frame is aligned to.
 
     durations: int[L], frames per token, recorded: [T, M], symbols: L strings.
     """
-    figure = _figure(5.6, text)
+    figure = _figure(5.6)
     above, axes = figure.subplots(2, 1, sharex=True, height_ratios=[1.0, 2.0])
     seconds = profile.seconds(len(recorded))
     draw_mel(above, recorded, width=seconds, limits=(profile.silence, LOUDEST))
@@ -50,19 +49,12 @@ def draw_alignment(
     if len(symbols) > _LABELLED_TOKENS:
         axes.set_ylabel("token")
     else:
-        labels = [symbol if has_glyphs(symbol) else f"U+{ord(symbol[0]):04X}" for symbol in symbols]
-        labels = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in labels]
+        labels = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in symbols]
         axes.set_yticks(np.arange(len(symbols)) + 0.5, labels, fontsize=6, parse_math=False)
     return figure
 
 
-def _figure(inches_high: float, text: str) -> "Figure":
+def _figure(inches_high: float) -> "Figure":
     from matplotlib.figure import Figure  # takes a quarter of a second; not pyplot, which would look for a display
 
-    figure = Figure(figsize=(9.0, inches_high), dpi=100, layout="constrained")
-    if not can_draw(text):
-        return figure
-    lines = textwrap.wrap(text, 100, max_lines=2, placeholder=" ...")
-    # Corpus text is not TeX: a single dollar sign would be an error.
-    figure.suptitle("\n".join(lines), parse_math=False, fontsize=11)
-    return figure
+    return Figure(figsize=(9.0, inches_high), dpi=100, layout="constrained")

@@ -17,8 +17,6 @@ class Metrics:
     clipped_apart: Mapping[str, str] = field(default_factory=dict)
     """Weights whose gradient is clipped by itself, because none flows from them into the others: a part of their paths,
     by the name of that gradient's norm."""
-    descriptions: Mapping[str, str] = field(default_factory=dict)
-    """A sentence for the losses and these norms by name, for TensorBoard."""
 
     @property
     def losses(self) -> tuple[str, ...]:

@@ -1,8 +1,7 @@
 """Samples that a run makes at intervals, to follow what its model does."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, Union
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
 
@@ -22,8 +21,6 @@ class Samples:
 
     profile: MelProfile
     sentences: Sequence[Any] = ()
-    descriptions: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """A sentence for each figure of `measure`, and for each first part of a tag of `recordings` and `show`."""
 
     @property
     def empty(self) -> bool:

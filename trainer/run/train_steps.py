@@ -55,7 +55,8 @@ class ExportedSteps:
                 found, fix = f"exported with training.{key} = {exported!r}", "export the steps again"
                 raise LockstepError(str(folder), found=found, expected=repr(value), fix=fix)
         metrics: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in self.described["metrics"].items()
+            k: tuple(v) if isinstance(v, list) else v
+            for k, v in self.described["metrics"].items() if k != "descriptions"  # of exports by earlier versions
         }
         self.metrics = Metrics(**metrics)
         self.programs = {name: _program(folder, fields) for name, fields in self.described["programs"].items()}

@@ -106,7 +106,7 @@ class TrainingRun(HostedRun):
         plan.folder.forget_after(self.step if plan.resume else -1)
         reporter = Reporter(
             plan.folder, console, self.metrics, total_steps=training.steps, log_every=training.log_every,
-            tensorboard=TensorBoard(plan.folder.tensorboard, self.metrics.descriptions, self.samples.descriptions),
+            tensorboard=TensorBoard(plan.folder.tensorboard),
         )
         for path in set_aside_newer(plan.folder.checkpoints, self.step) if plan.resume else []:
             reporter.say(f"set aside {path.name}: the run continues from step {self.step}")

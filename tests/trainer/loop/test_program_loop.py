@@ -13,7 +13,7 @@ from xtts.trainer.loop.failures import RunEnded
 from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.program_loop import Place, ProgramLoop
 
-METRICS = Metrics(weights={"loss": 1.0}, held_out=(), compared=(), descriptions={})
+METRICS = Metrics(weights={"loss": 1.0}, held_out=(), compared=())
 START = Place(0, 0, np.zeros(1, np.int64))
 
 

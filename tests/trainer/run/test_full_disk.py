@@ -77,7 +77,7 @@ def test_curves_that_cannot_be_written_stop_the_run_in_one_line(folder):
     folder.metrics_file.symlink_to("/dev/null")  # its metrics still fit
     reporter = Reporter(
         folder, Console(quiet=True), ACOUSTIC, total_steps=99, log_every=10,
-        tensorboard=TensorBoard(folder.tensorboard, ACOUSTIC.descriptions, {}),
+        tensorboard=TensorBoard(folder.tensorboard),
     )
     with largest_file(0):
         with pytest.raises(LockstepError, match=r"events.out.*: cannot be written \(File too large\); free the disk"):

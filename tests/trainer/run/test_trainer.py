@@ -103,7 +103,7 @@ def test_a_hook_and_samples_get_every_step_once_it_is_saved(plan_of_run, run_ste
         raise OSError("no place to write\nat all")
 
     parts = {"speak": list, "finite": all} | {failing: fail}
-    nothing = SimpleNamespace(empty=False, recordings=list, profile=None, descriptions={}, **parts)  # to compile
+    nothing = SimpleNamespace(empty=False, recordings=list, profile=None, **parts)  # to compile
     monkeypatch.setattr("xtts.trainer.models.acoustic.samples.SpokenSamples", lambda *_: nothing)
     screen = io.StringIO()
     assert train(plan, Console(file=screen, width=200), [hook])

@@ -16,12 +16,6 @@ _NOISE, _TIME, _DROPOUT = 0, 1, 2
 ACOUSTIC = Metrics(
     weights={"prior": 1.0, "flow": 1.0, "duration": 1.0}, held_out=("prior", "flow", "duration"),
     compared=("flow",), clipped_apart={"duration_gradient_norm": "/duration_predictor/"},
-    descriptions={
-        "prior": "half the squared error of the mel predicted from the text alone, per mel value.",
-        "flow": "the squared error of the decoder's vector field, per mel value; the one to watch.",
-        "duration": "the deviance of the predicted token durations, per token.",
-        "duration_gradient_norm": "the norm of the duration predictor's gradient before clipping.",
-    },
 )
 
 

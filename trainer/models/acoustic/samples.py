@@ -4,11 +4,10 @@ This does not affect training: the sentences are held in memory, and the noise h
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -62,24 +61,6 @@ def fixed_sentences(
 class SpokenSamples(Samples):
     """Speaks the same sentences each time, in one batch of one locked shape, compiled once."""
 
-    descriptions: ClassVar[Mapping[str, str]] = {
-        "relative_mcd": "The cepstral distance of the samples to their recordings, divided by that of the nearest "
-        "recording of another sentence; lower is better, 1 is no closer than another sentence.",
-        "frechet_distance": "The Fréchet distance between the mel patches of all samples and of all their recordings; "
-        "lower is better, and too high for fewer than a few dozen sentences.",
-        "log_f0_error": "The root mean square difference of ln F0 from the recordings; lower is better.",
-        "voicing_error": "The share of frames voiced in only one of sample and recording; lower is better.",
-        "shimmer": "The difference between the levels of neighbouring periods in the samples: roughness.",
-        "duration_error": "The difference in length from the recordings, as a share of theirs; lower is better.",
-        "mcd_db": "The mel-cepstral distance of the samples to their recordings after time warping, in dB; lower is "
-        "better.",
-        "text": "The sentence that is spoken, decoded from its tokens.",
-        "recording": "The mel of the recording through the vocoder: the best that the samples can sound like.",
-        "speech": "The sentence as the averaged weights speak it at this step.",
-        "mel": "The mel of the recording above that of the synthesised speech.",
-        "alignment": "The mel of the recording, and below it the token that each frame is aligned to.",
-    }
-
     def __init__(self, model: AcousticModel, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
         self.profile, self.model = spec.mel_profile, model
         fullest, self.sentences = fixed_sentences(cache, spec, training.sample_sentences, training.validation_clips)
@@ -118,10 +99,10 @@ class SpokenSamples(Samples):
     def show(self, samples: list[Sample]) -> Iterator[tuple[str, Shown]]:
         """Pictures and sounds of the first sentences."""
         for sample in samples[: self.shown]:
-            clip, profile, text = sample.clip, self.profile, self._tokenizer.decode(sample.clip.ids)
-            yield f"mel/{clip.clip_id}", draw_pair(clip.mel, sample.mel, profile, text)
+            clip, profile = sample.clip, self.profile
+            yield f"mel/{clip.clip_id}", draw_pair(clip.mel, sample.mel, profile)
             symbols = [self._tokenizer.symbols[i] for i in clip.ids]
-            yield f"alignment/{clip.clip_id}", draw_alignment(sample.durations, clip.mel, profile, symbols, text)
+            yield f"alignment/{clip.clip_id}", draw_alignment(sample.durations, clip.mel, profile, symbols)
             yield f"speech/{clip.clip_id}", self._vocoder(sample.mel)
 
     def measure(self, samples: list[Sample]) -> tuple[dict[str, float], str]:

@@ -10,9 +10,8 @@ from xtts.trainer.data.batch_sizes import AutomaticSteps
 from xtts.trainer.models.kind import Kind
 
 if TYPE_CHECKING:
-    from xtts.trainer.models.vocoder.objective import VocoderObjective
     from xtts.trainer.models.vocoder.samples import VocoderSamples
-    from xtts.trainer.models.vocoder.vocoder import Vocoder
+    from xtts.trainer.models.vocoder.vocoder import Vocoder, VocoderObjective
 
 
 def _check(config: Config, spec: CacheSpec, cache: str) -> None:
@@ -25,8 +24,7 @@ def _check(config: Config, spec: CacheSpec, cache: str) -> None:
 
 
 def _objective(config: Config, spec: CacheSpec, cache: Path) -> "VocoderObjective":
-    from xtts.trainer.models.vocoder.objective import VocoderObjective
-    from xtts.trainer.models.vocoder.vocoder import Vocoder
+    from xtts.trainer.models.vocoder.vocoder import Vocoder, VocoderObjective
 
     return VocoderObjective(Vocoder(config.vocoder, spec.mel_profile, seed=config.training.seed))
 

@@ -1,10 +1,9 @@
 """Held-out recordings through the vocoder in training: sentences joined from the crops of their clips."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -57,13 +56,6 @@ def _sentence(name: str, crops: list[IndexRow], cache: Path, spec: CacheSpec) ->
 class VocoderSamples(Samples):
     """See `Samples`."""
 
-    descriptions: ClassVar[Mapping[str, str]] = {
-        "mel_error": "The mean absolute difference between log-mels of samples and recordings; lower is better.",
-        "recording": "The recording, without the frames that only its last crop holds.",
-        "speech": "The recording's mel as the averaged weights make it heard at this step.",
-        "mel": "The mel of the recording above that of the speech.",
-    }
-
     def __init__(self, model: Vocoder, cache: Path, spec: CacheSpec, training: TrainingConfig) -> None:
         self.profile = spec.mel_profile
         self.sentences = held_out_sentences(cache, spec, training.sample_sentences)
@@ -106,5 +98,5 @@ class VocoderSamples(Samples):
         """See `Samples`."""
         for samples, sentence in zip(spoken, self.sentences[: self._heard], strict=False):
             mel = log_mel(samples, self.profile)
-            yield f"mel/{sentence.name}", draw_pair(sentence.mel, mel, self.profile, sentence.name)
+            yield f"mel/{sentence.name}", draw_pair(sentence.mel, mel, self.profile)
             yield f"speech/{sentence.name}", samples

@@ -8,6 +8,7 @@ frequency bins, D width, N samples of a window.
 
 import itertools
 import math
+from typing import cast
 
 import keras
 import numpy as np
@@ -15,7 +16,9 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import VocoderConfig
-from xtts.trainer.data.batch import CropBatch
+from xtts.trainer.data.batch import AnyBatch, CropBatch
+from xtts.trainer.loop.metrics import Metrics
+from xtts.trainer.loop.objective import Objective, validation_key
 from xtts.trainer.models.layers import Block, Initialization
 from xtts.trainer.models.random_numbers import fold_seed, random_normal, random_uniform
 from xtts.trainer.models.vocoder.frame_spectra import FrameSpectra
@@ -329,3 +332,35 @@ def _spectral_loss(spoken: tf.Tensor, recorded: tf.Tensor) -> tf.Tensor:
         loss += tf.reduce_mean(tf.abs(tf.math.log(made) - tf.math.log(real)), axis=[1, 2])
         loss += tf.norm(made - real, axis=[1, 2]) / (tf.norm(real, axis=[1, 2]) + 1e-3)
     return loss / len(_RESOLUTIONS)
+
+
+VOCODER = Metrics(
+    weights={"spectrum": 3.0, "mel": 3.0, "pitch": 1.0, "adversary": 1.0, "features": 2.0, "discriminators": 1.0},
+    held_out=("spectrum", "mel", "pitch"), compared=("spectrum", "mel", "pitch"),
+    clipped_apart={"discriminator_gradient_norm": "/discriminator_"},
+)
+
+
+class VocoderObjective(Objective):
+    """The losses of the vocoder and its discriminators; crops are weighted by their useful frames.
+
+    Of the random numbers of a step it takes the crops' positions and the seed.
+    """
+
+    metrics = VOCODER
+
+    def loss_sums(
+        self, batch: AnyBatch, random: tuple[tf.Tensor, ...], *, with_noise: bool = True
+    ) -> dict[str, tf.Tensor]:
+        """See `Objective`; with_noise: add noise to half of the mels."""
+        losses = self.model.losses(cast(CropBatch, batch), *random, with_noise=with_noise)
+        frames = tf.cast(batch.mel_length, tf.float32)
+        return {name: loss * frames for name, loss in losses.items()}
+
+    def counts_of(self, frames: tf.Tensor | float, tokens: tf.Tensor | float) -> list[tf.Tensor | float]:
+        """See `Objective`."""
+        return [frames] * len(self.metrics.losses)
+
+    def held_out_sums(self, batch: AnyBatch, clips: tf.Tensor, seed: tf.Tensor, bucket: int) -> dict[str, tf.Tensor]:
+        """See `Objective`."""
+        return self.loss_sums(batch, (clips, validation_key(seed, bucket)), with_noise=False)

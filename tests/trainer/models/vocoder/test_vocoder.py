@@ -8,8 +8,14 @@ import tensorflow as tf
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.model_config import VocoderConfig
 from xtts.trainer.data.batch import CropBatch
-from xtts.trainer.models.vocoder.objective import VOCODER, VocoderObjective
-from xtts.trainer.models.vocoder.vocoder import Vocoder, constant_noise, pulse_train, recorded_band
+from xtts.trainer.models.vocoder.vocoder import (
+    VOCODER,
+    Vocoder,
+    VocoderObjective,
+    constant_noise,
+    pulse_train,
+    recorded_band,
+)
 
 PROFILE = mel_profile("hifigan")
 HOP, RATE, FRAMES = PROFILE.hop_samples, PROFILE.sample_rate, 24
