@@ -1,11 +1,11 @@
 """Every benchmark of the project, one after another: one table with the ratios first, one JSON, and the pictures.
 
-    python benchmarks/bench.py [--quick] [--only NAME ...] [--out build/benchmark/results.json]
+    python benchmarks/bench.py [--quick] [--out build/benchmark/results.json]
     python benchmarks/bench.py --readme [--out build/benchmark/results.json]
 
-The first form measures, and writes FILE.json, FILE.md (all tables) and the pictures next to it. With --only the figures
-of the others stay. The second form does not measure: it stores the figures of such a file, and updates the marked parts
-of README.md and docs/experiments.md and the pictures in docs/.
+The first form measures, and writes FILE.json, FILE.md (all tables) and the pictures next to it. The second does not
+measure: it stores the figures of such a file, and updates the marked parts of README.md and docs/experiments.md and the
+pictures in docs/.
 """
 
 import argparse
@@ -24,13 +24,12 @@ from reporting.report import machine, write_json
 ROOT = Path(__file__).parents[1]
 BENCHMARKS = ("precompute", "rebuild", "training")
 RESULTS = ROOT / "benchmarks" / "results.json"
-PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "scipy", "librosa", "torch", "lhotse")
+PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy", "scipy", "librosa", "torch")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="less of everything: indicative, under ten minutes")
-    parser.add_argument("--only", nargs="+", choices=BENCHMARKS, default=BENCHMARKS, metavar="NAME")
     parser.add_argument("--readme", action="store_true", help="write README and docs from --out, measure nothing")
     parser.add_argument("--out", type=Path, help="the JSON file")
     options = parser.parse_args()
@@ -65,9 +64,7 @@ def publish(file: Path) -> None:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """The figures by benchmark; if one fails the run ends, and the figures of earlier ones are kept."""
     figures: dict[str, Any] = {"machine": machine(PACKAGES), "quick": options.quick, "seconds": {}}
-    if options.only != BENCHMARKS and options.out.exists():
-        figures = with_others(json.loads(options.out.read_text(encoding="utf-8")), figures)
-    for name in options.only:
+    for name in BENCHMARKS:
         file, began = options.out.with_name(f"{name}.json"), time.perf_counter()
         line = [sys.executable, Path(__file__).with_name(f"{name}.py"), "--out", file, *["--quick"] * options.quick]
         done = subprocess.run(line, stdout=subprocess.DEVNULL)
@@ -78,17 +75,6 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         write_json(options.out, figures)
         print(f"{name}: {figures['seconds'][name]} s", file=sys.stderr, flush=True)
     return figures
-
-
-def with_others(stored: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
-    """Stored figures updated with fresh ones; they must be from the same machine and of the same size."""
-    for key in ("processor", "cores", "python"):
-        if stored["machine"][key] != fresh["machine"][key]:
-            sys.exit(f"--out has figures of another {key}: {stored['machine'][key]}; give another file")
-    if stored["quick"] != fresh["quick"]:
-        sys.exit("--out has figures of a quick run beside full ones; give another file")
-    installed = {package: version for package, version in fresh["machine"]["versions"].items() if version}
-    return fresh | stored | {"machine": fresh["machine"] | {"versions": stored["machine"]["versions"] | installed}}
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Trains variants of a configuration for the same minutes, and compares how well they speak held-out sentences.
 
     python benchmarks/equal_minutes.py NAME ["NAME:SECTION.KEY=VALUE;SECTION.KEY=VALUE" ...] [--minutes 5]
-        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--temperature T] [--nfe 10]
-        [--asr base] [--quick] [--out FILE.json]
+        [--seeds 0 1 2] [--cache features] [--config tiny] [--work build/equal-minutes] [--asr base]
+        [--quick] [--out FILE.json]
 
 Each variant is first timed, in turns with the others, in two short runs; minutes over the time of a step are its steps,
 so that the schedule of the learning rate ends with the minutes. Then every seed of every variant trains and is
@@ -27,7 +27,6 @@ from setup.runs import lines_of
 
 from xtts.trainer.evaluation.evaluate import SYNTHESISED
 from xtts.trainer.evaluation.systems import ROWS
-from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.stored.stored_model import open_model
 
 FULL = {"minutes": 5.0, "seeds": [0], "timed_steps": 200, "limit": 1000}
@@ -46,13 +45,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float)
     parser.add_argument("--steps", type=int, help="of every variant, instead of minutes")
     parser.add_argument("--seeds", type=int, nargs="+")
-    parser.add_argument("--timed-steps", type=int, help="length of a run that times a variant")
-    parser.add_argument("--limit", type=int, help="most held-out sentences to speak")
     parser.add_argument("--cache", type=Path, default=Path("features"))
     parser.add_argument("--config", default="tiny")
-    parser.add_argument("--temperature", type=float, default=SynthesisOptions().temperature,
-                        help="of the noise of the sentences that are judged")
-    parser.add_argument("--nfe", type=int, default=SynthesisOptions().nfe, help="evaluations of the decoder for them")
     parser.add_argument("--asr", help="have them judged, with this Whisper")
     parser.add_argument("--work", type=Path, default=Path("build/equal-minutes"), help="folder of the runs")
     options = parse(parser, full=FULL, quick=QUICK)
@@ -112,13 +106,11 @@ def train(
     `minutes` is what its steps really took, `flow_loss` that of held-out clips.
     """
     run = folder(name, seed, options)
-    judged = run / f"evaluation-{options.temperature:g}-{options.nfe}{'-judged' * bool(options.asr)}.json"
+    judged = run / f"evaluation{'-judged' * bool(options.asr)}.json"
     judge = ["--judge", "--asr", options.asr] if options.asr else []
     if not judged.is_file():
         run_training(settings, run, seed, steps, options)
-        synthesis = ["--temperature", options.temperature, "--nfe", options.nfe]
-        command("synth", "evaluate", "--ckpt", run, "--limit", options.limit, *synthesis, *judge, "--json", judged,
-                shown=True)
+        command("synth", "evaluate", "--ckpt", run, "--limit", options.limit, *judge, "--json", judged, shown=True)
     systems = json.loads(judged.read_text())["systems"]
     means = {name: {key: system[key] for key in ROWS if key in system} for name, system in systems.items()}
     flow = lines_of(run, "validation")[-1]["flow"]

@@ -9,11 +9,9 @@ machine affects all of them; the median of the rounds counts. Before each turn t
 - lockstep: `xtts-precompute build` from scratch: scan, tokens, buckets, mel, padding, digests, index, fsync.
 - librosa: a pool of librosa.load and librosa.feature.melspectrogram, one .npy per clip.
 - torch.stft: a pool of soundfile.read and torch.stft, one .npy per clip, where torch is installed.
-- lhotse: `compute_and_store_features` with LibrosaFbank, where lhotse is installed.
 - floor: decode, framed real FFT without a window, filterbank, and a write of as many bytes as lockstep's mels.
 """
 
-import argparse
 import json
 import multiprocessing
 import os
@@ -32,14 +30,16 @@ import soundfile
 from reporting.readme import precompute_lines
 from reporting.report import cpu_seconds, machine, report, version
 from setup.amounts import corpus_parser, parse
-from setup.commands import command, script
+from setup.commands import command
 
 from xtts.shared.audio.mel import mel_filterbank
 from xtts.shared.audio.mel_profiles import mel_profile
 
 PROFILE = mel_profile("hifigan")
 OURS, FLOOR = "lockstep", "floor"
-PACKAGES = ("lockstep-tts", "numpy", "scipy", "soundfile", "librosa", "torch", "lhotse")
+WORKERS = 2
+"""Processes of every contestant."""
+PACKAGES = ("lockstep-tts", "numpy", "scipy", "soundfile", "librosa", "torch")
 FULL, QUICK = {"clips": 4000, "rounds": 3}, {"clips": 400, "rounds": 3}
 _CHUNK = 16
 _BLOCK_FRAMES = 128
@@ -52,7 +52,6 @@ class Job:
 
     data: Path
     out: Path
-    workers: int
     fill: float = 1.0
     """Useful frames / stored frames of lockstep's last turn; the floor writes as much."""
 
@@ -64,21 +63,16 @@ Turn = tuple[float, float, int]
 
 def main() -> None:
     parser = corpus_parser(__doc__, QUICK)
-    parser.add_argument("--workers", type=int, default=2, help="processes of every contestant")
-    parser.add_argument("--data", type=Path, help="a corpus in the LJSpeech layout, in place of the spoken one")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these contestants, beside lockstep and the floor")
-    parser.add_argument("--lhotse", type=Path, help=argparse.SUPPRESS)  # one turn of lhotse, into this folder
     options = parse(parser, full=FULL, quick=QUICK)
-    if options.lhotse:
-        return lhotse_store(Job(data=options.data, out=options.lhotse, workers=options.workers))
     os.environ.update(dict.fromkeys(_ONE_THREAD, "1"))
-    data = options.data or options.work / f"corpus-{options.clips}"
-    if not options.data:  # an existing corpus is left unchanged
-        amounts = ("--clips", options.clips, "--seed", 0, "--workers", options.workers)
-        command("precompute", "sample-corpus", data, *amounts)
+    data = options.work / f"corpus-{options.clips}"
+    command("precompute", "sample-corpus", data, "--clips", options.clips, "--seed", 0, "--workers", WORKERS)
     clips = sum(path.read_bytes() != b"" for path in (data / "wavs").glob("*.wav"))  # all is in the page cache now
-    job = Job(data=data, out=options.work / "out", workers=options.workers)
-    runs = contestants(options.only)
+    job = Job(data=data, out=options.work / "out")
+    runs: dict[str, Run] = {OURS: lockstep, "librosa": partial(in_pool, librosa_chunk)}
+    if version("torch"):  # the extra judge brings it
+        runs["torch.stft"] = partial(in_pool, torch_chunk)
+    runs[FLOOR] = partial(in_pool, floor_chunk)  # after ours: it writes as many bytes
     turns: dict[str, list[Turn]] = {name: [] for name in runs}
     for number in range(options.rounds):
         for name, run in runs.items():
@@ -88,18 +82,8 @@ def main() -> None:
                 job = replace(job, fill=spec["statistics"]["fill"])
             print(f"round {number + 1}: {name:10} {turns[name][-1][0]:7.2f} s", file=sys.stderr, flush=True)
     shutil.rmtree(job.out)
-    figures = summarise(turns, clips, options.workers)
+    figures = summarise(turns, clips)
     report(precompute_lines(figures), figures, options.out)
-
-
-def contestants(only: list[str] | None) -> dict[str, Run]:
-    """The contestants by name; lockstep first, because the floor writes as many bytes."""
-    others: dict[str, tuple[str, Run]] = {
-        "librosa": ("librosa", partial(in_pool, librosa_chunk)), "torch.stft": ("torch", partial(in_pool, torch_chunk)),
-        "lhotse": ("lhotse", lhotse_features),
-    }
-    chosen = {n: run for n, (package, run) in others.items() if version(package) and (only is None or n in only)}
-    return {OURS: lockstep, **chosen, FLOOR: partial(in_pool, floor_chunk)}
 
 
 def take_turn(run: Run, job: Job) -> Turn:
@@ -114,14 +98,14 @@ def take_turn(run: Run, job: Job) -> Turn:
 
 
 def lockstep(job: Job) -> None:
-    command("precompute", "build", "--data", job.data, "--cache", job.out / "cache", "--workers", job.workers)
+    command("precompute", "build", "--data", job.data, "--cache", job.out / "cache", "--workers", WORKERS)
 
 
 def in_pool(work: Callable[[Job, list[str]], None], job: Job) -> None:
     """Distribute the clips in chunks to a spawned pool."""
     files = sorted(str(path) for path in (job.data / "wavs").glob("*.wav"))
     chunks = [files[i : i + _CHUNK] for i in range(0, len(files), _CHUNK)]
-    with multiprocessing.get_context("spawn").Pool(job.workers) as pool:
+    with multiprocessing.get_context("spawn").Pool(WORKERS) as pool:
         list(pool.imap_unordered(partial(work, job), chunks))
         pool.close()
         pool.join()  # its CPU time is known only then
@@ -154,24 +138,6 @@ def torch_chunk(job: Job, files: list[str]) -> None:
         np.save(job.out / f"{Path(file).stem}.npy", mel.T.numpy())
 
 
-def lhotse_features(job: Job) -> None:
-    """Run from the command line: as a child of multiprocessing it would wait for its workers forever."""
-    script(__file__, "--lhotse", job.out, "--data", job.data, "--workers", job.workers)
-
-
-def lhotse_store(job: Job) -> None:
-    from lhotse import CutSet, LibrosaFbank, LibrosaFbankConfig, RecordingSet  # pyright: ignore[reportMissingImports]
-
-    recordings = RecordingSet.from_dir(job.data / "wavs", "*.wav", num_jobs=job.workers)
-    config = LibrosaFbankConfig(
-        sampling_rate=PROFILE.sample_rate, fft_size=PROFILE.fft_size, hop_size=PROFILE.hop_samples,
-        num_mel_bins=PROFILE.mel_channels, fmin=PROFILE.low_hz, fmax=PROFILE.high_hz,
-    )
-    CutSet.from_manifests(recordings=recordings).compute_and_store_features(
-        LibrosaFbank(config), job.out / "features", num_jobs=job.workers
-    )
-
-
 def floor_chunk(job: Job, files: list[str]) -> None:
     bank, padding = filterbank(), 2 * PROFILE.mel_channels * (1 / job.fill - 1)  # bytes per frame
     with (job.out / f"{os.getpid()}.bin").open("ab") as sink:
@@ -191,7 +157,7 @@ def filterbank() -> np.ndarray:
     return np.ascontiguousarray(mel_filterbank(PROFILE).T.astype(np.float32))
 
 
-def summarise(turns: dict[str, list[Turn]], clips: int, workers: int) -> dict[str, object]:
+def summarise(turns: dict[str, list[Turn]], clips: int) -> dict[str, object]:
     medians = {name: statistics.median(wall for wall, _, _ in found) for name, found in turns.items()}
     rest = sorted(turns.keys() - {OURS, FLOOR}, key=medians.__getitem__)
     share = {"share_of_floor": round(medians[FLOOR] / medians[OURS], 3)}
@@ -204,7 +170,7 @@ def summarise(turns: dict[str, list[Turn]], clips: int, workers: int) -> dict[st
             "mib_written": round(found[-1][2] / 2**20, 1),
         } for name, found in turns.items()
     }
-    about = {"clips": clips, "workers": workers, "rounds": len(turns[OURS]), **machine(PACKAGES)}
+    about = {"clips": clips, "workers": WORKERS, "rounds": len(turns[OURS]), **machine(PACKAGES)}
     return about | {"contestants": rows, "by_wall": share | ({"fastest_other": rest[0]} if rest else {})}
 
 

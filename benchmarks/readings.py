@@ -2,11 +2,10 @@
 """How many everyday texts are read as people say them, by our rules and by libraries that are installed.
 
     pip install wetext PyICU babel pint
-    python benchmarks/readings.py tests/shared/text/everyday_texts.tsv [--ljspeech metadata.csv]
+    python benchmarks/readings.py tests/shared/text/everyday_texts.tsv
 
 By words, and by the phonemes of espeak-ng, which also reads the texts as they are: what it does alone. A line of a
-table holds a language, a text, the readings of which one must occur, and what must not occur. LJSpeech's third column
-is a reading that we did not write: the share of the texts that it changes in which ours agrees.
+table holds a language, a text, the readings of which one must occur, and what must not occur.
 """
 
 import argparse
@@ -27,7 +26,6 @@ _MEASURE = re.compile(r"(\d+(?:[.,]\d+)*)\s?([A-Za-zµ°²³]+(?:/[A-Za-z²³]+)
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("tables", nargs="+", type=Path)
-    parser.add_argument("--ljspeech", type=Path, metavar="FILE", help="metadata.csv of LJSpeech-1.1")
     options = parser.parse_args()
     readers: dict[str, tuple[Callable[[str, str], str], str]] = {
         "ours": (expand, "xtts"), "wetext": (read_by_wetext, "wetext"), "ICU": (read_by_icu, "icu"),
@@ -46,8 +44,6 @@ def main() -> None:
                     heard = sum(is_heard(reader(text, language), language, wanted) for text, wanted, _ in own)
                     alone = sum(is_heard(text, language, wanted) for text, wanted, _ in own)
                     print(f", {heard} as phonemes; {alone} by espeak-ng alone")
-    if options.ljspeech:
-        print("ours, readings of LJSpeech: {} of {} agree".format(*ljspeech_agreement(options.ljspeech)))
 
 
 def read_table(path: Path) -> Iterator[list[str]]:
@@ -74,14 +70,6 @@ def is_heard(text: str, language: str, wanted: str) -> bool:
 
 def _words(text: str) -> str:
     return " ".join(re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower()))
-
-
-def ljspeech_agreement(metadata: Path) -> tuple[int, int]:
-    """(texts with our reading, texts that LJSpeech's reading changes, without those that only spell otherwise)."""
-    rows = (line.split("|") for line in metadata.read_text(encoding="utf-8").splitlines())
-    written = re.compile(r"[0-9£$]|\b[A-Z][a-z]{1,4}\.")
-    changed = [(t, said) for _, t, said in rows if _words(t) != _words(said) and written.search(t)]
-    return sum(_words(expand(text)) == _words(said) for text, said in changed), len(changed)
 
 
 def read_by_wetext(text: str, language: str) -> str:

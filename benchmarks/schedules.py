@@ -1,19 +1,18 @@
 """The schedule of every size and GPU overlay on corpora of 0.4 to 500 hours: batches, steps, rates. Trains nothing.
 
-    python benchmarks/schedules.py [--sizes normal big] [--gpus none h200] [--hours 1.8 24]
+    python benchmarks/schedules.py
 
 The lengths are those of LJSpeech-1.1, as many clips of them as the hours take.
 """
 
 import argparse
-import csv
 from functools import cache
 from typing import Literal
 
 import numpy as np
-from setup.ljspeech_corpus import LENGTHS
+from reporting.report import table_lines
+from setup.ljspeech_corpus import PROFILE, read_lengths
 
-from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.bucket_shapes import choose_shapes, fitting_buckets
 from xtts.shared.cache.cache_spec import Bucket, CacheSpec, Shard, shard_file, with_digest
 from xtts.shared.cache.clip_index import ShardId
@@ -28,15 +27,9 @@ NO_GPU = "none"
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0]).parse_args()
     gpus = [NO_GPU, *(name.removeprefix(OVERLAYS) for name in packaged_configs(OVERLAYS))]
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--sizes", nargs="+", default=SIZES, choices=SIZES)
-    parser.add_argument("--gpus", nargs="+", default=gpus, choices=gpus, help="overlays of configs/gpu/")
-    parser.add_argument("--hours", nargs="+", type=float, default=HOURS)
-    options = parser.parse_args()
-    rows = [row(size, gpu, hours) for size in options.sizes for gpu in options.gpus for hours in options.hours]
-    print("| " + " | ".join(rows[0]) + " |\n" + "|---" * len(rows[0]) + "|")
-    print("\n".join(f"| {' | '.join(cells.values())} |" for cells in rows))
+    print("\n".join(table_lines([row(size, gpu, hours) for size in SIZES for gpu in gpus for hours in HOURS])))
 
 
 def row(size: str, gpu: str, hours: float) -> dict[str, str]:
@@ -60,10 +53,8 @@ def row(size: str, gpu: str, hours: float) -> dict[str, str]:
 @cache
 def corpus(hours: float) -> np.ndarray:
     """int[N, 2]: (tokens, frames) of as many clips of LJSpeech as last so long; a character is a token."""
-    with LENGTHS.open(encoding="utf-8", newline="") as file:
-        rows = np.array([(int(row["characters"]), int(row["mel_frames"])) for row in csv.DictReader(file)])
-    profile = mel_profile("hifigan")
-    seconds = rows[:, 1].sum() * profile.hop_samples / profile.sample_rate
+    rows = np.array([(characters, frames) for frames, characters in read_lengths()])
+    seconds = rows[:, 1].sum() * PROFILE.hop_samples / PROFILE.sample_rate
     count = round(len(rows) * hours * 3600 / seconds)
     return rows[np.arange(count) * 7919 % len(rows)]  # 7919 is prime: each as often as any other
 

@@ -1,16 +1,14 @@
 """Speed of stage 2, compared with the dynamic baseline and with common input pipelines.
 
-    python benchmarks/training.py [--quick] [--only a b ...] [--config tiny] [--out FILE.json]
+    python benchmarks/training.py [--quick] [--only a c ...] [--config tiny] [--out FILE.json]
 
 One run, one machine, one model, the lengths of LJSpeech-1.1 (setup/ljspeech_corpus.py). XLA's compilation cache is off,
 so that every reported compilation took place. Compared variants take turns.
 
 - a: step time, compiled for every new shape (`shapes.pad_to_fixed_length: false`) against one locked shape
-- b: std/mean of the locked step time
-- c: the input pipeline alone, against tf.numpy_function and from_generator over .npy files
-- d: share of a training run spent waiting for input
-- e: useful frames/s of several shapes against one that holds every clip
-- f: seconds to the first step, with XLA's compilation cache empty and filled
+- b: the input pipeline alone, against tf.numpy_function and from_generator over .npy files
+- c: share of a training run spent waiting for input
+- d: useful frames/s of several shapes against one that holds every clip
 """
 
 import argparse
@@ -33,21 +31,17 @@ from xtts.trainer.system.tensorflow_import import tensorflow_import
 
 with tensorflow_import(compile_cache=False):
     from training_parts.input import input_pipelines
-    from training_parts.steps import StepBench, buckets, cold_and_warm, dynamic_against_locked, input_wait, spread
+    from training_parts.steps import StepBench, buckets, dynamic_against_locked, input_wait
 
 PACKAGES = ("lockstep-tts", "tensorflow", "keras", "numpy")
 SECTIONS: dict[str, Callable[[StepBench], dict[str, object]]] = {
-    "a": dynamic_against_locked, "b": spread, "c": input_pipelines, "d": input_wait, "e": buckets, "f": cold_and_warm,
+    "a": dynamic_against_locked, "b": input_pipelines, "c": input_wait, "d": buckets,
 }
-GROUPS = (["a"], ["b", "c", "d", "e"], ["f"])
+GROUPS = (["a"], ["b", "c", "d"])
 """Sections that share a process."""
-FULL = {
-    "clips": 2000, "steps": 120, "dynamic_batches": 40, "rounds": 3, "seconds": 10.0, "buckets": [1, 4, 8],
-    "start_shapes": 8,
-}
-QUICK = {
-    "clips": 400, "steps": 32, "dynamic_batches": 4, "rounds": 2, "seconds": 2.0, "buckets": [1, 4], "start_shapes": 1,
-}
+FULL = {"clips": 2000, "steps": 120, "dynamic_batches": 40, "rounds": 3, "seconds": 10.0, "buckets": [1, 4, 8]}
+QUICK = {"clips": 400, "steps": 32, "dynamic_batches": 4, "rounds": 2, "seconds": 2.0, "buckets": [1, 4]}
+"""`steps` for each number of shapes; most `dynamic_batches` cost a compilation; `seconds` of a pipeline's turn."""
 
 
 def main() -> None:
@@ -67,8 +61,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """The sections, measured in this process."""
     if options.only == ["a"]:
         options.buckets = [1]  # the baseline is compared with one shape
-    lengths = read_lengths(options.clips, longest=options.longest)
-    corpus = write_corpus(options.work / f"noise-{options.clips}-{options.longest or 'whole'}", lengths)
+    corpus = write_corpus(options.work / f"noise-{options.clips}-whole", read_lengths(options.clips))
     options.work = options.work / f"training-{corpus.name}"
     options.work.mkdir(parents=True, exist_ok=True)
     bench, sections = StepBench(corpus, options), {}
@@ -83,18 +76,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = corpus_parser(__doc__, QUICK)
     parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), metavar="SECTION")
     parser.add_argument("--config", default="tiny", help="a size of configs/, or a YAML file")
-    parser.add_argument("--set", action="append", default=[], dest="assignments", metavar="KEY=VALUE")
-    parser.add_argument("--longest", type=int, help="scale the corpus so that its longest clip has these frames")
-    parser.add_argument("--steps", type=int, help="locked steps measured, for each number of shapes")
-    parser.add_argument("--dynamic-batches", type=int, help="batches of the baseline; most cost a compile")
-    parser.add_argument("--seconds", type=float, help="of every turn of an input pipeline")
-    parser.add_argument("--buckets", type=int, nargs="+", help="numbers of shapes; 1 is among them")
-    parser.add_argument("--start-shapes", type=int, help="shapes of section f")
     parser.add_argument("--part", action="store_true", help=argparse.SUPPRESS)  # of a run of several processes
-    options = parse(parser, full=FULL, quick=QUICK)
-    if 1 not in options.buckets:
-        parser.error("--buckets needs 1, the one shape that the others are compared with")
-    return options
+    return parse(parser, full=FULL, quick=QUICK)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 OURS, OTHERS = "#1b6ca8", "#b8b8b8"
 BUCKET_COUNTS = (1, 2, 4, 6, 8, 12)
-_EVERY_LENGTH = 262
-"""Clips of ljspeech_lengths.csv."""
 
 
 def draw(figures: dict[str, Any], folder: Path) -> None:
@@ -52,7 +50,7 @@ def _step_picture(seconds: dict[str, list[float]]) -> "Figure":
 
 
 def _fill_picture() -> "Figure":
-    frames = [length for length, _ in read_lengths(_EVERY_LENGTH)]
+    frames = [length for length, _ in read_lengths()]
     fills = [100 * fill(frames, best_padded_lengths(frames, count)) for count in BUCKET_COUNTS]
     figure, axis = _figure(4.5)
     bars = axis.bar([str(count) for count in BUCKET_COUNTS], fills, color=[OTHERS, *[OURS] * (len(fills) - 1)])

@@ -37,7 +37,7 @@ def _rebuild(found: Figures) -> Iterator[Cells]:
 
 
 def _training(found: Figures) -> Iterator[Cells]:
-    readers = {"a": _dynamic, "b": _spread, "c": _pipelines, "d": _wait, "e": _shapes, "f": _start}
+    readers = {"a": _dynamic, "b": _pipelines, "c": _wait, "d": _shapes}
     for name, section in found["sections"].items():
         yield from readers[name](section)
 
@@ -47,11 +47,6 @@ def _dynamic(section: Figures) -> Iterator[Cells]:
     what = f"step: locked against compiled for every new shape, {slow['batches']} batches of {slow['traces']} shapes"
     measured = f"{fast['mean_seconds']:.3f} and {slow['mean_seconds']:.1f} s a step"
     yield what, f"{section['times_faster']:.0f}x", f"{section['target']}x", measured
-
-
-def _spread(section: Figures) -> Iterator[Cells]:
-    within, over_all = (f"{100 * section[f'std_over_mean{where}']:.1f}%" for where in ("_within_buckets", ""))
-    yield "step: std/mean within a shape", within, "", f"{over_all} over all shapes"
 
 
 def _pipelines(section: Figures) -> Iterator[Cells]:
@@ -76,8 +71,3 @@ def _shapes(section: Figures) -> Iterator[Cells]:
     what = f"useful frames/s: {most['shapes']} shapes against one, lengths of LJSpeech"
     target = f"{section['target_at_8_shapes']}x" if most["shapes"] == 8 else ""  # what fewer shapes cannot reach
     yield what, f"{most['times_one_shape']:.2f}x", target, rates
-
-
-def _start(section: Figures) -> Iterator[Cells]:
-    cold, warm = (row["seconds"] for row in section["table"])
-    yield "start to first step: warm against cold", f"{cold / warm:.1f}x", "", f"{warm:.0f} and {cold:.0f} s"

@@ -24,13 +24,12 @@ LENGTHS = Path(__file__).with_name("ljspeech_lengths.csv")
 PROFILE = mel_profile("hifigan")
 
 
-def read_lengths(clips: int, *, longest: int | None = None) -> list[tuple[int, int]]:
-    """(frames, characters) of `clips` clips, evenly from the distribution, scaled to at most `longest` frames."""
+def read_lengths(clips: int | None = None) -> list[tuple[int, int]]:
+    """(frames, characters) of so many clips, or of those of the file, evenly from the distribution, longest first."""
     with LENGTHS.open(encoding="utf-8", newline="") as file:
         rows = [(int(row["mel_frames"]), int(row["characters"])) for row in csv.DictReader(file)]
-    scale = longest / rows[-1][0] if longest else 1.0
-    chosen = [rows[len(rows) - 1 - i * len(rows) // clips] for i in range(clips)]
-    return [(max(8, round(frames * scale)), max(1, int(characters * scale))) for frames, characters in chosen]
+    count = clips or len(rows)
+    return [rows[len(rows) - 1 - i * len(rows) // count] for i in range(count)]
 
 
 def write_corpus(path: Path, lengths: list[tuple[int, int]]) -> Path:
@@ -49,12 +48,12 @@ def write_corpus(path: Path, lengths: list[tuple[int, int]]) -> Path:
     return path
 
 
-def configure(size: str, assignments: list[str], flags: Mapping[str, object]) -> Config:
+def configure(size: str, flags: Mapping[str, object]) -> Config:
     """A configuration that trains on all clips, without a validation split."""
-    return load_config(size, assignments=assignments, flags={"split.validation_fraction": 0.0, **flags})
+    return load_config(size, flags={"split.validation_fraction": 0.0, **flags})
 
 
-def build(corpus: Path, cache: Path, config: Config, *, workers: int = 2) -> Path:
+def build(corpus: Path, cache: Path, config: Config) -> Path:
     """The cache of the corpus, built or updated."""
-    run_build(make_request(corpus, cache, config), open_pool(workers), Progress())
+    run_build(make_request(corpus, cache, config), open_pool(2), Progress())
     return cache

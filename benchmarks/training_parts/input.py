@@ -1,4 +1,4 @@
-"""Section (c): the input pipeline alone, against common ones."""
+"""Section (b): the input pipeline alone, against common ones."""
 
 import json
 import statistics
@@ -17,7 +17,7 @@ from xtts.shared.config_files import dump_config
 
 
 def input_pipelines(bench: StepBench) -> dict[str, object]:
-    """(c) Clips/s of every pipeline alone; the same batch size for all, shuffled, page cache warm."""
+    """(b) Clips/s of every pipeline alone; the same batch size for all, shuffled, page cache warm."""
     shapes = max(bench.options.buckets)
     job = make_job(bench, shapes)
     found: dict[str, list[dict[str, float]]] = {name: [] for name in PIPELINES}
@@ -41,13 +41,13 @@ def input_pipelines(bench: StepBench) -> dict[str, object]:
 
 
 def make_job(bench: StepBench, shapes: int) -> Job:
-    """What the pipelines read: batches of 32, typical for a GPU, unless `--set` says otherwise, all of the same size.
+    """What the pipelines read: batches of 32, typical for a GPU, all of the same size.
 
     With the 8 of `tiny` the overhead per batch would count four times as much.
     """
     work, cache = bench.options.work, bench.cache(shapes)
-    settings = ["training.batch_size=32", *bench.options.assignments, "training.constant_frames_per_batch=false"]
-    config = configure(bench.options.config, settings, {"shapes.buckets": shapes})
+    sizes = {"training.batch_size": 32, "training.constant_frames_per_batch": False}
+    config = configure(bench.options.config, sizes | {"shapes.buckets": shapes})
     (work / "config-input.yaml").write_text(dump_config(config), encoding="utf-8")
     return Job(
         cache=str(cache), config=str(work / "config-input.yaml"), npy=str(write_npy(bench.corpus, cache, work / "npy")),

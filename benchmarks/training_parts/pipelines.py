@@ -1,4 +1,4 @@
-"""The input pipelines of section (c), each run in a process of its own with NAME JOB, the latter as JSON.
+"""The input pipelines of section (b), each run in a process of its own with NAME JOB, the latter as JSON.
 
 The others follow common practice: one float32 .npy per clip, np.load for each, padding to the batch's longest clip.
 Tokens come from the text by the tokenizer of stage 1, so that all pipelines return the same. All run endlessly,

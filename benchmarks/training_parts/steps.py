@@ -1,7 +1,5 @@
-"""Sections about the training step: (a) dynamic against locked, (b) spread, (d) input wait, (e) buckets, (f) start."""
+"""Sections about the training step: (a) dynamic against locked, (c) input wait, (d) buckets."""
 
-import os
-import tempfile
 import time
 from argparse import Namespace
 from functools import cached_property
@@ -9,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 from setup.ljspeech_corpus import build, configure
-from setup.runs import started
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config import Config
-from xtts.shared.config_files import dump_config
 from xtts.trainer.data.batch_sizes import batch_sizes, typical_update
 from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.loop.chunk import CallResult
@@ -25,8 +21,6 @@ from xtts.trainer.models.kind import kind_of
 
 _FRAMES = ACOUSTIC.step.index("useful_frames")
 _WARM_UP_STEPS = 2
-_START = ("--steps", 20, "--set", "training.steps_per_call=1")
-"""A call of one step is recorded at once, but that of the last step after a validation."""
 
 
 class Runner:
@@ -75,7 +69,7 @@ class StepBench:
     def config(self, buckets: int, *, fixed: bool = True) -> Config:
         """The configuration of one cache."""
         flags = {"shapes.buckets": buckets, "shapes.pad_to_fixed_length": fixed}
-        return configure(self.options.config, self.options.assignments, flags)
+        return configure(self.options.config, flags)
 
     def cache(self, buckets: int, *, fixed: bool = True) -> Path:
         """The cache with that many shapes, or with unpadded clips."""
@@ -122,33 +116,8 @@ def _step_row(name: str, runner: Runner) -> dict[str, object]:
     }
 
 
-def spread(bench: StepBench) -> dict[str, object]:
-    """(b) std/mean of the locked step: by bucket, over all steps, and over all steps by useful frame."""
-    most = max(bench.locked)
-    runner = bench.locked[most]
-    places = np.concatenate([result.buckets for result in runner.results])  # int32[n] in the closed set
-    turns = [runner.seconds[places == place] for place in range(len(runner.loop.buckets))]
-    rows = [
-        {"bucket": f"{bucket.stored.tokens} x {bucket.stored.frames}", "clips": bucket.batch_size,
-         "steps": len(seconds), "mean_seconds": float(seconds.mean()), "std_over_mean": _variation(seconds)}
-        for bucket, seconds in zip(runner.loop.buckets, turns, strict=True) if len(seconds) > 1
-    ]
-    within, weights = ([row[key] for row in rows] for key in ("std_over_mean", "steps"))
-    return {
-        "title": f"spread of the locked step, {most} shapes",
-        "std_over_mean_within_buckets": float(np.average(within, weights=weights)) if rows else None,
-        "std_over_mean": _variation(runner.seconds),
-        "std_over_mean_per_useful_frame": _variation(runner.seconds / runner.frames),
-        "std_over_mean_one_shape": _variation(bench.locked[1].seconds), "table": rows,
-    }
-
-
-def _variation(values: np.ndarray) -> float:
-    return float(values.std() / values.mean())
-
-
 def input_wait(bench: StepBench) -> dict[str, object]:
-    """(d) Share of the steps' time that the device waited for a batch."""
+    """(c) Share of the steps' time that the device waited for a batch."""
     waits = {n: sum(result.wait_seconds.sum() for result in runner.results) for n, runner in bench.locked.items()}
     shares = {n: float(wait / bench.locked[n].seconds.sum()) for n, wait in waits.items()}
     rows = [{"shapes": n, "steps": len(bench.locked[n].seconds), "input_wait_share": shares[n]} for n in shares]
@@ -157,7 +126,7 @@ def input_wait(bench: StepBench) -> dict[str, object]:
 
 
 def buckets(bench: StepBench) -> dict[str, object]:
-    """(e) Useful frames/s against one shape that holds every clip, with constant frames per batch."""
+    """(d) Useful frames/s against one shape that holds every clip, with constant frames per batch."""
     rates = {n: float(runner.frames.sum() / runner.seconds.sum()) for n, runner in bench.locked.items()}
     rows = [
         {"shapes": n, "times_one_shape": rate / rates[1], "useful_frames_per_second": rate,
@@ -167,19 +136,3 @@ def buckets(bench: StepBench) -> dict[str, object]:
     most, title = max(rates), "useful frames/s on the lengths of LJSpeech-1.1"
     ratio = rates[most] / rates[1]
     return {"title": title, "times_one_shape": ratio, "shapes": most, "target_at_8_shapes": 1.35, "table": rows}
-
-
-def cold_and_warm(bench: StepBench) -> dict[str, object]:
-    """(f) Seconds to the first step of two runs; only the first compiles, XLA's cache is empty then."""
-    number, seconds = bench.options.start_shapes, {}
-    file = bench.options.work / f"config-{number}.yaml"
-    file.write_text(dump_config(bench.config(number)), encoding="utf-8")
-    words = (*_START, "--config", file, "--cache", bench.cache(number))
-    with tempfile.TemporaryDirectory(prefix="lockstep-start-") as folder:
-        os.environ["XDG_CACHE_HOME"] = folder  # the last section of its process
-        for name in ("cold", "warm"):
-            with started(Path(folder, name), *words) as (_, seconds[name]):
-                pass
-    title = f"start of a run, {number} shape{'s' * (number > 1)}: seconds to the first step"
-    rows = [{"start": name, "seconds": value} for name, value in seconds.items()]
-    return {"title": title, "times_faster_warm": seconds["cold"] / seconds["warm"], "table": rows}
