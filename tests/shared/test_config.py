@@ -1,8 +1,11 @@
 import pytest
+from tables import cases
 
 from xtts.shared.config_files import dump_config, load_config, packaged_configs
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, follow_cache, setting_differences, stored_features
+
+CASES = cases(__file__)
 
 
 @pytest.mark.parametrize("size", ["tiny", "small", "normal", "big"])
@@ -26,22 +29,7 @@ def test_the_language_no_is_norwegian():
     assert load_config("tiny", assignments=["text.language=no"]).text.language == "no"
 
 
-@pytest.mark.parametrize(("assignment", "message"), [
-    ("training.lerning_rate=1", "unknown key training.lerning_rate; did you mean training.learning_rate?"),
-    ("trainng.batch_size=1", "unknown key trainng; did you mean training"),
-    ("batch_size=3", "not an assignment, expected section.key=value"),
-    ("training.batch_size=x", "training.batch_size = 'x': input should be a valid integer"),
-    ("training.batch_size=0", "greater than 0"), ("training.learning_rate=.nan", "finite"),
-    ("training.gradient_accumulation_steps=3", "batch_size 8 is not divisible by gradient_accumulation_steps 3"),
-    ("model.size=huge", "model.size 'huge', expected one of tiny, small, normal, big"),
-    ("model.text_heads=3", "text_width .* is not divisible"),
-    ("model.decoder_levels=[{rate: 4, width: 18, blocks: 1, heads: 2, expansion: 2}]", r"18 is not div.* \(4\)"),
-    ("model.decoder_levels=[{rate: 4, width: 16, blocks: 1, heads: 2}]", "levels.0.expansion: field required"),
-    ("audio.profile=[", "not readable as YAML"),
-    ("data.filters.max_noise=1", "data.filters.max_noise; did you mean data.filters.max_noise_floor_db?"),
-    ("data.filters=3", "data.filters = 3: "),
-    ("text.expand_numbers=no", "text.expand_numbers = 'no': input should be a valid boolean, true or false"),
-])
+@pytest.mark.parametrize(("assignment", "message"), CASES["assignments"])
 def test_a_wrong_assignment_is_explained_with_its_place(assignment, message):
     with pytest.raises(LockstepError, match=message) as error:
         load_config("tiny", assignments=[assignment])

@@ -5,6 +5,7 @@ import unicodedata
 
 import pytest
 from builds import build, problems, read_corpus, records, rows_of, sound, write_files
+from tables import cases
 
 from xtts.precompute.corpus.clip_fields import name_problem
 from xtts.precompute.corpus.listing import LAYOUTS
@@ -12,6 +13,8 @@ from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.view.terminal import build_summary
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
+
+CASES = cases(__file__)
 
 POINTER_FILE = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 5\n"
 ODD = "one\u2028two\u2029three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
@@ -26,18 +29,12 @@ def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data, text):
     assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("a", text), ("b", "y")]
 
 
-@pytest.mark.parametrize(
-    "name", ["", ".", "..", "a/b", "a\\b", ".hidden", "a\x00b", "a\nb", "\x1b[31m", "x" * 1001, "\ud800",
-             "\x9bm", "a\u2028b", "a\u202ewav", "\u2067a"]
-)
+@pytest.mark.parametrize("name", CASES["unsafe names"])
 def test_unsafe_names_are_rejected(name):
     assert name_problem(name) is not None
 
 
-@pytest.mark.parametrize("name", [
-    "Recording1.05\u202fPM", "nahr\u00e1vka\u00a01", "\u9332\u97f3\u30001", "\u0645\u06cc\u200c\u062e\u0648",
-    "\u200ePTT-WA1", "\U0001f469\u200d\U0001f393\ufe0f", "\uf022of-Samba", "\u5929" * 83,
-])
+@pytest.mark.parametrize("name", CASES["usual names"])
 def test_names_as_people_write_them_are_ids_and_speakers(tmp_path, name):
     write_files(tmp_path, {f"{name}.WAV": b"", f"{name}.TXT": "Words.", "b.wav": b"", "list.CSV": f"b.wav|{name}|x\n"})
     write_files(tmp_path, {"wav.scp": f"{name}\t{name}.WAV\n", "text": f"{name} two words\n"})
@@ -47,46 +44,21 @@ def test_names_as_people_write_them_are_ids_and_speakers(tmp_path, name):
     assert (clip.speaker, plain(name)) == (name.strip("\u200e"), name)
 
 
-@pytest.mark.parametrize(("columns", "data", "expected"), [
-    ("id=0,speaker=1,text=2", "a|ann|x, y\nb|bob|z\n", [("a", "ann", "x, y"), ("b", "bob", "z")]),
-    ("text=0,file=2", "x\t1\tdeep/a.wav\ny\t2\tb\n", [("a", "", "x"), ("b", "", "y")]),
-    ("file=file_name, text=words", 'n,file_name,words\n1,a.wav,"x, ""y"""\n2,b.wav,"one\ntwo"\n',
-     [("a", "", 'x, "y"'), ("b", "", "one\ntwo")]),
-    ("file=0,text=1", 'a.wav;"x; y, z"\nb.wav;w\n', [("a", "", "x; y, z"), ("b", "", "w")]),
-    ("file=0,text=1", 'a.wav,"x; y"\nb.wav,w\n', [("a", "", "x; y"), ("b", "", "w")]),
-    ("id=3,file=0,text=1,normalised=2", "a.wav|5|five|z1\nb.wav|x||z2\n", [("z1", "", "five"), ("z2", "", "x")]),
-])
+@pytest.mark.parametrize(("columns", "data", "expected"), CASES["columns"])
 def test_named_columns_are_read(tmp_path, columns, data, expected):
     root = write_files(tmp_path, {"list.tsv": data})
     clips = read_corpus(root / "list.tsv", columns=columns).clips
-    assert [(clip.id, clip.speaker, clip.text) for clip in clips] == expected
+    assert [[clip.id, clip.speaker, clip.text] for clip in clips] == expected
 
 
-@pytest.mark.parametrize(("files", "fix"), [
-    ({"list.csv": "a.wav|x\n"}, "give the list itself, as in --data {}/list.csv"),
-    ({"metadata.csv": "path,text,sentence\n"}, "name them, as in --columns id=0,text=1"),
-    ({"ann/metadata.csv": "a|x"}, "give the folders that have lists, as in --data ann={0}/ann"),
-    ({"train/metadata.csv": "a|x"}, "give the folders that have lists, as in --data {}/train"),
-    ({"lj.zip": "PK", "README.txt": "It has a text, and | a bar.\n", "lj.md": ""}, "unpack it: unzip {}/lj.zip"),
-    ({"lj.7z": ""}, "unpack it: 7z x {}/lj.7z"), ({"lj.tgz": ""}, "unpack it: tar -xf lj.tgz"),
-    ({"LICENSE.txt": "CC0\n", "prompts.TXT": "# all\na|x\n"}, "give the list itself, as in --data {}/prompts.TXT"),
-    ({"de/validated.tsv": "path"}, "give the folders that have lists, as in --data de={}/de"),
-    ({"a.webm": "", "a.txt": "x"}, "convert .webm to .wav or .flac, e.g. with ffmpeg"),
-    ({"ann/a.wav": "", "ann/a.lab": "x"}, "if the .lab files hold texts, rename them to .txt"),  # MFA
-])
+@pytest.mark.parametrize(("files", "fix"), CASES["unread"])
 def test_an_unread_corpus_is_rejected_with_the_option_that_fits(tmp_path, files, fix):
     with pytest.raises(LockstepError) as caught:
         read_corpus(write_files(tmp_path, files))
     assert caught.value.fix == fix.format(tmp_path)
 
 
-@pytest.mark.parametrize(("layout", "lists"), [
-    ("ljspeech", {"metadata.csv": "a|x\nb|y"}), ("piper", {"metadata.csv": "a.wav|x\nb.wav|y"}),
-    ("table", {"metadata.csv": "file,text\na.wav,x\nb.wav,y"}),
-    ("common-voice", {"validated.tsv": "path\tsentence\na.wav\tx\nb.wav\ty"}),
-    ("kaldi", {"wav.scp": "a wavs/a.wav\nb wavs/b.wav", "text": "a x\nb y"}),
-    ("nemo", {"manifest.json": "\n".join(f'{{"audio_filepath": "wavs/{name}.wav", "text": "x"}}' for name in "ab")}),
-])
+@pytest.mark.parametrize(("layout", "lists"), CASES["unlisted"])
 def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
     files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.M4A", "notes.txt")}
     write_files(tmp_path, files | lists)
@@ -123,11 +95,7 @@ def test_a_list_with_another_suffix_is_rejected_with_its_columns(tmp_path, line,
     assert read_corpus(tmp_path / "slicer_opt.list", columns=columns).clips[0].text == "Hello."
 
 
-@pytest.mark.parametrize(("name", "found"), [
-    ("corpus", "an archive, expected an unpacked corpus; unpack it: unzip "),
-    ("LJSpeech-1.1.tar.bz2", "an archive, expected an unpacked corpus; unpack it: tar xf "),
-    ("a.xlsx", "a spreadsheet"),
-])
+@pytest.mark.parametrize(("name", "found"), CASES["archives"])
 def test_archives_and_spreadsheets_are_rejected_as_such(tmp_path, name, found):
     (tmp_path / name).write_bytes(b"PK\5\6" + bytes(18))
     with pytest.raises(LockstepError, match=f"{name}: {found}"):
@@ -145,11 +113,7 @@ def test_a_pointer_of_git_lfs_is_named_wherever_it_lies(tmp_path, name):
             read_corpus(data)
 
 
-@pytest.mark.parametrize(("file", "message"), [
-    ("wavs.zip", r"1 \.zip in wavs, .*; unpack wavs\.zip"),
-    ("A.WAV", r"wavs/a\.wav is missing; found instead: A\.WAV \(case differs\)"),
-    ("a.m4a", r"1 \.m4a in wavs, .*; convert \.m4a to \.wav or \.flac, e.g. with ffmpeg"),
-])
+@pytest.mark.parametrize(("file", "message"), CASES["in place"])
 def test_what_lies_in_place_of_missing_audio_is_reported(tmp_path, file, message):
     write_files(tmp_path, {"metadata.csv": "a|hello there\n", f"wavs/{file}": sound()})
     with pytest.raises(LockstepError, match=message):
@@ -191,18 +155,7 @@ def test_manifests_may_have_relative_and_absolute_paths(tmp_path):
     assert [(clip.text, clip.normalised) for clip in clips][2:] == [("third", False), ("fourth", True)]
 
 
-@pytest.mark.parametrize(("entry", "message"), [
-    ("not json", r"m\.jsonl:2: not JSON"), ("[1, 2]", r"m\.jsonl:2: not a JSON object"),
-    ({"audio_filepath": None}, r"m\.jsonl:2: audio_filepath is None, expected a string"),
-    ({"text": 3}, r"m\.jsonl:2: text is 3, expected a string"),
-    ({"offset": 2.5}, r"m\.jsonl:2: duration is None, expected a number"),
-    ({"offset": 0, "duration": -1}, r"m\.jsonl:2: a segment of -1 s"),
-    ({"offset": 10**400, "duration": 1}, r"m\.jsonl:2: offset is 1000"),
-    ({"id": "../b"}, r"m\.jsonl:2: clip id '\.\./b' reads as a path"),
-    ({"speaker": {"name": "ann"}}, r"m\.jsonl:2: speaker is \{'name': 'ann'\}, expected a string"),
-    ({"audio_filepath": "b\0.wav", "id": "b"}, r"m\.jsonl:2: characters that are not text"),
-    ({"text": "\ud800"}, r"m\.jsonl:2: characters that are not text"),
-])
+@pytest.mark.parametrize(("entry", "message"), CASES["manifests"])
 def test_invalid_manifest_lines_are_rejected(tmp_path, entry, message):
     line = entry if isinstance(entry, str) else json.dumps({"audio_filepath": "b.wav", "text": "x", **entry})
     write_files(tmp_path, {"m.jsonl": '{"audio_filepath": "a.wav", "text": "fine"}\n' + line})
@@ -236,16 +189,7 @@ def test_paths_of_windows_are_read(tmp_path):
     assert (clip.id, clip.source) == ("a", "wavs/a.wav")
 
 
-@pytest.mark.parametrize(("named", "paths", "source"), [
-    ("spk1/000.wav", ["spk2/000.wav"], "wavs/spk1/000.wav"),  # missing, and no recording of another speaker
-    ("spk1/000.wav", ["a/spk1/000.flac", "a/spk2/000.flac"], "a/spk1/000.flac"),
-    ("spk1/000.wav", ["a/spk1/000.wav", "b/spk1/000.wav"], "wavs/spk1/000.wav"),  # which of the two?
-    ("k1/000.wav", ["a/spk1/000.wav"], "wavs/k1/000.wav"),
-    ("/elsewhere/000.wav", ["a/000.wav"], "/elsewhere/000.wav"),
-    ("/elsewhere/a/000.wav", ["a/000.flac", "b/000.flac"], "a/000.flac"),
-    ("000", ["audio/1/000.flac"], "audio/1/000.flac"),
-    ("a/000.opus", ["a/000.opus", "a/000.wav"], "a/000.opus"),
-])
+@pytest.mark.parametrize(("named", "paths", "source"), CASES["folders"])
 def test_the_folders_that_a_list_names_are_kept(tmp_path, named, paths, source):
     write_files(tmp_path, dict.fromkeys([*paths, "other.wav"], b"") | {"list.csv": f"{named}|x\nother.wav|y\n"})
     clips = read_corpus(tmp_path / "list.csv", columns="file=0,text=1").clips

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import soundfile
 from builds import RATE, build, noise, problems, read_corpus, rows_of, shard_of, shards, write_files
+from tables import cases
 
 from xtts.precompute.corpus.listing import read_corpus as read_corpus_of
 from xtts.shared.cache.clip_index import clips_of
 from xtts.shared.errors import LockstepError
+
+CASES = cases(__file__)
 
 SPANS = [(0.0, 1.5), (1.5, 1.25), (3.0, 2.0), (5.125, 0.75), (6.5, 1.5), (8.0, 1.0)]
 """Start and duration of the segments of a recording of ten seconds."""
@@ -97,12 +100,7 @@ def test_a_changed_segment_rewrites_only_its_shard(tmp_path, recordings, change,
     assert problems(cache) == []
 
 
-@pytest.mark.parametrize(("name", "text"), [
-    ("a.txt", "0.000000\t2.000000\tGood morning.\n2,0\t3605\tThe book lies on the table.\n\\\t100.0\t5000.0\n"
-     "3605.0\t3606.0\tThe end.\n"),
-    ("a.srt", "1\n00:00:00,000 --> 00:00:02,000\n<i>Good morning.</i>\n\n2\n00:00:02,000 --> 01:00:05,000\n"
-     "The book lies\non the table.\n\n3\n01:00:05,000 --> 01:00:06,000\nThe end.\n"),
-])
+@pytest.mark.parametrize(("name", "text"), CASES["subtitles"])
 def test_labels_and_subtitles_are_read_as_segments(tmp_path, name, text):
     clips = read_corpus(write_files(tmp_path, {"a.wav": b"", name: text})).clips
     assert [(clip.text, clip.source, clip.start) for clip in clips] == [
@@ -111,36 +109,7 @@ def test_labels_and_subtitles_are_read_as_segments(tmp_path, name, text):
     assert [(clip.id, clip.duration) for clip in clips[:2]] == [("a_0-2000", 2.0), ("a_2000-3605000", 3603.0)]
 
 
-def srt(*cues: str) -> str:
-    """Subtitles of a second each."""
-    return "\n".join(f"{n}\n00:00:0{n},000 --> 00:00:0{n},900\n{cue}\n" for n, cue in enumerate(cues))
-
-
-CUES = """1
-00:00:00,000 --> 00:00:01,500
-[Music]
-
-2
-00:00:01,500 --> 00:00:02,750
-Good morning.
-
-3
-00:00:03,000 --> 00:00:05,000
-♪ la la ♪
-
-4
-00:00:05,000 --> 00:00:06,000
-[Door] The end.
-"""
-
-
-@pytest.mark.parametrize(("name", "text", "texts", "count", "first"), [
-    ("talk.srt", CUES, ["Good morning.", "[Door] The end."], "2 segments", "[Music]"),
-    ("talk.SRT", srt("[Laughs]\nHello", "There"), ["[Laughs] Hello", "There"], "", ""),
-    ("talk.srt", srt("♪ la la\nla la ♪", "There"), ["There"], "1 segment", "♪ la la la la ♪"),
-    ("talk.srt", srt("<i>[Music]</i>", "There"), ["There"], "1 segment", "[Music]"),
-    ("talk.txt", "1.5\t1.5\tmark\n2.0\t3.5\tThere\n", ["There"], "1 segment", "mark"),
-])
+@pytest.mark.parametrize(("name", "text", "texts", "count", "first"), CASES["without speech"])
 def test_segments_without_speech_or_length_are_passed_over_and_counted(tmp_path, name, text, texts, count, first):
     corpus = read_corpus_of(write_files(tmp_path, {"talk.wav": b"", name: text}))
     assert [clip.text for clip in clips_of(corpus.clips)] == texts

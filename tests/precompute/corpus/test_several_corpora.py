@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 from builds import write_files
+from tables import cases
 
 from xtts.precompute.corpus.corpora import read_corpora
 from xtts.precompute.corpus.corpus_entries import parse_data
 from xtts.shared.cache.clip_index import clips_of
 from xtts.shared.errors import LockstepError
+
+CASES = cases(__file__)
 
 
 @pytest.fixture
@@ -76,18 +79,7 @@ def test_a_yaml_file_lists_corpora(two, tmp_path):
         read("lists/corpora.yaml", layout="ljspeech")
 
 
-@pytest.mark.parametrize(("data", "message"), [
-    (("a", "b"), "--data b|b: clip 1 is in a and in b, expected every id once; give it a name with --data NAME=b"),
-    (("a", "a"), "called a, as a is, expected different names"),
-    (("a", "other/a"), "called a, as a is, expected different names; give it a name with --data NAME=other/a"),
-    (("a", "b b"), "a folder called 'b b', expected letters from a to z"),
-    (("../x=a",), r"--data \.\./x=a: name '\.\./x', expected 1 to 64 letters"),
-    (("x=nowhere",), "nowhere: no such folder"), (("x=list.yaml",), "expected a corpus, not a list of corpora"),
-    (("x=",), "data ''"), ((), "--data: no corpus"),
-    (("e=e", "e_f=e_f"), r"clip e_f_g is in e=e and in e_f=e_f.*give one of them another name"),
-    (("a", "same"), "same: speaker p1 is in a and in same, expected every speaker in one corpus"),
-    (("folder.yaml",), "cannot be read"), (("none.yaml",), "no such folder"),
-])
+@pytest.mark.parametrize(("data", "message"), CASES["overlapping"])
 def test_clashing_or_unnameable_corpora_are_rejected(two, write, tmp_path, data, message):
     others = {"other/a": "5", "b b": "6", "e": "f_g", "e_f": "g"}
     for name, clip in others.items():
@@ -98,17 +90,7 @@ def test_clashing_or_unnameable_corpora_are_rejected(two, write, tmp_path, data,
         read(*data)
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("", "no entries, expected a list of corpora"), ("data: a", "not a list"),
-    ("- a", "entry 1: 'a', expected keys and values"), ("- {name: x}", "entry 1: no data, expected the path"),
-    ("- {data: a, wieght: 2}", r"entry 1: unknown key wieght, .* or weight$"),
-    ("- {data: a, data: b}", "key 'data' occurs twice"),
-    ("- {data: a, name: b/c}", "name 'b/c', expected 1 to 64 letters"),
-    ("- {data: a, weight: 0}", "weight 0, expected a number above 0, at most 100"),
-    ("- {data: a, layout: ljspeech, columns: 'id=0,text=1'}", "and --columns"),
-    ("- {data: [a]}", r"entry 1: data \['a'\], expected text"), ("- {data: a", "not readable as YAML"),
-    (b"\xff\xfe", "not UTF-8 text"), ("- !!python/object/apply:os.system [x]", "corpora.yaml"),
-])
+@pytest.mark.parametrize(("text", "message"), CASES["lists"])
 def test_an_invalid_yaml_list_is_rejected_in_one_line(two, tmp_path, text, message):
     write_files(tmp_path, {"corpora.yaml": text})
     with pytest.raises(LockstepError, match=message) as caught:

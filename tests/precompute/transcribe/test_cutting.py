@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from fuzzing import fuzzed
+from tables import cases
 
 from xtts.precompute.transcribe.cutting import LONGEST, cut
+
+CASES = cases(__file__)
 
 
 def no_words(interval):
@@ -15,21 +18,11 @@ def rounded(clips):
     return [(round(start, 6), round(end, 6)) for start, end in clips]
 
 
-@pytest.mark.parametrize(("speech", "clips", "left_out"), [
-    ([], [], 0.0),
-    ([(1, 4), (4.5, 8)], [(0.9, 4.1), (4.4, 8.1)], 0),  # a pause of half a second ends a clip
-    ([(1, 4), (4.4, 8)], [(0.9, 8.1)], 0),
-    ([(0, 3), (3.6, 20)], [(0, 3.1)], 16.4),  # without words
-    ([(1, 4), (4.5, 5.1), (6, 9)], [(0.9, 5.2), (5.9, 9.1)], 0),  # a short piece joins the nearer clip
-    ([(1, 4), (5.1, 6), (7.1, 10)], [(0.9, 4.1), (7, 10.1)], 0.9),  # but not across more than a second
-    ([(0.05, 4), (27, 29.95)], [(0, 4.1), (26.9, 30)], 0),  # the ends of the recording
-    ([(0, 5), (5.2, 9), (9.3, 13), (13.2, 16)], [(0, 9.1), (9.2, 16.1)], 0),  # the longest pause of a long stretch
-    ([(0, 1), (1.4, 7), (7.1, 13)], [(0, 7.05), (7.05, 13.1)], 0),  # with enough on both sides; half a pause of 0.1 s
-])
+@pytest.mark.parametrize(("speech", "clips", "left_out"), CASES["pauses"])
 def test_pauses_end_clips(speech, clips, left_out):
     is_short = all(end - start <= LONGEST - 0.2 for start, end in speech)
-    made, left = cut(speech, 30.0, no_words if is_short else lambda _: [])
-    assert (rounded(made), left) == (clips, pytest.approx(left_out))
+    made, left = cut([*map(tuple, speech)], 30.0, no_words if is_short else lambda _: [])
+    assert (rounded(made), left) == ([*map(tuple, clips)], pytest.approx(left_out))
 
 
 def test_words_cut_speech_without_a_pause():

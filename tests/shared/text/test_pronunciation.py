@@ -1,11 +1,15 @@
 # ruff: noqa: RUF001 - IPA letters look like others
+
 """Lexicons: which words they replace, and malformed files."""
 
 import pytest
+from tables import cases
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.pronunciation import apply_lexicon, read_lexicon, written_entries
 from xtts.shared.text.text_normalization import expand
+
+CASES = cases(__file__)
 
 WORDS = "\ufeffnguyen\t[[wɪn]]\r\n\nUS\tyou ess\nco-op\tkoh opp\nO’Brien\toh bryan\nहिन्दी\thindee\n"
 
@@ -21,12 +25,7 @@ def lexicon(tmp_path):
     return read
 
 
-@pytest.mark.parametrize(("written", "read"), [
-    ("Nguyen, NGUYEN's nguyens", "[[wɪn]], [[wɪn]]'s nguyens"), ("US, us (US)-made", "you ess, us (you ess)-made"),
-    ("A co-op, a co and an OP; Co-Op-US!", "A koh opp, a co and an OP; Co-Op-you ess!"),
-    ("O'Brien O’Brien o'brien हिन्दी", "oh bryan oh bryan o'brien hindee"),
-    ("[[nguyen]] -- US", "[[nguyen]] -- you ess"),
-])
+@pytest.mark.parametrize(("written", "read"), CASES["words"])
 def test_whole_words_are_replaced_lower_case_ones_in_any_case(lexicon, written, read):
     assert apply_lexicon(written, lexicon(WORDS, "phonemes")) == read
 
@@ -40,14 +39,7 @@ def test_words_with_digits_or_points_are_found_as_they_are_written(lexicon):
     assert apply_lexicon("a mp3.", words) == "b em pee three."
 
 
-@pytest.mark.parametrize(("line", "message"), [
-    *[(line, r"expected a word, a tab, and \[\[phonemes\]\] or a respelling; put one tab between")
-      for line in ("a b", "a\t", "\tb", "a\tb\tc", "a\t...", "a\t[[]]")],
-    *[(line, r"expected a word that begins with a letter or digit, and ends so or with a point; give each word a line")
-      for line in ("New York\tb", "Dr..\tb", "(a\tb")],
-    ("a\t[[x]]", r"phonemes, \[\[x\]\], expected a respelling for the tokenizer characters.*tokenizer=phonemes"),
-    ("ok\tno", r"a second reading of 'ok', expected one for each word"),
-])
+@pytest.mark.parametrize(("line", "message"), CASES["malformed"])
 def test_a_malformed_line_is_refused_with_its_location(lexicon, line, message):
     with pytest.raises(LockstepError, match=rf"lexicon.tsv:3: .*{message}"):
         lexicon(f"ok\tokay\n\n{line}\n")

@@ -8,9 +8,12 @@ from contextlib import suppress
 
 import pytest
 from device_programs import free_ports
+from tables import cases
 
 from xtts.shared.errors import LockstepError
 from xtts.trainer.loop.rendezvous import Cluster, find_cluster, wait_for_workers
+
+CASES = cases(__file__)
 
 WORKERS = ["10.0.0.1:2222", "10.0.0.2:2222"]
 TASK = {"type": "worker", "index": 1}
@@ -42,16 +45,7 @@ def test_multiworker_needs_tf_config():
         find_cluster("multiworker", {})
 
 
-@pytest.mark.parametrize(("text", "found"), [
-    ("{", "not JSON"), ('{"cluster": {"worker": []}}', "no `cluster` or no `task`"),
-    (environment({"worker": []})["TF_CONFIG"], "worker addresses []"),
-    (environment({"worker": WORKERS, "ps": ["10.0.0.3:1"]})["TF_CONFIG"], "jobs ps, worker, task of type worker"),
-    (environment({"worker": WORKERS}, {"type": "chief", "index": 0})["TF_CONFIG"], "task of type chief"),
-    (environment({"worker": WORKERS}, {"type": "worker", "index": 2})["TF_CONFIG"], "task index 2 of 2 workers"),
-    (environment({"worker": WORKERS}, {"type": "worker", "index": "1"})["TF_CONFIG"], 'task index "1" of 2'),
-    (environment({"worker": WORKERS[:1] * 2})["TF_CONFIG"], "a worker address twice"),
-    (environment({"worker": ["10.0.0.1", "10.0.0.2:2"]})["TF_CONFIG"], 'worker addresses ["10.0.0.1"'),
-])
+@pytest.mark.parametrize(("text", "found"), CASES["malformed"])
 def test_a_malformed_tf_config_is_refused(text, found):
     for strategy in ("auto", "multiworker"):
         with pytest.raises(LockstepError, match=r"^TF_CONFIG: ") as raised:

@@ -5,9 +5,12 @@ from dataclasses import replace
 
 import pytest
 from server_process import speak
+from tables import cases
 from test_serve_speech import FAST, HELLO
 
 from xtts.trainer.serve.speech_requests import read_request
+
+CASES = cases(__file__)
 
 PAGE = {"Origin": "https://chat.example"}
 
@@ -34,21 +37,7 @@ def test_fields_of_other_servers_are_ignored_and_named(served_voice, capsys):
     assert capsys.readouterr().err.count("warning: volume_multiplier: unknown field") == 1, "once in the log"
 
 
-@pytest.mark.parametrize(("asked", "field", "understood"), [
-    ({"voice": "ben"}, "voice", "ben"), ({"voice": {"id": "ben"}}, "voice", "ben"), ({"voice": None}, "voice", "anna"),
-    ({"voice": "Ben"}, "voice", "ben"), ({"voice": " BEN"}, "voice", "ben"),
-    ({"response_format": "MP3"}, "response_format", "mp3"), ({"response_format": "ogg"}, "response_format", "opus"),
-    ({"response_format": "audio/mpeg"}, "response_format", "mp3"),
-    ({"response_format": ".WAV"}, "response_format", "wav"), ({"speed": "1.2"}, "speed", 1.2),
-    ({"speed": "2"}, "speed", 2), ({"seed": "7"}, "seed", 7), ({"loudness": "-18"}, "loudness", -18),
-    ({"nfe": "2"}, "nfe", 2), ({"language": "auto"}, "language", "en"), ({"language": ""}, "language", "en"),
-    ({"language": "auto", "voice": "ben"}, "language", "de"), ({"language": "German"}, "language", "de"),
-    ({"language": "de-DE"}, "language", "de"), ({"language": "de_AT"}, "language", "de"),
-    ({"language": "DEU"}, "language", "de"), ({"language": "en-US"}, "language", "en"),
-    ({"solver": "euler"}, "solver", "euler"), ({"timestamps": "true"}, "timestamps", True),
-    ({"input": "7"}, "input", "7"), ({"instructions": ""}, "input", "a"), ({"input": "good \ud83d"}, "input", "good "),
-    ({"input": "good \ud83d\ude00 job"}, "input", "good \U0001f600 job"), ({"input": "\ude00 good"}, "input", " good"),
-])
+@pytest.mark.parametrize(("asked", "field", "understood"), CASES["spellings"])
 def test_spellings_of_clients_are_understood(served_voice, asked, field, understood):
     capabilities = replace(
         served_voice.capabilities, voices=["anna", "ben"], languages=["en", "de"],
@@ -58,10 +47,7 @@ def test_spellings_of_clients_are_understood(served_voice, asked, field, underst
     assert (getattr(request, field), warnings) == (understood, [])
 
 
-@pytest.mark.parametrize(("asked", "voice", "language"), [
-    ({}, "anna", "en"), ({"voice": "ben"}, "ben", "de"), ({"language": "de"}, "ben", "de"),
-    ({"voice": "alloy", "language": "de"}, "ben", "de"), ({"voice": "anna", "language": "de"}, "anna", "de"),
-])
+@pytest.mark.parametrize(("asked", "voice", "language"), CASES["voices"])
 def test_voice_and_language_follow_each_other(served_voice, asked, voice, language):
     own = {"anna": "en", "ben": "de"}
     capabilities = replace(served_voice.capabilities, voices=[*own], languages=["en", "de"], voice_languages=own)

@@ -10,9 +10,12 @@ from contextlib import contextmanager
 
 import pytest
 from server_process import client_here, listening_server, settings_of, speak
+from tables import cases
 
 from xtts.trainer.serve.served_voice import ServedVoice
 from xtts.trainer.synth_cli import main
+
+CASES = cases(__file__)
 
 HELLO = {"input": "hello", "response_format": "wav", "speed": 4.0}
 DEEP = b'{"input":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
@@ -169,14 +172,7 @@ def test_a_token_is_asked_for(served_voice):
             assert client.get("/v1/audio/voices", headers=right | more).status_code == 200
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--host", "0.0.0.0"], "error: --host: 0.0.0.0 is reachable from other machines, expected a --token as well"),
-    (["--host", "no.such.host.invalid"], "error: --host: 'no.such.host.invalid' has no address"),
-    (["--token", "short"], "error: --token: of length 5, expected 16 or more of ASCII"),
-    (["--nfe", "2", "--nfe", "2"], "error: --nfe: a number twice"),
-    (["--speaker-wav", "a.wav"], "has the voices of its corpus and cannot imitate a recording"),
-    (["--port", "{taken}"], "error: --port {taken}: cannot be used (Address already in use)"),
-])
+@pytest.mark.parametrize(("arguments", "message"), CASES["arguments"])
 def test_what_cannot_be_served_is_said_in_one_line(call, finished_run, listening, arguments, message):
     arguments, message = (
         [text.format(taken=listening.base_url.port) for text in texts] for texts in (arguments, [message])

@@ -1,42 +1,28 @@
 # ruff: noqa: RUF001 - marks of many scripts look like others
+
 """Texts are cut at sentences, clauses, words, and at the marks of their own script."""
 
 from pathlib import Path
 
 import pytest
+from tables import cases
 
 from xtts.shared.languages import LANGUAGES
 from xtts.trainer.speech.sentences import split_sentences, split_text
+
+CASES = cases(__file__)
 
 
 def within(letters):
     return lambda text: len(text) <= letters
 
 
-@pytest.mark.parametrize(("text", "letters", "pieces"), [
-    (" Mr. Fox came; he left. \n", 40, ["Mr. Fox came; he left."]),
-    (" \n", 40, []),
-    ("first this, then that; at last those", 14, ["first this,", "then that;", "at last those"]),
-    ("a bc def ghij", 5, ["a bc", "def", "ghij"]),
-    ("abcdefgh", 3, ["ab", "cd", "ef", "gh"]),
-    ("٣٫٥ نعم؛ لا", 8, ["٣٫٥ نعم؛", "لا"]),
-    ("今天好，明天也好", 5, ["今天好，", "明天也好"]),
-    ("es kostet 3.5 Euro", 14, ["es kostet 3.5", "Euro"]),
-    ("[[a. b, c]] said [[dɛf]].", 20, ["[[a.]] [[b,]] [[c]]", "said [[dɛf]]."]),
-    ("[[abc]]d", 6, ["[[ab]]", "[[c]]d"]),  # between phonemes, where it must be
-    ("[[abc]]", 1, ["[[a]]", "[[b]]", "[[c]]"]),
-])
+@pytest.mark.parametrize(("text", "letters", "pieces"), CASES["cut"])
 def test_what_does_not_fit_is_cut_at_clauses_words_or_anywhere(text, letters, pieces):
     assert split_text(text, within(letters)) == pieces
 
 
-@pytest.mark.parametrize(("text", "sentences"), [
-    ("One came. Two came!\nThree came", ["One came.", "Two came!", "Three came"]),
-    ("milk\neggs\n\nbread and\nbutter", ["milk", "eggs", "bread and", "butter"]),
-    ("- milk\n* two eggs\n\u2022 bread", ["milk", "two eggs", "bread"]),
-    (f"{'a' * 60}\nwrapped here.\nAnother", [f"{'a' * 60} wrapped here.", "Another"]),
-    ("He said [[a. b]] twice. Yes.", ["He said [[a.]] [[b]] twice.", "Yes."]), (" \n", []),
-])
+@pytest.mark.parametrize(("text", "sentences"), CASES["parted"])
 def test_sentences_lines_and_items_are_parted(text, sentences):
     assert split_sentences(text, "en") == sentences
 

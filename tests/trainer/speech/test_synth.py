@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import soundfile
 from click.testing import CliRunner
+from tables import cases
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
@@ -22,6 +23,8 @@ from xtts.trainer.speech.voice_source import open_source
 from xtts.trainer.stored.checkpoint import FORMAT_VERSION
 from xtts.trainer.synth_cli import main
 from xtts.trainer.system.tensorflow_import import tensorflow_import
+
+CASES = cases(__file__)
 
 XTTS_SYNTH = Path(sys.executable).with_name("xtts-synth")
 HIFIGAN = mel_profile("hifigan")
@@ -207,18 +210,7 @@ def test_tensorflow_is_imported_after_all_other_checks(finished_run, trap, tmp_p
     assert (done.returncode, "Traceback" in done.stderr) == (code, False)
 
 
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["hello", "-o", "a.aac"], "-o: a.aac, expected a file that ends in .ogg or .mp3 or .opus or .wav or .flac"),
-    (["hello", "-o", "no/a.wav"], "error: -o: no such folder: no; mkdir -p no"),
-    (["hello", "--vocoder", "wavenet"], "expected griffinlim or onnx:FILE"),
-    (["hello", "--vocoder", "onnx:no.onnx"], "no such file: no.onnx"), (["hello", "--speaker", "LJ"], "'LJ' is not in"),
-    (["hello", "--file", "lines.txt", "-o", "x"], "error: --file: a TEXT as well, expected one of them"),
-    (["--file", "lines.txt"], "expected -o FOLDER"),
-    (["--file", "lines.txt", "-o", "x"], "lines.txt: cannot be read (No such file or directory)"),
-    (["--file", "/dev/null", "-o", "x"], "/dev/null: no lines of text"),
-    (["日本", "-o", "a.wav"], "TEXT: nothing to speak (only unknown characters: 日 本)"),
-    (["-"], "standard input: nothing to speak (no text)"),
-])
+@pytest.mark.parametrize(("arguments", "message"), CASES["refused"])
 def test_what_cannot_be_spoken_is_said_in_one_line(refused, arguments, message):
     said = refused(*arguments)
     assert message in said

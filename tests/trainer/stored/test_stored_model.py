@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cache_files import build_cache
 from speaking_models import voice_of
+from tables import cases
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import kept_rows, read_index
@@ -17,6 +18,8 @@ from xtts.trainer.speech.voice_source import Source, write_source
 from xtts.trainer.stored.model_folder import write_config, write_weights
 from xtts.trainer.stored.speech_sources import NOT_KNOWN, licensed, sources_of
 from xtts.trainer.stored.stored_model import open_model
+
+CASES = cases(__file__)
 
 VOICE = voice_of((*SPECIAL, " ", *"abc"), speakers=["ann", "bob"])
 
@@ -79,31 +82,7 @@ def test_a_configuration_that_cannot_be_read_is_refused(folder, text, message):
         open_model(folder).config()
 
 
-@pytest.mark.parametrize(("file", "text", "message"), [
-    ("voice.json", "{", "voice.json: cannot be read"),
-    ("voice.json", "[]", "not a JSON object"),
-    ("voice.json", '{"format_version": 1}', "format version 1, expected 3"),
-    ("voice.json", '{"format_version": 3}', "no `voice` entry"),
-    (
-        "voice.json", '{"format_version": 3, "voice_from": "table", "voice": {"profile": "x"}}',
-        "voice.json.mel_mean: field required",
-    ),
-    ("tokenizer.json", '{"kind": "characters", "add_blank": false, "symbols": []}', "tokenizer.symbols"),
-    (
-        "tokenizer.json", '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "languages": ["en"]}',
-        "tokenizer.merges: field required",
-    ),
-    (
-        "tokenizer.json", '{"kind": "bpe", "add_blank": false, "symbols": ["a"], "merges": []}',
-        "tokenizer.languages: field required",
-    ),
-    (
-        "tokenizer.json",
-        '{"kind": "characters", "add_blank": false, "symbols": ["<pad>", "a"], "languages": ["en"], "merges": []}',
-        "tokenizer: value error, its symbols do not begin with <pad> <blank> <start> <end>: an earlier",
-    ),
-    ("tokenizer.json", None, "tokenizer.json: no such file, expected a folder written by xtts-synth export"),
-])
+@pytest.mark.parametrize(("file", "text", "message"), CASES["other files"])
 def test_other_files_are_checked_too(folder, file, text, message):
     if text is None:
         (folder / file).unlink()
