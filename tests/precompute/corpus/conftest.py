@@ -11,48 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 from builds import write_files, write_tar
+from tables import cases
 
 CLIPS = 8
 SPEAKERS = ("ann", "bob")
 Listed = list[tuple[str, str, str]]
 """(id, speaker, text) of the clips."""
 
-
-_WAVS = ("wavs/{clip}.wav",)
-TEMPLATES: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
-    "ljspeech": (_WAVS, {"metadata.csv": "{clip}|{text}|{text}|{who}"}),
-    "ljspeech_nested": (("wavs/{who}/day1/{clip}.wav",), {"metadata.csv": "{clip}|{capitals}|{text}|{who}"}),
-    "piper": (("wav/{clip}.wav",), {"metadata.csv": "{clip}.wav|{who}|{text}"}),
-    "table_coqui": (_WAVS, {"metadata.csv": "audio_file|text|speaker_name\nwavs/{clip}.wav|{text}|{who}"}),
-    "table_f5": (_WAVS, {"metadata.csv": "audio|text\n{out}/wavs/{clip}.wav|{text}"}),
-    "vctk": (
-        ("wav48_silence_trimmed/{who}/{clip}_mic1.flac", "wav48_silence_trimmed/{who}/{clip}_mic2.flac"),
-        {"txt/{who}/{clip}.txt": "{text}"},
-    ),
-    "libritts": (
-        ("train-clean/{who}/chapter/{clip}.wav",),
-        {"train-clean/{who}/chapter/{clip}.normalized.txt": "{text}",
-         "train-clean/{who}/chapter/{clip}.original.txt": "{capitals}"},
-    ),
-    "common-voice": (
-        ("clips/{clip}.mp3",),
-        {"validated.tsv": "client_id\tpath\tsentence\tup_votes\tdown_votes\tlocale\n"
-                          "{who}\t{clip}.mp3\t{text}\t2\t0\ten-US"},
-    ),
-    "table": (
-        ("{who}/{clip}.wav",), {"metadata.csv": 'File name,transcription,speaker-id\n{who}/{clip}.wav,"{text}",{who}'}
-    ),
-    "quoted": (("{who}/{clip}.wav",), {"orthographic-transcript.txt": '"{who}/{clip}.wav" "{text}"'}),
-    "nemo": (
-        ("audio/{clip}.wav",),
-        {"manifest.jsonl": '{{"audio_filepath": "audio/{clip}.wav", "text": "{text}", "speaker": "{who}"}}'},
-    ),
-    "kaldi": (
-        ("audio/{clip}.flac",),
-        {"wav.scp": "{clip} audio/{clip}.flac", "text": "{clip} {text}", "utt2spk": "{clip} {who}"},
-    ),
-    "folder": (("{who}/{clip}.wav",), {"{who}/{clip}.txt": "{text}"}),
-}
+TEMPLATES = cases(__file__)
 """Of a layout: the audio files of a clip, and the lines about it with the files they are in, after a header if any."""
 
 

@@ -6,8 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from builds import build, read_corpus, rows_of, sound, write_files, write_rows
+from tables import cases
 
 from xtts.shared.errors import LockstepError
+
+CASES = cases(__file__)
 
 
 def audio(*names: str | None, data: bytes | None = b"RIFF") -> pa.Array:
@@ -28,17 +31,10 @@ def told(data: Path, **options: str) -> list[tuple[str, str, str, str]]:
     return [(clip.id, clip.speaker, clip.text, clip.language) for clip in read_corpus(data, **options).clips]
 
 
-@pytest.mark.parametrize(("columns", "row"), [
-    ({"text": ["x"]}, ("a", "", "x", "")), ({"transcription": ["x"], "speaker_id": [7]}, ("a", "7", "x", "")),
-    ({"sentence": ["x"], "client_id": ["ann"], "locale": ["en-US"]}, ("a", "ann", "x", "en")),
-    ({"transcript": ["x"], "id": [12], "speaker": ["bob"], "lang": ["fa"]}, ("12", "bob", "x", "fa")),
-    ({"text": ["No 5"], "normalized_text": ["no five"], "file": ["/home/me/b.flac"]}, ("b", "", "no five", "")),
-    ({"text_normalized": ["five"], "text_original": ["5"], "utt_id": ["u"]}, ("u", "", "five", "")),
-    ({"TEXT": [" x\ny "], "path": ["c/d.wav"], "gender": [1]}, ("d", "", "x y", "")),
-])
+@pytest.mark.parametrize(("columns", "row"), CASES["columns"])
 def test_columns_are_recognized_by_their_usual_names(tmp_path, columns, row):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})
-    assert told(data) == [row]
+    assert told(data) == [tuple(row)]
     assert read_corpus(data).clips[0].source == "x.parquet/0"
     assert read_corpus(data).clips[0].normalised == bool({"normalized_text", "text_normalized"} & columns.keys())
 
@@ -87,10 +83,7 @@ def test_only_the_training_splits_are_read_and_others_reported(tmp_path):
     assert clip.id == "test-00000-of-00002"
 
 
-@pytest.mark.parametrize(("names", "read"), [
-    (["part-0", "test"], 1), (["train", "test", "dev"], 1), (["values", "devotional"], 2),
-    (["test-00000-of-00002", "test-00001-of-00002"], 2), (["test-00000-of-00001", "validation-00000-of-00001"], 0),
-])
+@pytest.mark.parametrize(("names", "read"), CASES["splits"])
 def test_the_files_of_one_split_are_read(tmp_path, names, read):
     for name in names:
         put(tmp_path / f"{name}.parquet", ONE)

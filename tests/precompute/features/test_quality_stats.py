@@ -3,9 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from tables import cases
 
 from xtts.precompute.features.quality_stats import quality_stats
 from xtts.shared.audio.signal_quality import SignalQuality
+
+CASES = cases(__file__)
 
 USUAL = SignalQuality(
     loudness_db=-20.0, noise_floor_db=-60.0, clipped_share=0.0, leading_silence=0.1, trailing_silence=0.1,
@@ -33,10 +36,7 @@ def even(row):
     return [row(f"even-{n}", loudness_db=-20 + 0.1 * n, noise_floor_db=-60 + 0.5 * n) for n in range(9)]
 
 
-@pytest.mark.parametrize(
-    "different",
-    [{}, {"noise_floor_db": -90.0}, {"leading_silence": 0.0}, {"clipped_share": 1e-5}, {"band_hz": 24_000.0}],
-)
+@pytest.mark.parametrize("different", CASES["better"])
 def test_neither_a_uniform_corpus_nor_a_better_clip_has_outliers(even, row, different):
     stats = quality_stats([*even, row("better", **different)], 22_050)
     assert stats.outliers == stats.worst(10) == stats.by_measure() == []
@@ -46,12 +46,7 @@ def test_neither_a_uniform_corpus_nor_a_better_clip_has_outliers(even, row, diff
     assert line.hours == pytest.approx(10 / 3600)
 
 
-@pytest.mark.parametrize(("different", "measure"), [
-    ({"noise_floor_db": -30.0}, "noise floor"), ({"loudness_db": -40.0}, "loudness"),
-    ({"loudness_db": -3.0}, "loudness"), ({"clipped_share": 0.01}, "clipping"),
-    ({"leading_silence": 2.0}, "silence at the start"), ({"trailing_silence": 2.0}, "silence at the end"),
-    ({"band_hz": 8_000.0}, "band"), ({"text": "two"}, "speaking rate"), ({"seconds": 0.3}, "speaking rate"),
-])
+@pytest.mark.parametrize(("different", "measure"), CASES["broken"])
 def test_a_broken_clip_stands_out_by_what_is_broken(even, row, different, measure):
     stats = quality_stats([*even, row("broken", **different)], 22_050)
     assert [(outlier.row.clip.id, outlier.measure.name) for outlier in stats.outliers] == [("broken", measure)]
@@ -76,12 +71,7 @@ def test_kept_clips_with_a_low_sample_rate_are_counted(even, row):
     assert (line.clips, line.low_rate) == (11, 1)
 
 
-@pytest.mark.parametrize(("different", "doubts"), [
-    ({}, ["12 clips share 1 distinct texts: is this the right column?"]),
-    ({"text": "EN"}, ["12 clips share 1 distinct texts: is this the right column?"]),
-    ({"seconds": 60.0}, ["0.2 letters per second, expected 1.5 to 35: are these the transcripts?"]),
-    ({"text": "many letters " * 9}, ["99.0 letters per second, expected 1.5 to 35: are these the transcripts?"]),
-])
+@pytest.mark.parametrize(("different", "doubts"), CASES["doubts"])
 def test_texts_that_cannot_be_transcripts_are_doubted(row, different, doubts):
     clips = [row(f"clip-{i}", **different) for i in range(12)]
     assert quality_stats(clips, 22_050).doubts[-1:] == doubts

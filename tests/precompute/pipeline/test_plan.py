@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from tables import cases
 
 from xtts.precompute.features.filters import filter_by_lengths
 from xtts.precompute.pipeline.plan import Plan, PreviousPlan, digest_columns, held_out, plan_cache, plan_columns
@@ -12,6 +13,8 @@ from xtts.shared.cache.bucket_shapes import BucketShape
 from xtts.shared.cache.clip_index import Clip, IndexRow, table_of
 from xtts.shared.config import Config
 from xtts.shared.config_files import load_config
+
+CASES = cases(__file__)
 
 
 def row(name: str, tokens: int = 20, frames: int = 100, speaker: str = "") -> IndexRow:
@@ -125,14 +128,7 @@ def test_padded_lengths_are_kept_unless_they_waste_much_or_are_too_short():
         assert plan_clips(clips, settings, previous).shapes == (shapes if kept else best)
 
 
-@pytest.mark.parametrize(("tokens", "frames", "reason", "detail"), [
-    (20, 100, "", ""),
-    (20, 1, "too short audio", "1 frames, at least 14 are needed"),
-    (20, 301, "too long audio", "301 frames, at most 300 are allowed"),
-    (51, 100, "too long text", "51 tokens, at most 50 are allowed"),
-    (40, 30, "too short audio", "30 frames for 40 tokens: they cannot be aligned; text.add_blank=false halves the "
-     "tokens"),
-])
+@pytest.mark.parametrize(("tokens", "frames", "reason", "detail"), CASES["lengths"])
 def test_lengths_are_judged(tokens, frames, reason, detail):
     filtered = filter_by_lengths(row("a", tokens, frames), config(max_text_length=50, max_mel_frames=300))
     assert (filtered.reason, filtered.detail) == (reason, detail)

@@ -1,13 +1,16 @@
-# ruff: noqa: RUF001 - letters of many scripts look like others
+
 """Learned alphabets: their symbols, and ids that stay."""
 
 import sys
 
 import pytest
+from tables import cases
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import lower_case
 from xtts.shared.text.tokenizer import CHARACTERS, END, START, build_tokenizer, learn_tokenizer
+
+CASES = cases(__file__)
 
 COMMON = CHARACTERS[:16]
 
@@ -23,11 +26,7 @@ def test_the_alphabet_holds_the_letters_of_the_corpus():
     assert learn({"de": ["Äß", "Größe: 5!"]}) == made
 
 
-@pytest.mark.parametrize(("library", "code", "text", "read"), [
-    ("pypinyin", "cmn", "我在银行，等绿的A！", "wo³ zai⁴ yin² hang², deng³ lü⁴ de⁵ a!"),
-    ("pyopenjtalk", "ja", "東京は3人、高い。", "トーキョーワサンニン,タカイ."),
-    ("json", "ko", "안녕하세요!", "안녕하세요!"),  # jamo, and syllables again
-])
+@pytest.mark.parametrize(("library", "code", "text", "read"), CASES["spelled"])
 def test_chinese_japanese_and_korean_are_spelled_as_read(library, code, text, read):
     pytest.importorskip(library)
     made = learn({code: [text]})
@@ -57,18 +56,12 @@ def test_several_languages_share_a_table_of_all_their_letters():
     assert made.decode(made.encode("Größe", "de").ids) == "größe"
 
 
-@pytest.mark.parametrize(("language", "text", "lowered"), [
-    ("tr", "IŞIK İzmir", "ışık izmir"), ("az", "Iİ", "ıi"), ("de", "I STRASSE ẞ  Ü\u00adber", "i strasse ß über"),
-    ("el", "Ποιος; Ναι·", "ποιος? ναι;"), ("uk", "Об’єкт «м'я»", "об'єкт \"м'я\""), ("ko", "각", "\u1100\u1161\u11a8"),
-])
+@pytest.mark.parametrize(("language", "text", "lowered"), CASES["lower case"])
 def test_lower_case_strips_nothing(language, text, lowered):
     assert lower_case(text, language) == lowered
 
 
-@pytest.mark.parametrize(("library", "kind", "language", "extra"), [
-    ("pypinyin", "characters", "cmn", "mandarin"), ("pyopenjtalk", "characters", "ja", "japanese"),
-    ("tokenizers", "bpe", "de", "bpe"),
-])
+@pytest.mark.parametrize(("library", "kind", "language", "extra"), CASES["libraries"])
 def test_a_missing_library_is_reported_with_its_extra(monkeypatch, library, kind, language, extra):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(LockstepError, match=rf"lockstep-tts\[{extra}\]"):

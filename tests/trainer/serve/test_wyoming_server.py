@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from device_programs import free_ports
 from server_process import running_server
+from tables import cases
 from test_serve_speech import HELLO, samples_of
 from wyoming.audio import AudioChunk, AudioStart
 from wyoming.client import AsyncTcpClient
@@ -20,6 +21,8 @@ from xtts.shared.errors import LockstepError
 from xtts.trainer.serve.request_queue import RequestQueue
 from xtts.trainer.serve.wyoming_server import listen
 from xtts.trainer.web.address import listening_socket
+
+CASES = cases(__file__)
 
 
 def test_wyoming_describes_speaks_and_ends_after_a_failure(onnx_folder, spoken_by_command):
@@ -63,11 +66,7 @@ class Asked:
         yield
 
 
-@pytest.mark.parametrize(("voices", "own", "offers"), [
-    (["anna", "ben"], {"anna": "en", "ben": "de"}, {"anna": "en", "ben": "de"}),
-    (["ben", "anna"], {"ben": "de"}, {"ben": "de", "anna": "en", "anna (de)": "de"}),
-    (["default"], {}, {"default": "en", "default (de)": "de"}),
-])
+@pytest.mark.parametrize(("voices", "own", "offers"), CASES["voices"])
 def test_a_voice_asked_for_by_name_alone_speaks_the_language_it_is_offered_in(served_voice, voices, own, offers):
     voice = Asked(served_voice, voices=voices, voice_languages=own)
 
@@ -91,13 +90,7 @@ def test_a_voice_asked_for_by_name_alone_speaks_the_language_it_is_offered_in(se
     assert voice.requests == [*spoken, (next((n for n, code in own.items() if code == "de"), voices[0]), "de")]
 
 
-@pytest.mark.parametrize(("line", "said"), [
-    ({"type": "synthesize", "data": {}}, "synthesize without a text"),
-    ({"type": "synthesize", "data": None}, "synthesize without a text"),
-    ({"type": "describe", "payload_length": 2_000_000_000}, "an event of 2000000000 bytes, expected at most 4096"),
-    ({"type": "describe", "data_length": "many"}, "no event of the Wyoming protocol"),
-    (["describe"], "no event of the Wyoming protocol"),
-])
+@pytest.mark.parametrize(("line", "said"), CASES["events"])
 def test_an_event_that_cannot_be_read_is_answered_and_ends_the_connection(served_voice, line, said):
     async def converse():
         await listen(bound, served_voice, RequestQueue(2), 60.0, 4096)
