@@ -1,7 +1,10 @@
+import runpy
+from pathlib import Path
+
 import pytest
 from tables import cases
 
-from xtts.shared.config_files import dump_config, load_config, packaged_configs
+from xtts.shared.config_files import dump_config, known_keys, load_config, packaged_configs
 from xtts.shared.errors import LockstepError
 from xtts.shared.feature_settings import feature_config, follow_cache, setting_differences, stored_features
 
@@ -91,3 +94,11 @@ def test_filters_are_stored_and_training_need_not_agree():
     assert set(stored_features(usual)["data.filters"].values()) == {None}
     assert setting_differences(stored_features(filtered), feature_config(usual)) == []
     assert set(feature_config(usual)) == {"audio", "text", "shapes", "shards", "split"}
+
+
+def test_the_page_names_every_key_of_the_configuration():
+    script = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "make_configuration.py"))
+    page = script["page"]()
+    stored = script["PAGE"].read_text(encoding="utf-8")
+    assert stored == page, f"docs/configuration.md is not up to date; write it again: {script['COMMAND']}"
+    assert all(f"\n| `{key.rpartition('.')[2]}` | " in page for key in known_keys() if "." in key)

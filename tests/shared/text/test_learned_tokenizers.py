@@ -1,6 +1,7 @@
 
 """Learned alphabets: their symbols, and ids that stay."""
 
+import json
 import sys
 
 import pytest
@@ -8,7 +9,7 @@ from tables import cases
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.alphabet import lower_case
-from xtts.shared.text.tokenizer import CHARACTERS, END, START, build_tokenizer, learn_tokenizer
+from xtts.shared.text.tokenizer import CHARACTERS, END, START, build_tokenizer, learn_tokenizer, load_tokenizer
 
 CASES = cases(__file__)
 
@@ -85,3 +86,20 @@ def test_more_letters_than_the_vocabulary_are_refused():
     pytest.importorskip("tokenizers")
     with pytest.raises(LockstepError, match=r"96 letters and signs .* --set text.bpe_vocabulary=192"):
         learn({"yue": ["".join(map(chr, range(0x4E00, 0x4E50)))]}, "bpe", vocabulary=64)
+
+
+ENGLISH = ["The other weather is there", "Another brother, rather than his mother", "There, then: they thought"]
+
+
+def test_pieces_are_learned_alike_in_any_order_and_broken_ones_are_refused(tmp_path):
+    """Which they are: test_golden_tokens.py."""
+    pytest.importorskip("tokenizers")
+    made = learn({"en": ENGLISH}, "bpe", vocabulary=64)
+    assert learn({"en": ENGLISH[::-1]}, "bpe", vocabulary=64) == made
+    assert made.symbols == (*CHARACTERS, *dict.fromkeys(map("".join, made.merges)))
+    assert len(CHARACTERS) < made.size <= 64
+    path = tmp_path / "tokenizer.json"
+    for merges in ([["t"]], [["t", "qq"]], 7):
+        path.write_text(json.dumps({**json.loads(made.to_bytes()), "merges": merges}))
+        with pytest.raises(LockstepError, match="unreadable tokenizer"):
+            load_tokenizer(path)
