@@ -113,11 +113,7 @@ def test_a_line_with_more_columns_than_most_is_rejected(tmp_path, line, text):
         read_corpus(tmp_path, layout="ljspeech")
 
 
-LISTS = {
-    "": ("{}.txt", "words"), "piper": ("metadata.csv", "{}.wav|words\n"), "ljspeech": ("metadata.csv", "{}|words\n"),
-    "table": ("metadata.csv", "{}.wav;words\n"),
-    "nemo": ("metadata.jsonl", '{{"file_name": "{}.wav", "text": "words"}}\n'),
-}
+LISTS = CASES["kinds of lists"]
 """The file that holds the text of a path, and its line."""
 
 

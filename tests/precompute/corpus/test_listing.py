@@ -4,14 +4,13 @@ import json
 import unicodedata
 
 import pytest
-from builds import build, problems, read_corpus, records, rows_of, sound, write_files
+from builds import build, problems, read_corpus, rows_of, sound, write_files
 from tables import cases
 
 from xtts.precompute.corpus.clip_fields import name_problem
 from xtts.precompute.corpus.listing import LAYOUTS
 from xtts.precompute.view.cached_clips import plain
 from xtts.precompute.view.terminal import build_summary
-from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.errors import LockstepError
 
 CASES = cases(__file__)
@@ -20,10 +19,7 @@ POINTER_FILE = "version https://git-lfs.github.com/spec/v1\noid sha256:12\nsize 
 ODD = "one\u2028two\u2029three\x0bfour \U0001f600 e\u0301 \u202e\u0645"
 
 
-@pytest.mark.parametrize(("data", "text"), [
-    ("a|x\r\nb|y\r\n", "x"), ("\ufeffa|x\nb|y", "x"), ("\na|x\n\n  \nb|y\n\n", "x"),
-    (f"a|{ODD}\nb|y\n", ODD),  # separators that end no line
-])
+@pytest.mark.parametrize(("data", "text"), CASES["line endings"])
 def test_line_endings_and_byte_order_marks_are_ignored(tmp_path, data, text):
     write_files(tmp_path, {"metadata.csv": data})
     assert [(clip.id, clip.text) for clip in read_corpus(tmp_path).clips] == [("a", text), ("b", "y")]
@@ -63,7 +59,9 @@ def test_unlisted_recordings_are_reported(tmp_path, layout, lists):
     files = {f"wavs/{name}": b"" for name in ("a.wav", "b.wav", "b.flac", "c.wav", "d.M4A", "notes.txt")}
     write_files(tmp_path, files | lists)
     for limit in (None, 1) if LAYOUTS[layout].speaker_folders else (None,):
-        notes = read_corpus(tmp_path, layout=layout, limit=limit).notes
+        corpus = read_corpus(tmp_path, layout=layout, limit=limit)
+        assert all(clip.source.endswith(".wav") for clip in corpus.clips), "of b.wav and b.flac"
+        notes = corpus.notes
         assert notes == (f"{tmp_path}: 2 recordings not in the list (wavs/c.wav, wavs/d.M4A)",)
     assert layout == "kaldi" or read_corpus(tmp_path / min(lists)).notes == notes
 
@@ -83,9 +81,7 @@ def test_names_in_either_unicode_form_are_equal(tmp_path, layout):
     assert {clip.speaker for clip in clips.values()} == ({""} if layout == "folder" else {"Zoë"})
 
 
-@pytest.mark.parametrize(("line", "columns"), [
-    ("wavs/a.wav|ann|EN|Hello.", "file=0,speaker=1,language=2,text=3"), ("a.wav|ann|Hello.", "file=0,speaker=1,text=2"),
-])
+@pytest.mark.parametrize(("line", "columns"), CASES["other suffix"])
 def test_a_list_with_another_suffix_is_rejected_with_its_columns(tmp_path, line, columns):
     write_files(tmp_path, {"slicer_opt.list": line})
     with pytest.raises(
@@ -118,23 +114,6 @@ def test_what_lies_in_place_of_missing_audio_is_reported(tmp_path, file, message
     write_files(tmp_path, {"metadata.csv": "a|hello there\n", f"wavs/{file}": sound()})
     with pytest.raises(LockstepError, match=message):
         build(tmp_path, tmp_path / "cache")
-
-
-def test_mixed_formats_build_with_speaker_ids_in_order(tmp_path):
-    rates = {"a.wav": 22_050, "b.flac": 44_100, "c.ogg": 22_050, "d.mp3": 48_000, "a.flac": 22_050}
-    files = {f"wavs/{name}": sound(rate=rate, kind=name[2:].upper()) for name, rate in rates.items()}
-    lines = "a|x||zoe\nb|y||ann\nc|z|zed|zoe\nd|w||bob\n"
-    cache = tmp_path / "cache"
-    build(write_files(tmp_path / "corpus", {**files, "metadata.csv": lines}), cache, "shapes.max_reject_fraction=0")
-    assert problems(cache) == []
-    rows = rows_of(cache)
-    assert {row.clip.source for row in rows.values()} == {"wavs/a.wav", "wavs/b.flac", "wavs/c.ogg", "wavs/d.mp3"}
-    assert {row.mel_length for row in rows.values()} == {98}
-    assert rows["d"].notes == "resampled from 48000 Hz"
-    spec = load_spec(cache)
-    assert spec.speakers == ["ann", "bob", "zoe"]
-    said = {name: spec.speakers[record.speaker] for name, (record, _, _) in records(cache).items()}
-    assert said == {"a": "zoe", "b": "ann", "c": "zoe", "d": "bob"}
 
 
 def test_manifests_may_have_relative_and_absolute_paths(tmp_path):

@@ -78,10 +78,7 @@ def test_kaldi_segments_give_the_same_clips_as_nemo(tmp_path, recordings):
     assert read_corpus(kaldi).clips == nemo
 
 
-@pytest.mark.parametrize(
-    ("change", "clip"),
-    [("samples of one segment", "one2"), ("boundaries of one segment", "one3"), ("nothing but the time", None)],
-)
+@pytest.mark.parametrize(("change", "clip"), CASES["changes"])
 def test_a_changed_segment_rewrites_only_its_shard(tmp_path, recordings, change, clip):
     data, cache, small = write_nemo(tmp_path / "nemo", recordings), tmp_path / "cache", "shapes.buckets=8"
     build(data, cache, small)

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from builds import build, rows_of
+from builds import build, records, rows_of
 
 from xtts.precompute.check.verify import check_cache
 from xtts.precompute.pipeline import voices as voices_module
@@ -83,6 +83,8 @@ def test_each_speaker_has_a_row_and_keeps_it_without_clips(tone_corpus, tmp_path
     build(listed, tmp_path / "cache", IMITATING)
     first = load_voices(tmp_path / "cache", load_spec(tmp_path / "cache"))
     assert load_spec(tmp_path / "cache").speakers == ["ann", "zoe"]
+    stored = {clip: record.speaker for clip, (record, *_) in records(tmp_path / "cache").items()}
+    assert stored == {clip: ["ann", "zoe"].index(lines[clip]) for clip in stored}
     assert [row[0, 0, 0] for row in first] == pytest.approx([sum(own) for own in embedded], rel=1e-2)
     write(("zoe",))
     build(listed, tmp_path / "cache", IMITATING)

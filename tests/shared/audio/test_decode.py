@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 import soundfile
 from fuzzing import fuzzed
+from tables import cases
 
 from xtts.shared.audio.decode import AudioProblem, Segment, read_header, read_parts, read_recording
+
+CASES = cases(__file__)
 
 
 def wav(path: Path, samples: np.ndarray, rate: int, subtype: str = "PCM_16") -> Path:
@@ -18,15 +21,7 @@ def tone(rate: int, seconds: float, hertz: float = 440.0) -> np.ndarray:
     return 0.5 * np.sin(2 * np.pi * hertz * np.arange(int(rate * seconds)) / rate)
 
 
-@pytest.mark.parametrize(("written", "read", "notes"), [
-    ([0.0, 0.5, -0.5, 0.25], [0.0, 0.5, -0.5, 0.25], ""),
-    ([[0.5, 0.25], [0.25, -0.75]], [0.375, -0.25], "mixed down from 2 channels"),
-    ([[0.5, -0.5], [0.25, -0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # a balanced cable
-    ([[0.0, 0.5], [0.0001, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # one microphone
-    ([[0.75, 0.5], [0.75, 0.25]], [0.5, 0.25], "mixed down from 2 channels"),  # an offset alone
-    ([[0.5, 0.5, -0.5], [0.1, 0.3, -0.7]], [0.5 / 3, -0.1], "mixed down from 3 channels"),
-    ([[0.0, 0.0], [0.0, 0.0]], [0.0, 0.0], "mixed down from 2 channels"),
-])
+@pytest.mark.parametrize(("written", "read", "notes"), CASES["channels"])
 def test_samples_are_read_back_and_channels_averaged(tmp_path, written, read, notes):
     path = wav(tmp_path / "a.wav", np.array(written), 22_050)
     np.testing.assert_allclose(read_recording(path.read_bytes()).at(22_050), read, atol=1 / 32768)
@@ -57,11 +52,7 @@ def test_resampling_keeps_the_tone_and_gives_the_exact_length(tmp_path, rate):
     assert read_header(path).notes(22_050) == f"resampled from {rate} Hz"
 
 
-@pytest.mark.parametrize(
-    ("container", "subtype"),
-    [("WAV", "PCM_16"), ("WAV", "FLOAT"), ("WAVEX", "PCM_24"), ("AIFF", "PCM_16"), ("AU", "PCM_16"), ("W64", "PCM_16"),
-     ("RF64", "PCM_16"), ("OGG", "VORBIS"), ("OGG", "OPUS"), ("FLAC", "PCM_16"), ("MP3", "MPEG_LAYER_III")],
-)
+@pytest.mark.parametrize(("container", "subtype"), CASES["containers"])
 def test_a_truncated_file_is_unreadable(tmp_path, container, subtype):
     path = tmp_path / "a"
     noise = 0.1 * np.random.default_rng(0).standard_normal(20 * 24_000)

@@ -3,7 +3,6 @@
 import json
 import shutil
 
-import numpy as np
 import pytest
 import yaml
 from cache_files import tokenizer_path
@@ -74,17 +73,6 @@ def test_no_path_of_this_machine_is_in_the_folder(safetensors_folder, moved_run,
         assert b"/tmp/" not in data
 
 
-def test_the_folder_has_the_weights_and_the_settings_of_the_run(safetensors_folder, moved_run):
-    """`--ckpt` and `--init-from` read both in this way; see `test_trainer.py`."""
-    run, folder = open_model(moved_run), open_model(safetensors_folder)
-    ours, theirs = run.averages(), folder.averages()
-    assert ours.keys() == theirs.keys()
-    assert all(np.array_equal(ours[name], theirs[name]) for name in ours)
-    settings = folder.settings()
-    assert settings == {name: value for name, value in run.settings().items() if name in settings}
-    assert folder.voice == run.voice
-
-
 def test_a_missing_weight_is_named(safetensors_folder, tmp_path):
     folder = shutil.copytree(safetensors_folder, tmp_path / "copy")
     weights = load_file(folder / "model.safetensors")
@@ -139,13 +127,3 @@ def test_what_does_not_belong_to_the_checkpoint_is_refused(call, safetensors_fol
     assert "--license: together with --format onnx, expected --format safetensors" in refused("--license", "mit")
     assert "--nfe: together with --format safetensors, expected --format onnx or piper" in refused(*folder, "--nfe", 10)
     assert "is exported already; copy the folder" in refused(*folder, ckpt=safetensors_folder)
-
-
-def test_a_cache_that_is_gone_gives_no_facts(call, finished_run, tmp_path):
-    run = tmp_path / "run"
-    shutil.copytree(finished_run[0], run)
-    described = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps({**described, "cache": str(tmp_path / "gone")}))
-    call(main, "export", "--ckpt", run, tmp_path / "out", "--format", "safetensors").succeeded()
-    assert "Not known: the cache was not available" in card_of(tmp_path / "out")[1]
-    assert json.loads((tmp_path / "out" / "facts.json").read_text())["corpus"] is None

@@ -95,10 +95,6 @@ def test_schedule_and_noise_may_be_left_out(graph):
     mels = [graph.run(None, inputs(ids, noise=noise, schedule=schedule))[0] for schedule in schedules]
     np.testing.assert_array_equal(mels[0], without)
     assert len({mel.tobytes() for mel in mels}) == 3
-    # Drawn inside it is other noise, as long as the speech.
-    drawn = graph.run(None, inputs(ids))[0]
-    assert drawn.shape == without.shape
-    assert np.abs(drawn - without).max() > 1e-3
 
 
 def test_the_noise_is_drawn_inside_by_the_seed_of_onnxruntime(onnx_folder):

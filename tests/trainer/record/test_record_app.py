@@ -97,15 +97,6 @@ def test_a_restart_finds_all_and_another_server_is_refused(send, recorder, call)
     assert "another process is at work in this folder; wait for it to end, or stop it" in errors
 
 
-def test_foreign_pages_are_refused(client, recorder):
-    """As by the other server: test_serve_limits.py."""
-    wav = {"content": wav_of(spoken("arctic_a0232")), "headers": {"Host": "example.org", "Content-Type": "audio/wav"}}
-    answer = client.post("/api/takes", params={"prompt": PROMPTS[0]}, **wav)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["message"].startswith("host name 'example.org' is not this machine's")
-    assert recorder.takes.texts() == {}
-
-
 def test_too_long_a_take_an_unknown_prompt_and_a_full_disk_are_refused_in_words(send, monkeypatch):
     speech = spoken("arctic_a0232")
     assert send(PROMPTS[0], b"\0" * (2**23 + 1)).status_code == 413
@@ -132,6 +123,7 @@ def test_the_recordings_are_downloaded_and_voices_only_when_there_are(client, se
 
 
 def test_the_page_and_its_files_have_the_policy_of_every_page(client):
+    """By the guard, which also refuses foreign pages: test_serve_limits.py."""
     for path in ("/", "/page.css", "/parts.js", "/record.js", "/microphone.js", "/worklet.js", "/record.css"):
         answer = client.get(path)
         assert answer.status_code == 200

@@ -21,14 +21,6 @@ pytestmark = pytest.mark.long
 SAID = "document.getElementById('status').textContent"
 LEFT, RIGHT = "\ue012", "\ue014"
 SPEECH = spoken("arctic_a0232", before=0.0, after=0.0)
-HEARKEN = """
-window.loud = 0;
-const before = microphone.onlevel;
-microphone.onlevel = (decibels, seconds) => {
-  before(decibels, seconds);
-  if (decibels > -45) window.loud = performance.now();
-};
-"""
 
 
 @contextmanager
@@ -67,7 +59,7 @@ def begin(window, address):
     window.wait_for(f"/dBFS/.test({SAID})")
     assert window.run(f"return {SAID}").startswith("Good. Level -")
     assert window.run("return microphone.processing") == []
-    window.run(HEARKEN)
+    window.run(Path(__file__).with_name("hearken.js").read_text())
 
 
 def until_spoken(window):

@@ -55,7 +55,9 @@ def test_a_run_whose_cache_is_gone_ends_in_a_voice_without_figures_and_page(run_
     said = console.file.getvalue()
     assert f"no figures: {tmp_path}/gone/cache.json: no such folder" in said
     assert f"no listening page: {tmp_path}/gone/cache.json: no such folder" in said
-    assert {"model.onnx", "README.md"} <= {file.name for file in (run / "voice").iterdir()}
+    assert (run / "voice" / "model.onnx").is_file()
+    assert "Not known: the cache was not available" in (run / "voice" / "README.md").read_text()
+    assert json.loads((run / "voice" / "facts.json").read_text())["corpus"] is None
     assert not (run / "evaluation.json").exists(), "those of another checkpoint, perhaps"
 
 

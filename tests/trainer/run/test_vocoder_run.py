@@ -9,7 +9,6 @@ from held_runs import SMALL_VOCODER
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
 from xtts.trainer import synth_cli
-from xtts.trainer.doctor.settings import load_setup
 from xtts.trainer.run.run_plan import make_plan
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.stored.checkpoint import load_arrays
@@ -80,18 +79,17 @@ def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_f
     assert "no such file" in call(synth_cli.main, "export", *wrong).refused()
 
 
-@pytest.mark.parametrize("prepare", [
-    lambda config, cache, out: make_plan(config, [], {}, cache=cache, out=out, resume=None, init_from=None),
-    lambda config, cache, out: load_setup(config, [], {}, cache),
-], ids=["training", "doctor"])
-def test_each_kind_wants_its_own_cache(crop_cache, tiny_cache, tmp_path, prepare):
+def test_each_kind_wants_its_own_cache(crop_cache, tiny_cache, tmp_path):
+    def prepare(config, cache):
+        make_plan(config, [], {}, cache=cache, out=tmp_path / "run", resume=None, init_from=None)
+
     with pytest.raises(LockstepError, match="crops, which train a vocoder; train with --config vocoder"):
-        prepare(["tiny"], crop_cache, tmp_path / "run")
+        prepare(["tiny"], crop_cache)
     with pytest.raises(LockstepError, match="whole clips, expected crops"):
-        prepare(["vocoder"], tiny_cache, tmp_path / "run")
+        prepare(["vocoder"], tiny_cache)
     (tmp_path / "half.yaml").write_text("training: {mixed_precision: bfloat16}")
     with pytest.raises(LockstepError, match="bfloat16, in which no vocoder has been tried, expected float32"):
-        prepare(["vocoder", str(tmp_path / "half.yaml")], crop_cache, tmp_path / "run")
+        prepare(["vocoder", str(tmp_path / "half.yaml")], crop_cache)
     (tmp_path / "other.yaml").write_text("training: {kind: vocodr}")
     with pytest.raises(LockstepError, match=r"training.kind: 'vocodr', expected acoustic or vocoder"):
-        prepare([str(tmp_path / "other.yaml")], tiny_cache, tmp_path / "run")
+        prepare([str(tmp_path / "other.yaml")], tiny_cache)

@@ -1,6 +1,7 @@
 """The page in a real browser: sentences are typed, heard exactly, drawn, stopped, kept and compared, by keyboard."""
 
 import time
+from pathlib import Path
 
 import pytest
 from server_process import LONG, listening_server, settings_of
@@ -13,24 +14,7 @@ SAID = "document.getElementById('status').textContent"
 HEARD = "player.heard > 0.05"
 SHOWN = "!document.getElementById('shown').hidden"
 STOP_IS_OFF = "document.getElementById('stop').disabled"
-SOUND = """(async () => {
-  const bytes = await (await fetch(LINK.href)).arrayBuffer();
-  const copy = Array.from(new Uint8Array(bytes));
-  const sound = await new AudioContext({sampleRate: 22050}).decodeAudioData(bytes);
-  const loudest = sound.getChannelData(0).reduce((most, sample) => Math.max(most, Math.abs(sample)), 0);
-  return {bytes: copy, seconds: sound.duration, loudest};
-})()"""
-BREAK_OFF = """
-const whole = fetch;
-window.fetch = async (path, options) => {
-  const answer = await whole(path, options);
-  if (!path.endsWith("speech")) return answer;
-  window.fetch = whole;
-  const reader = answer.body.getReader(), parts = [(await reader.read()).value];
-  const pull = (body) => parts.length ? body.enqueue(parts.pop()) : body.error(new TypeError("network error"));
-  return new Response(new ReadableStream({pull}), {headers: answer.headers});
-};
-"""
+SOUND, BREAK_OFF = (Path(__file__).with_name(name).read_text() for name in ("sound_of_link.js", "break_off.js"))
 
 
 @pytest.fixture(scope="module")

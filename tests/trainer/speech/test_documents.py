@@ -10,19 +10,7 @@ from xtts.trainer.speech.sentences import split_sentences
 
 CASES = cases(__file__)
 
-GERMAN = (
-    "Am Morgen ging der alte Fischer wie jeden Tag hinunter zum Hafen, um nach dem Boot und nach den Netzen zu sehen. "
-    "Der Wind hatte in der Nacht gedreht, und über dem Wasser lag ein Nebel, der die Insel vollständig verdeckte. "
-    "Seine Enkelin brachte ihm einen Korb mit Brot, Käse und zwei Äpfeln und wartete auf die Möwen."
-)
-ENGLISH = (
-    "In the morning the old fisherman went down to the harbour of St. Ives, as he did every day, to see his nets. "
-    "The wind had turned at night, and Mr. Brown from London said that a fog lay over the sea. "
-    "His niece Anna brought a basket with bread, cheese and two apples."
-)
-
-
-@pytest.mark.parametrize(("text", "language"), [(GERMAN, "de"), (ENGLISH, "en")])
+@pytest.mark.parametrize(("text", "language"), CASES["paragraphs"])
 def test_a_wrapped_paragraph_has_its_sentences_at_every_width(text, language):
     for width in range(40, 101):
         wrapped = textwrap.fill(text, width)

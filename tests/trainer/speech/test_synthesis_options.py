@@ -32,10 +32,7 @@ def test_options_that_cannot_be_are_refused_in_one_line(options, message):
         assert str(caught.value).partition(";")[0] == message
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("nfe", 0), ("nfe", 2.5), ("solver", "rk45"), ("temperature", "warm"), ("seed", -1), ("speed", 9)],
-)
+@pytest.mark.parametrize(("name", "value"), CASES["bad values"])
 def test_a_bad_value_is_the_same_error_by_every_way_in(call, tmp_path, name, value):
     said = f"{name}: {value!r}, expected {accepted(name)}"
     with pytest.raises(LockstepError) as caught:  # before anything is read

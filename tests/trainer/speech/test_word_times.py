@@ -61,10 +61,7 @@ def test_the_command_writes_times(onnx_folder, call, tmp_path, monkeypatch):
     assert 0 <= told["words"][0]["start"] < told["words"][-1]["end"] <= told["seconds"]
 
 
-@pytest.mark.parametrize(("options", "said"), [
-    (("--timestamps", "a.txt", "x"), "--timestamps: a.txt, expected a file that ends in .json"),
-    (("--timestamps", "a.json", "--file", "x.txt", "-o", "x"), "--timestamps: together with --file"),
-])
+@pytest.mark.parametrize(("options", "said"), CASES["refused"])
 def test_what_is_refused(onnx_folder, call, tmp_path, monkeypatch, options, said):
     monkeypatch.chdir(tmp_path)
     assert said in call(main, "--ckpt", onnx_folder, *options).refused()

@@ -73,9 +73,7 @@ def test_weights_that_are_not_finite_are_refused(folder):
         open_model(folder).averages()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"), [("model: {size: tiny", r"config\.yaml"), ("model: {text_width: wide}", r"model\.text_width")]
-)
+@pytest.mark.parametrize(("text", "message"), CASES["configurations"])
 def test_a_configuration_that_cannot_be_read_is_refused(folder, text, message):
     (folder / "config.yaml").write_text(text)
     with pytest.raises(LockstepError, match=message):
@@ -107,9 +105,6 @@ def test_each_corpus_of_a_cache_has_the_hours_that_are_kept(tone_corpus, tmp_pat
     assert sources == pytest.approx(hours)
 
 
-@pytest.mark.parametrize(("license", "note"), [
-    ("CC0-1.0", "asks nothing"), ("cc-by-nc-sa-4.0", "asks for attribution, the same licence, no commercial use"),
-    ("mit", ""),
-])
+@pytest.mark.parametrize(("license", "note"), CASES["licences"])
 def test_what_a_licence_of_creative_commons_asks(license, note):
     assert licensed(NOT_KNOWN, license).note == note
