@@ -6,6 +6,7 @@ The change is all since the commit in .ci/long-passed, where a whole `make test-
 """
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -20,13 +21,17 @@ OTHERS = {"benchmarks": "tests/benchmarks", "examples": "tests/test_examples.py"
 def imported_files(test: Path) -> set[str]:
     """A file of tests/, the helpers in tests/ that it imports, directly or not, and the modules that it imports itself.
 
+    With the data beside any of these files: its tables, and scripts that it names.
+
     Without conftest.py and what it imports: the quick tests show whether fixtures hold.
     """
     helpers, files, todo = {path.stem: path for path in TESTS.rglob("*.py")}, set[str](), [test]
     while todo:
         path = todo.pop()
-        files.add(path.relative_to(ROOT).as_posix())
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        beside = (path.with_name(name) for name in re.findall(r'"(\w+\.js)"', text))
+        files.update(file.relative_to(ROOT).as_posix() for file in (path, path.with_suffix(".yaml"), *beside))
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 modules = [node.module, *(f"{node.module}.{name.name}" for name in node.names)]
             else:

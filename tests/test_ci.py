@@ -13,6 +13,7 @@ CI = Path(__file__).parents[1] / ".ci"
     ("trainer/run/gone.py", "trainer/run/test_two_devices.py"),
     ("benchmarks/bench.py", "benchmarks/test_benchmarks.py"),
     ("tests/trainer/server_process.py", "trainer/serve/test_real_servers.py"),
+    ("tests/trainer/serve/break_off.js", "trainer/serve/test_serve_page.py"),
 ])
 def test_a_change_asks_for_the_long_tests_that_import_it_or_mirror_its_folder(changed, asked):
     reasons = runpy.run_path(str(CI / "long_tests.py"))["long_tests"]([changed, "docs/design.md"])

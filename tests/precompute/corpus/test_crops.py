@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 import soundfile
 from builds import RATE, Listener, build, command, problems, records, rows_of, shards, sound, write_files
+from tables import cases
 
 from xtts.precompute.view.inspect_clip import inspect_clip
 from xtts.shared.errors import LockstepError
+
+CASES = cases(__file__)
 
 CROPS = ["audio.crop_frames=32", "split.validation_fraction=0"]
 HOP = 256
@@ -112,13 +115,7 @@ def test_a_rebuild_of_crops_reads_only_what_is_new(corpus, tmp_path):
     assert shards(tmp_path / "cache") == before
 
 
-@pytest.mark.parametrize(("setting", "message"), [
-    ("audio.profile=vocos24", "expected audio.profile hifigan or bigvgan24"),
-    ("audio.crop_frames=null audio.crop_pitch=0.5", "set crop_frames, too"),
-    ("audio.loudness_lufs=-23", "trim_silence_db and loudness_lufs must be null"),
-    ("data.filters.max_letters_per_second=9", "data.filters, letters per second: set with audio.crop_frames"),
-    ("shapes.pad_to_fixed_length=false", "shapes.pad_to_fixed_length: false with audio.crop_frames"),
-])
+@pytest.mark.parametrize(("setting", "message"), CASES["refused"])
 def test_crops_of_other_settings_are_refused(corpus, tmp_path, setting, message):
     with pytest.raises(LockstepError, match=message):
         build(corpus, tmp_path / "cache", *CROPS, *setting.split())

@@ -54,12 +54,7 @@ def test_columns_are_read_by_name_or_position(tmp_path):
 
 
 @pytest.mark.parametrize(("columns", "options", "message"), [
-    ({"text": ["x"], "sentence": ["y"]}, None, "2 columns of text: text, sentence; choose one: --columns"),
-    ({"words": ["x"]}, None, "columns audio, words, expected a column of text, such as text"),
-    ({"text": ["x"]}, "text=said", r"no column 'said', expected one of \['audio', 'text'\]"),
-    ({"text": [[1]]}, "text=text", "column 'text' of list<.*>, expected text"),
-    ({"text": ["x"], "speaker": ["a/b"]}, None, r"x\.parquet row 0: speaker 'a/b' reads as a path"),
-    ({"text": ["x"], "id": pa.array([None], pa.string())}, None, r"row 0: clip id '' is empty"),
+    *CASES["unusable"], ({"text": ["x"], "id": pa.array([None], pa.string())}, None, r"row 0: clip id '' is empty"),
 ])
 def test_unusable_columns_are_rejected(tmp_path, columns, options, message):
     data = put(tmp_path / "x.parquet", {"audio": audio("a.wav"), **columns})

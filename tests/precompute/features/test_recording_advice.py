@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from tables import cases
 
 from xtts.precompute.features.recording_advice import recording_advice
 
@@ -26,16 +27,8 @@ def test_good_recordings_are_good_in_every_line():
 
 
 @pytest.mark.parametrize(("line", "groups", "clips", "words"), [
-    (0, [{}], 24, "2 minutes (162): record more: fifty sentences, four minutes, are much better"),
-    (0, [{"leading_silence": 3.0, "trailing_silence": 1.2}], 300, "5 minutes (162): good"),  # silence is no speech
-    (1, [{"clipped_share": 0.01}, *[{}] * 9], 300, "10% of the clips are clipped (0%): record with less gain"),
+    *cases(__file__)["faults"],
     (1, [{"clipped_share": 0.01}, *[{}] * 99], 300, "1% of the clips are clipped (0%): good"),
-    (1, [{"loudness_db": -20.0}, {"loudness_db": -35.0}], 300, "uneven, 8 dB between clips"),
-    (1, [{"loudness_db": -45.0, "noise_floor_db": -80.0}], 300, "quiet, and so will the voice be"),
-    (2, [{"noise_floor_db": -43.0}], 300, "19 dB below the speech (26, 31): record in a quieter place"),
-    (3, [{"band_hz": 3_900.0}], 300, "up to 3.9 kHz (10.7, 7.4): use the originals"),
-    (5, [{"other_channel_share": 0.06}, {}], 300, "150 of 300 clips mixed from channels that differ: if they"),
-    (4, [{"decay_db": 10.0}], 300, "falls by 10 dB in 60 ms (15, 21): record nearer to the microphone"),
 ])
 def test_a_fault_is_named_in_its_line_with_what_to_do(line, groups, clips, words):
     lines = advice(*groups, clips=clips)

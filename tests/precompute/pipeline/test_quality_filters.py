@@ -8,22 +8,16 @@ import numpy as np
 import pytest
 import soundfile
 from builds import Listener, build, command, problems, rows_of, spoil, tree
+from tables import cases
 
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.config_files import load_config
 
+CASES = cases(__file__)
+
 RATE, CLIPS = 22_050, 16
-EVERY_FILTER = {
-    "min_loudness_db": -30.0, "max_noise_floor_db": -40.0, "max_clipped_share": 0.01, "max_edge_silence_seconds": 0.5,
-    "min_letters_per_second": 2.0, "max_letters_per_second": 25.0, "min_sample_rate": 20_000,
-}
-BROKEN = {
-    "clip-01": ("too noisy", "max_noise_floor_db", -30.0), "clip-02": ("clipped", "max_clipped_share", 0.32),
-    "clip-03": ("too much silence", "max_edge_silence_seconds", 0.8),
-    "clip-04": ("too quiet", "min_loudness_db", -49.0), "clip-05": ("too low sample rate", "min_sample_rate", 16_000),
-    "clip-06": ("too slow speech", "min_letters_per_second", 1.0),
-    "clip-07": ("too fast speech", "max_letters_per_second", 30.0),
-}
+EVERY_FILTER = CASES["filters"]
+BROKEN = CASES["broken"]
 """Reason, filter, and about what is measured."""
 
 

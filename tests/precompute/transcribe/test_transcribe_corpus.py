@@ -10,6 +10,7 @@ import pytest
 import soundfile
 import soxr
 from builds import Listener, command, read_corpus, tree, write_files
+from tables import cases
 
 from xtts.precompute.transcribe.recordings import decode_recording
 from xtts.precompute.transcribe.transcribe_corpus import transcribe_corpus
@@ -291,15 +292,7 @@ def test_mistakes_are_one_line(tmp_path, monkeypatch):
     write_files(tmp_path, {"none/x.zip": "", "none/y.md": "", "a.m4a": "x"})
     before = tree(tmp_path)
     monkeypatch.setitem(sys.modules, "av", None)
-    for audio, out, message in (
-        (talk, "other", "other: exists already, without a readable transcribe.json, expected a new folder; choose"),
-        (talk, "notes.txt", "notes.txt: exists already, without a readable transcribe.json"),
-        ("nowhere", "out", "nowhere: cannot be read (No such file or directory), expected sound: .wav, .flac, "),
-        ("other/metadata.csv", "out", "other/metadata.csv: faster-whisper, which decodes it, is not installed"),
-        ("bad", "out", "bad/x.wav: unreadable audio: "),
-        ("none", "out", "none: no recordings, but 1 .zip, 1 .md, expected sound: .wav, "),
-        ("a.m4a", "out", "a.m4a: faster-whisper, which decodes it, is not installed; pip install"),
-    ):
+    for audio, out, message in cases(__file__)["mistakes"]:
         done = command("transcribe", tmp_path / audio, "--out", tmp_path / out)
         assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.stderr
         assert done.stderr.startswith(f"error: {tmp_path}/{message}")

@@ -1,5 +1,7 @@
 """Copies of corpora and caches in a store, which is a folder of this disk or a server on this machine."""
 
+import builtins
+
 import pytest
 from tables import cases
 
@@ -20,17 +22,11 @@ def test_an_unusable_url_is_refused_without_showing_secrets(text, found):
     assert "SEC" not in str(error.value).replace("AWS_SECRET_ACCESS_KEY", "")
 
 
-@pytest.mark.parametrize(("raised", "found"), [
-    (OSError("AWS Error NO_SUCH_BUCKET during PutObject"), "no such bucket (AWS .*; check its name"),
-    (OSError("AWS Error ACCESS_DENIED during HeadObject"), "access denied (AWS .*; set AWS_ACCESS_KEY_ID"),
-    (OSError("AWS Error NETWORK_CONNECTION: curlCode: 7"), "no answer (AWS .*; check AWS_ENDPOINT_URL"),
-    (FileNotFoundError(2, "Path does not exist 'b/x'"), "missing (.*; run this again"),
-    (OSError(28, "No space left on device", "/x/y"), "the copy fails (.*: '/x/y'); free some space"),
-])
-def test_a_failure_is_explained(raised, found):
+@pytest.mark.parametrize(("kind", "arguments", "found"), CASES["failures"])
+def test_a_failure_is_explained(kind, arguments, found):
     found = found.replace("(", r"\(").replace(")", r"\)")
     with pytest.raises(LockstepError, match=f"^s3://b/x: {found}"), object_store._errors_explained("s3://b/x"):
-        raise raised
+        raise getattr(builtins, kind)(*arguments)
 
 
 @pytest.mark.long

@@ -74,9 +74,7 @@ def test_bpe_learns_pieces_in_other_scripts():
     texts = ["здравствуй, здравый здравец", "здравие и здравница", "क्या क्या क्या", "می‌روم می‌روم"]
     made = learn({"ru": texts}, "bpe", vocabulary=100)
     assert [made.decode(made.encode(text).ids) for text in texts] == texts
-    pieces = made.symbols[len(COMMON) :]
-    assert any(" здрав" in piece for piece in pieces)
-    assert not any(len(piece) > 1 and set(piece[1:]) & set(" ,") for piece in pieces)
+    assert not any(set(piece[1:]) & set(" ,") for piece in made.symbols[len(COMMON) :])
     grown = learn({"ru": ["щ"]}, "bpe", previous=made)
     assert (grown.symbols, grown.merges) == ((*made.symbols, "щ"), made.merges)
     assert made.encode("здравие").ids == grown.encode("здравие").ids

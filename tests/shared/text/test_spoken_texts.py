@@ -4,13 +4,12 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from tables import tsv
 
 from xtts.shared.text.text_normalization import expand
 
-HERE = Path(__file__).parent
 _CODE = """
 import json, sys
 from xtts.shared.text.phonemes import phonemise
@@ -22,8 +21,7 @@ print(json.dumps([say(*pair) for pair in json.load(sys.stdin)]))
 
 
 def table(name):
-    lines = (HERE / name).read_text(encoding="utf-8").splitlines()
-    return [[*line.split("\t"), ""][:4] for line in lines if not line.startswith("#")]
+    return [[*row, ""][:4] for row in tsv(__file__, name)]
 
 
 def phonemes(pairs):
@@ -53,7 +51,7 @@ def holds(words, sounds, wanted):
 
 
 def test_everyday_texts_are_heard_as_people_say_them():
-    rows = table("spoken_texts.tsv")
+    rows = table("spoken_texts")
     assert len(rows) >= 100
     sounds = phonemes([(text, code) for code, text, *_ in rows])
     wrong = [
@@ -65,7 +63,7 @@ def test_everyday_texts_are_heard_as_people_say_them():
 
 
 def test_texts_of_other_languages_are_read_as_their_readers_do():
-    said = [(code, text, expand(text, code), wanted, bad) for code, text, wanted, bad in table("other_languages.tsv")]
+    said = [(code, text, expand(text, code), wanted, bad) for code, text, wanted, bad in table("other_languages")]
     wrong = [row[:3] for row in said if not holds(row[2], "", row[3]) or (row[4] and holds(row[2], "", row[4]))]
     assert not wrong, "\n".join(map(" | ".join, wrong))
 
@@ -76,7 +74,7 @@ def test_texts_of_other_languages_are_read_as_their_readers_do():
 ])
 def test_texts_that_no_rule_was_made_from_are_read_as_at_first_sight(name, fewest):
     """Not to be mended one by one: a rule for a kind of text may raise the number."""
-    rows = table(f"{name}.tsv")
+    rows = table(name)
     said = [(expand(text, code), wanted, bad) for code, text, wanted, bad in rows]
     right = sum(holds(words, "", wanted) and not (bad and holds(words, "", bad)) for words, wanted, bad in said)
     assert right >= fewest
@@ -85,5 +83,5 @@ def test_texts_that_no_rule_was_made_from_are_read_as_at_first_sight(name, fewes
 @pytest.mark.parametrize("name", ["unchanged_texts", "other_numbers"])
 def test_texts_are_read_to_the_letter(name):
     """Texts that no rule for others may change; numbers, dates and times of other languages."""
-    rows = table(f"{name}.tsv")
+    rows = table(name)
     assert [expand(text, code) for code, text, *_ in rows] == [words for _, _, words, _ in rows]

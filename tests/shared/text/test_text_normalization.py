@@ -1,9 +1,9 @@
 """Numbers of a text in words, in the contexts that normalisers' tests have: as speakers of English and German say."""
 
 import re
-from pathlib import Path
 
 import pytest
+from tables import tsv
 
 from xtts.shared.languages import LANGUAGES
 from xtts.shared.text.alphabet import spell
@@ -26,17 +26,13 @@ def test_phonemes_in_double_brackets_are_left_alone():
     assert expand("a \ufdd0 [[5]] 5") == "a   [[5]] five"  # the character that stands for them inside
 
 
-TABLES = {code: Path(__file__).with_name(f"numbers_in_context_{code}.tsv") for code in ("en", "de")}
-
-
 def words(text):
     return re.findall(r"[^\W_]+(?:'[^\W_]+)?", text.lower())
 
 
-@pytest.mark.parametrize("code", TABLES)
+@pytest.mark.parametrize("code", ["en", "de"])
 def test_numbers_in_context_are_read_as_in_the_table(code):
-    lines = TABLES[code].read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines if not line.startswith("#")]
+    rows = tsv(__file__, f"numbers_in_context_{code}")
     assert len(rows) >= 120
     wrong = [(written, spoken, expand(written, code)) for written, spoken in rows]
     wrong = [row for row in wrong if words(row[2]) != words(row[1])]

@@ -15,6 +15,7 @@ import onnxruntime
 import pytest
 import soundfile
 from onnx_graphs import hifigan
+from tables import cases
 
 from xtts.shared.errors import LockstepError
 from xtts.shared.text.tokenizer import PHONEMES, Tokenizer, build_tokenizer
@@ -30,6 +31,7 @@ from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import make_vocoder
 from xtts.trainer.speech.voice_source import open_source
 
+CASES = cases(__file__)
 BASE = Path(__file__).parents[3] / "voices" / "base"
 NFE = SynthesisOptions().nfe
 SENTENCE, IPA = "Ich möchte nicht.", "ɪç mˈœçtə nˈɪçt."
@@ -147,32 +149,20 @@ def test_the_graph_is_one_that_old_runtimes_have(folder, session):
     ]
     assert [entry.name for entry in session.get_outputs()] == ["output"]
     assert graph.producer_name == "lockstep-tts"
-    assert session.get_modelmeta().custom_metadata_map == {
-        "model_type": "vits", "comment": "piper", "language": "German", "voice": "de", "has_espeak": "1",
-        "n_speakers": "1", "sample_rate": "22050",
-    }
+    assert session.get_modelmeta().custom_metadata_map == CASES["metadata"]
 
 
 def test_the_json_has_what_piper_reads(folder, ids):
     assert sorted(path.name for path in folder.iterdir()) == ["kerstin.onnx", "kerstin.onnx.json", "tokens.txt"]
     config = json.loads((folder / "kerstin.onnx.json").read_text(encoding="utf-8"))
     del config["phoneme_id_map"]
-    assert config == {
-        "audio": {"sample_rate": 22050}, "hop_length": 256, "language": {"code": "de"}, "espeak": {"voice": "de"},
-        "phoneme_type": "espeak", "inference": {"noise_scale": 0.5, "length_scale": 1.0, "noise_w": 0.0},
-        "num_symbols": 142, "num_speakers": 1, "speaker_id_map": {},
-    }
+    assert config == CASES["config"]
     lines = (folder / "tokens.txt").read_text(encoding="utf-8").splitlines()
     assert dict(line.rsplit(" ", 1) for line in lines) == {phoneme: str(i) for phoneme, i in ids.items()}
     assert all(len(phoneme) == 1 for phoneme in ids), "Piper in C++ refuses others"
 
 
-@pytest.mark.parametrize(("language", "add_blank", "theirs", "ours"), [
-    ("de", True, "ɪç brˈɪŋe bɪblɪʲoːʲ", "ɪç bɾˈɪŋe bɪblɪoː"),
-    ("de", False, "ç̧ fr̯-ˈɪç", "ç frˈɪç"),  # a mark after another one, and phonemes that the voice lacks
-    ("en", True, "ðɪʲ ˈɛnd - brˈiːʲ tʲa", "ðɪ ˈɛnd - brˈiː tʲa"),
-    ("en", False, "", ""),
-])
+@pytest.mark.parametrize(("language", "add_blank", "theirs", "ours"), CASES["phonemes"])
 def test_phonemes_of_pipers_espeak_become_those_of_the_voice(language, add_blank, theirs, ours):
     tokenizer = build_tokenizer("phonemes", add_blank=add_blank)
     ids, rules = piper_phonemes(tokenizer, language)

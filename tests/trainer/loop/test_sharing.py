@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from four_clips import MEL_LENGTH, clips, small_model
+from tables import cases
 
 from xtts.shared.config_files import load_config
 from xtts.shared.errors import LockstepError
@@ -72,24 +73,13 @@ def test_devices_add_up_to_the_whole_batch_of_which_a_clip_is_blank():
     np.testing.assert_allclose(sum(own for _, own in parts), 2.0 * gradient, rtol=1e-3, atol=1e-6)
 
 
-LOST = "see its output, then start all workers again, any number, with xtts-train --resume runs/a"
-MEMORY = "lower training.batch_size (see xtts-doctor), or exclude the longest clips with shapes.max_mel_frames"
-
-
-@pytest.mark.parametrize(("error", "message", "found", "fix"), [
-    (tf.errors.UnavailableError, "Socket closed\n/job:worker/replica:0/task:12", "worker 12 has ended", LOST),
-    (tf.errors.UnavailableError, "Connection reset by peer", "a worker has ended", LOST),
-    (tf.errors.ResourceExhaustedError, "too large", "out of memory", MEMORY),
-    (tf.errors.DataLossError, "corrupted record at 12", "corrupted record at 12", "look at the data"),
-    ("jax", "RESOURCE_EXHAUSTED: Out of memory allocating 123456789 bytes.", "out of memory", MEMORY),
-    ("jax", "INTERNAL: the device is lost\nand more", "INTERNAL: the device is lost", "look at the data"),
-])
+@pytest.mark.parametrize(("error", "message", "found", "fix"), cases(__file__)["failures"])
 def test_after_any_failure_of_a_runtime_the_last_whole_step_is_saved(error, message, found, fix):
     """`RunEnded` reports it, whatever the message of TensorFlow or JAX is."""
     if error == "jax":
         failure = pytest.importorskip("jax").errors.JaxRuntimeError(message)
     else:
-        failure = error(None, None, message)
+        failure = getattr(tf.errors, error)(None, None, message)
     resume = "xtts-train --resume runs/a"
     with pytest.raises(RunEnded) as raised, explained("steps after 3", "look at the data", resume=resume):
         raise failure

@@ -26,9 +26,6 @@ def test_our_prompts_are_150_of_all_kinds_and_the_first_cover_most_pairs(languag
     assert sum(count == 1 for count in words) >= 10
     assert sum(prompt.endswith(("?", "؟")) for prompt in prompts) >= 20
     assert sum(prompt.endswith("!") for prompt in prompts) >= 10
-    first = prompts[:20]
-    assert any(len(prompt.split()) == 1 for prompt in first)
-    assert sum(prompt.endswith(("?", "؟")) for prompt in first) >= 2
     cover = pair_cover(prompts, language)
     print(language, *(f"{share:.0%} after {count}," for count, share in zip(COUNTS, cover, strict=True)))
     shuffled = random.Random(0).sample(prompts, len(prompts))

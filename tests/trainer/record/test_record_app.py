@@ -7,10 +7,8 @@ import zipfile
 import numpy as np
 import pytest
 from record_parts import PROMPTS, RATE, spoken, wav_of
-from starlette.testclient import TestClient
 
 from xtts.shared.system.folder_lock import exclusive
-from xtts.trainer.record.app import Recorder, make_app
 from xtts.trainer.record.cli import main
 
 
@@ -84,13 +82,8 @@ def test_the_room_is_judged_in_words_and_its_recording_is_not_kept(client, recor
     assert [*recorder.takes.folder.iterdir()] == []
 
 
-def test_a_restart_finds_all_and_another_server_is_refused(send, recorder, call):
-    send(PROMPTS[0], spoken("arctic_a0232"))
-    send(PROMPTS[1], 0.1 * spoken("arctic_b0179"))
-    again = Recorder(recorder.takes, "en", recorder.maker, recorder.phone.ear)
-    with TestClient(make_app(again), base_url="http://localhost") as other:
-        takes = other.get("/api/state").json()["takes"]
-    assert [take["number"] for take in takes] == [2, 1]
+def test_another_server_is_refused(client, recorder, call):
+    """That a restart finds all takes: test_takes.py."""
     with exclusive(recorder.takes.folder):
         code, _, errors = call(main, recorder.takes.folder, "--no-open", "--port", 0)
     assert code == 2

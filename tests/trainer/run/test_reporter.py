@@ -1,4 +1,4 @@
-"""What a run prints."""
+"""What a run prints, and which of its validations is the best."""
 
 import io
 
@@ -7,6 +7,7 @@ from rich.console import Console
 
 from xtts.trainer.loop.chunk import CallResult, Chunk
 from xtts.trainer.models.acoustic.objective import ACOUSTIC
+from xtts.trainer.run.hosted_run import Best
 from xtts.trainer.run.reporter import Reporter
 from xtts.trainer.stored.run_folder import RunFolder
 
@@ -31,3 +32,10 @@ def test_every_tenth_step_and_the_last_are_printed_with_their_losses_speed_and_t
     for part in ("step 100/105  loss 1.2345", "duration 1.23", "35,621 frames/s", "traces 12", "0:00:05 left"):
         assert part in before, part
     assert last.startswith("step 105/105")
+
+
+def test_the_flow_alone_tells_the_best_checkpoint_of_a_voice():
+    best, validations = Best(), [(0.30, 0.40), (0.28, 0.45), (0.29, 0.35)]
+    for step, (flow, duration) in enumerate(validations):
+        best.note(step, ACOUSTIC.score({"prior": 0.1, "flow": flow, "duration": duration}))
+    assert (best.step, best.loss, best.since) == (1, 0.28, 1)

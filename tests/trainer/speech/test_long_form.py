@@ -2,10 +2,8 @@
 
 """Texts are cut at sentences, clauses, words, and at the marks of their own script."""
 
-from pathlib import Path
-
 import pytest
-from tables import cases
+from tables import cases, tsv
 
 from xtts.shared.languages import LANGUAGES
 from xtts.trainer.speech.sentences import split_sentences, split_text
@@ -28,9 +26,8 @@ def test_sentences_lines_and_items_are_parted(text, sentences):
 
 
 def test_sentences_end_where_the_language_has_them():
-    lines = Path(__file__).with_name("sentences.tsv").read_text(encoding="utf-8").splitlines()[1:]
-    rows = [line.split("\t") for line in lines]
-    assert [split_sentences(text, language) for language, text, _ in rows] == [row[2].split("|") for row in rows]
+    for language, text, sentences in tsv(__file__, "sentences"):
+        assert split_sentences(text, language) == sentences.split("|")
 
 
 @pytest.mark.parametrize("language", [*LANGUAGES, "xyz"])
