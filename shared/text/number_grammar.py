@@ -190,11 +190,8 @@ class _Grammar:
     def _time(self, match: re.Match[str]) -> str:
         times, minutes = self.table["time"], int(match["m"])
         for before, own in self.table.get("time_behind", {}).items():
-            times = (
-                times | own
-                if re.search(f"{before}$", match.string[max(match.start() - 12, 0) : match.start()])
-                else times
-            )
+            if re.search(f"{before}$", match.string[max(match.start() - 12, 0) : match.start()]):
+                times = times | own
         few = times.get("few") if minutes < 10 else None
         template = times["seconds"] if match["s"] else times.get(str(minutes)) or few or times["usual"]
         return self._fill(template, match.groupdict())

@@ -24,53 +24,33 @@ from xtts.shared.text.language_tables import load_table
 from xtts.shared.text.pronunciation import INLINE_PHONEMES
 from xtts.shared.text.scripts import plain_letters, script_of
 
-IPA = (
-    *"abcdefhijklmnopqrstuvwxyz",
-    *"æçðøħŋœǀǁǂǃɐɑɒɓɔɕɖɗɘəɚɛɜɝɞɟɡɢɣɤɥɦɧɨɪɫɬɭɮɯɰɱɲɳɴɵɶɸɹɺɻɽɾʀʁʂʃʄʈʉʊʋʌʍʎʏʐʑʒʔʕʘʙʛʝʟʡʢβθχᵻ",
-    *"ˈˌːˑʰʲʷˠˤ˞ⁿˡ",
-    "\u0329", "\u0303", "\u032a", "\u0325", "\u0361",
-)
-"""Letters, stress, length and diacritics, as espeak-ng writes them."""
-
 _TABLE = load_table("phonemes")
-_ABBREVIATIONS, _OPENERS, _NO_NAMES, _TITLES, _BEFORE_NAMES, _GERMAN_WORDS = (
-    frozenset(_TABLE[name].split())
-    for name in ("abbreviations", "openers", "no_names", "titles", "before_names", "german_words")
+IPA = (*_TABLE["ipa"],)
+"""Letters, stress, length and diacritics, as espeak-ng writes them."""
+_UNSAID_SIGNS, _SAID_SIGNS, _WORD_SIGNS = (frozenset(_TABLE[name]) for name in ("unsaid", "said", "words"))
+_ABBREVIATIONS, _OPENERS, _NO_NAMES, _TITLES, _BEFORE_NAMES, _GERMAN_WORDS, _NUMERALS, _PLAIN_FORMS = (
+    frozenset(_TABLE[name].split()) for name in (
+        "abbreviations", "openers", "no_names", "titles", "before_names", "german_words", "numerals", "plain_forms",
+    )
 )
 _CLEANUPS = [(re.compile(pattern), replacement) for pattern, replacement in _TABLE["cleanups"]]
-_LETTER_A, _INITIALS = (re.compile("|".join(_TABLE[name])) for name in ("letter_a", "initials"))
-_CLOSING = re.compile(r"""(?P<word>\w*)(?P<mark>[.,;:!?]|\u2014|--)[.,;:!?"'()\[\]\u2019\u201d\s]*$""")
-_UNSAID_SIGNS, _SAID_SIGNS = frozenset("*/\\#"), frozenset("+=°×÷±−№℃`´")
-_WORD_SIGNS = frozenset("%‰°§&@")
-"""Signs read as words."""
-_DASH = re.compile(r"(?<=\w)\s+[\u2013\u2014]\s+(?=\w)")
+_LETTER_A, _INITIALS, _CLOSING, _DASH, _POINTED, _INITIALISM, _SYMBOL, _APOSTROPHE, _ERHUA, _SWITCH, _TONE = (
+    re.compile("|".join(_TABLE[name])) for name in (
+        "letter_a", "initials", "closing", "dash", "pointed", "initialism", "symbol", "apostrophe", "erhua", "switch",
+        "tone",
+    )
+)
 _NAME_OF_A = "eigh"
 """Spelling that espeak-ng reads as the name of A."""
-_NUMERALS = frozenset(("I. ", "V. ", "X. "))
-"""Single letters that end a sentence after a name, as a king's number, rather than being an initial."""
-_POINTED = re.compile(r"(?<![\w.])((?:[A-ZÄÖÜ]\.){2,})(?= (?P<after>[A-ZÄÖÜ]\w*|[0-9]))")
-"""An initialism with points, such as `U.S.`, within a sentence."""
-_INITIALISM = re.compile(r"(?<!['\u2019])\b[^\W\d_a-z]{2,5}\b")
-_SYMBOL = re.compile("(?<![\u0370-\u03ff])[\u0391-\u03c9µ](?![\u0370-\u03ff])")
-_APOSTROPHE = re.compile(r"(?<=[^\W\d_])[ʼʻ`＇´‘‛ʹ′](?=[^\W\d_])")
-_ERHUA = re.compile("(?<=[\u4e00-\u9fff])[儿兒]")
-"""Mandarin's suffix er: espeak-ng reads words with 儿 as English and drops 兒."""
 _LIGATURES = ("LATIN", "ROMAN NUMERAL", "SMALL ROMAN NUMERAL")
-_PLAIN_FORMS = frozenset({"wide", "narrow", "font", "circle", "isolated", "initial", "medial", "final"})
-"""Tags of Unicode's decompositions whose characters are read as their plain forms."""
-_SWITCH = re.compile(r"\([a-z][a-z-]*\)")
 _STAND_IN = "Kafaka"
 """Word that espeak-ng reads in place of given phonemes: every voice says it the same in any context."""
 _AS_TYPED = str.maketrans("g\u035c", "ɡ\u0361", "./‿")
 
 TONAL = frozenset({"cmn", "yue", "vi", "hak", "shn"})
 """Voices whose phonemes end in tones; in IPA espeak-ng writes only one digit of a tone, and a 3 as a vowel."""
-_TONE, _TONE_ENDS = re.compile(r"[0-9]+$"), (*"0123456789ɜ",)
+_TONE_ENDS = (*"0123456789ɜ",)
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_PITCHES = {"55": "1", "35": "2", "214": "3", "21": "3", "51": "4", "11": "5"}
-"""Pitches by which espeak-ng names Mandarin's tones, to their numbers in pinyin."""
-_NOTATION = {"cmn": {"s.": "ʂ", "i.": "ɨ", "o-": "ɤ"}}
-"""IPA that espeak-ng lacks, by voice."""
 _NO_SIGNS = str.maketrans("^S", "ʲʃ", "-.()|_:;!?*,%#+`0123456789")
 
 # From espeak-ng's speak_lib.h.
@@ -119,7 +99,7 @@ def _without_points(match: re.Match[str], language: str) -> str:
     before, initials = match["before"] or "", match["initials"]
     word = before.strip(" .,")
     ends = word.lower() in _NO_NAMES or (word.islower() and word not in _BEFORE_NAMES)
-    ends |= initials in _NUMERALS and word.lower() not in {"", *_TITLES}
+    ends |= initials.strip() in _NUMERALS and word.lower() not in {"", *_TITLES}
     if match["after"] in _OPENERS or (ends and initials.count(".") == 1):
         return match[0]
     plain = initials.replace(". ", " ")
@@ -276,7 +256,7 @@ def _with_tones(ipa: str, names: str, voice: str) -> str:
             if _SWITCH.fullmatch(name):
                 native = name == f"({voice})"
             elif tone:
-                digits = _PITCHES.get(tone[0], tone[0]) if voice == "cmn" else tone[0]
+                digits = _TABLE["pitches"].get(tone[0], tone[0]) if voice == "cmn" else tone[0]
                 spoken += _plain(phoneme[:-1], voice) + digits.translate(_SUPERSCRIPTS)
             else:
                 spoken += _plain(phoneme, voice)
@@ -292,7 +272,7 @@ def _phonemes(clause: str) -> list[list[str]]:
 def _plain(ipa: str, voice: str) -> str:
     """Remove the signs of espeak-ng's own notation from IPA."""
     ipa = _SWITCH.sub("", ipa)
-    for sign, letter in _NOTATION.get(voice, {}).items():
+    for sign, letter in _TABLE["notation"].get(voice, {}).items():
         ipa = ipa.replace(sign, letter)
     return ipa.translate(_NO_SIGNS)
 
