@@ -49,7 +49,12 @@ def draw_alignment(
     if len(symbols) > _LABELLED_TOKENS:
         axes.set_ylabel("token")
     else:
-        labels = ["\N{OPEN BOX}" if symbol == " " else symbol for symbol in symbols]
+        from matplotlib.font_manager import findfont
+        from matplotlib.ft2font import FT2Font
+
+        glyphs = FT2Font(findfont("DejaVu Sans")).get_charmap().keys()  # it warns of every letter that it lacks
+        labels = [symbol if glyphs >= {*map(ord, symbol)} else f"U+{ord(symbol[0]):04X}" for symbol in symbols]
+        labels = ["\N{OPEN BOX}" if label == " " else label for label in labels]
         axes.set_yticks(np.arange(len(symbols)) + 0.5, labels, fontsize=6, parse_math=False)
     return figure
 
