@@ -52,7 +52,7 @@ def draw_alignment(
         from matplotlib.font_manager import findfont
         from matplotlib.ft2font import FT2Font
 
-        glyphs = FT2Font(findfont("DejaVu Sans")).get_charmap().keys()  # it warns of every letter that it lacks
+        glyphs = FT2Font(findfont("DejaVu Sans")).get_charmap().keys()  # others would be boxes, all alike
         labels = [symbol if glyphs >= {*map(ord, symbol)} else f"U+{ord(symbol[0]):04X}" for symbol in symbols]
         labels = ["\N{OPEN BOX}" if label == " " else label for label in labels]
         axes.set_yticks(np.arange(len(symbols)) + 0.5, labels, fontsize=6, parse_math=False)
