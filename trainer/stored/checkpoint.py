@@ -12,7 +12,7 @@ import numpy as np
 
 from xtts.shared.cache.cache_spec import CacheSpec
 from xtts.shared.config import Config, TrainingConfig
-from xtts.shared.errors import LockstepError, read_json
+from xtts.shared.errors import LockstepError, read_json, warn
 from xtts.shared.model_config import NetworkConfig
 from xtts.shared.system.atomic_files import move, sync_file
 from xtts.trainer.loop.schedule import decay_start
@@ -144,7 +144,7 @@ def schedule_of(training: TrainingConfig) -> dict[str, int]:
 
 
 def find_checkpoint(path: Path) -> Path:
-    """PATH itself if it is a checkpoint, or the newest of a run folder or of its checkpoints/."""
+    """PATH itself if it is a checkpoint, or the newest that can be read of a run folder or of its checkpoints/."""
     if (path / META_FILE).is_file():
         return path
     checkpoints = list_checkpoints(path / "checkpoints") or list_checkpoints(path)
@@ -157,7 +157,14 @@ def find_checkpoint(path: Path) -> Path:
             expected="a run folder or one checkpoint, runs/NAME/checkpoints/step-N",
             fix=f"choose one of {', '.join(runs[:_MOST_NAMED])}{more}" if runs else "",
         )
-    return checkpoints[-1]
+    for checkpoint in reversed(checkpoints[1:]):
+        try:
+            read_meta(checkpoint)
+        except LockstepError as error:
+            warn(f"{error}; using an older checkpoint")
+        else:
+            return checkpoint
+    return checkpoints[0]
 
 
 def list_runs() -> list[Path]:

@@ -39,6 +39,16 @@ def test_the_newest_is_found_by_number_in_a_run_folder_and_by_name(tmp_path):
     assert find_checkpoint(tmp_path / "checkpoints" / "step-5").name == "step-5"
 
 
+def test_a_damaged_newest_checkpoint_is_passed_over_aloud(tmp_path, capsys):
+    for step in (5, 90):
+        save(tmp_path / "checkpoints", step)
+    (damaged := tmp_path / "checkpoints" / "step-90" / "checkpoint.json").write_text("{")
+    assert find_checkpoint(tmp_path).name == "step-5"
+    assert f"warning: {damaged}: cannot be read" in (said := capsys.readouterr().err)
+    assert said.endswith("; using an older checkpoint\n")
+    assert find_checkpoint(damaged.parent) == damaged.parent, "it was asked for"
+
+
 def test_only_the_newest_are_kept(tmp_path):
     for step in (1, 2, 3, 4):
         save(tmp_path, step)
