@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from xtts.shared.text.language_tables import entries, load_table, load_units
+from xtts.shared.text.language_tables import load_table, load_units
 
 _POINTED, _LAST, _CAPITAL, _NUMBER, _INSIDE, _AFTER_NAME, _AT_START, _AT_END = (
     re.compile(load_table("abbreviations")[name])
@@ -103,9 +103,8 @@ def load_abbreviations(language: str) -> Abbreviations | None:
     table = load_table(language)
     if "starter" not in table.get("patterns", {}):
         return None
-    own, starter = table["abbreviations"], re.sub(r"\|\s+", "|", table["patterns"]["starter"])
-    classes = {name: entries(own[name]) for name in ("street", "number", "name", "inside", "word", "bare")}
-    classes["bare"] |= {key: ".".join(key) for key in own.get("letters", "").split()}
+    own, starter = table["classes"], re.sub(r"\|\s+", "|", table["patterns"]["starter"])
+    classes = own | {"bare": own["bare"] | {key: ".".join(key) for key in own.get("letters", "").split()}}
     bare, pointless = any_of(classes["bare"]), any_of(own["pointless"].split())
     return Abbreviations(
         classes=classes, units=load_units(language),

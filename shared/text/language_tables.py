@@ -21,12 +21,6 @@ def load_table(name: str) -> dict[str, Any]:
     return dict(yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
 
 
-def entries(text: str) -> dict[str, str]:
-    """Parse `key words;key words`; an underscore in a key is a space."""
-    pairs = (entry.lstrip().split(" ", 1) for entry in text.split(";") if entry.strip())
-    return {key if key == "_" else key.replace("_", " "): words for key, words in pairs}
-
-
 @lru_cache
 def load_units(language: str) -> dict[str, Forms]:
     """Return the units of a language by symbol: those of `grammars/common.yaml` and of its own table, with powers."""
@@ -38,25 +32,15 @@ def load_units(language: str) -> dict[str, Forms]:
         if long := patterns.get(name, {}).get("long"):
             own = str(patterns[name].get("short", {}).get("other", "")).replace("{0}", "").strip("\u200e \xa0")
             units |= {sign: long for sign in (symbol, own) if sign and " " not in sign}
-    own_units = table.get("units", {})
-    for symbol, entry in (entries(own_units) if isinstance(own_units, str) else own_units).items():
-        name = entry if isinstance(entry, str) else ""
-        units[symbol] = patterns[name]["long"] if name in patterns else _forms(entry)
+    for symbol, entry in table.get("units", {}).items():
+        forms = entry if isinstance(entry, dict) else {"other": entry}
+        units[symbol] = forms if "{0}" in forms["other"] else patterns[entry]["long"]
     spellings = common["spellings"] | table.get("unit_symbols", {})
     units = {sign: units[symbol] for sign, symbol in spellings.items() if symbol in units} | units
     own = data["compound_unit_patterns"]
     compound = {name: str(own[name]["long"]["compound"]) for name in ("per", "power2", "power3")}
     units = _with_powers(units, compound) | units
     return {symbol: _with_per(forms, compound["per"]) for symbol, forms in units.items()}
-
-
-def _forms(entry: Any) -> Forms:  # noqa: ANN401 - a pattern, patterns by plural form, or a name, or two with | between
-    if not isinstance(entry, str):
-        return dict(entry)
-    one, _, other = entry.partition("|")
-    if "{0}" in entry:
-        return {"other": entry}
-    return {"one": "{0} " + one.replace("*", ""), "other": "{0} " + (other or one.replace("*", "s"))}
 
 
 def _with_powers(units: Mapping[str, Forms], compound: Forms) -> dict[str, Forms]:

@@ -1,4 +1,4 @@
-"""Numbers of languages other than English and German, in words where their whole construct is known.
+"""Numbers in words where their whole construct is known.
 
 A text is scanned once. At each number the constructs of `grammars/common.yaml` are tried in order. What none of them
 covers stays as it is written: espeak-ng reads it. Words are those of num2words and CLDR (by unicode-rbnf and babel);
@@ -15,9 +15,8 @@ from typing import Any
 
 from xtts.shared.text.abbreviations import any_of
 from xtts.shared.text.language_tables import load_table, load_units
-from xtts.shared.text.number_contexts import separate_fractions
-from xtts.shared.text.number_words import LANGUAGES, LONGEST_QUANTITY, cldr_words, say
-from xtts.shared.text.scripts import plain_letters
+from xtts.shared.text.number_words import LANGUAGES, LONGEST_QUANTITY, cldr_words, say, spaced
+from xtts.shared.text.scripts import plain_letters, separate_fractions
 
 _BIDI = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Marks of direction, which may stand inside a number."""
@@ -26,18 +25,11 @@ _SLOT = re.compile(r"\{(\w+)(?::([\w-]+))?\}")
 """A value in a template: `{d}`, `{d:to_ordinal}`, `{y:spellout-ordinal-masculine-genitive}`."""
 _TOKEN = re.compile(r"[^\s()\[\]\"«»“”]+")
 _NEXT_WORD, _AT_END = re.compile(r"\s+(\w{3,})"), re.compile(r"\s*\Z")
-_HOURS = ("[0-9]", "[0-9]{2}")
-_BESIDE = {
-    "abbreviations": (r"(?<![^\W\d])", ""),
-    "before_number": (r"(?<!\w)", r"(?=\s?\d)"),
-    "after_number": (r"(?<=\d)\s?", ""),
-}
-"""What stands before and behind the entries of a table."""
 
 
 def has_number_words(language: str) -> bool:
     """Whether the numbers of a language are put into words, rather than left to espeak-ng."""
-    return language in ("en", "de") or _grammar(language) is not None
+    return _grammar(language) is not None
 
 
 def read_numbers(text: str, language: str) -> str:
@@ -45,9 +37,9 @@ def read_numbers(text: str, language: str) -> str:
     if (grammar := _grammar(language)) is None:
         return text
     text = grammar.with_words(plain_letters(_BIDI.sub("", text), language))
-    plain = "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in text.translate(_PLAIN))
+    plain = re.sub(r"\d", lambda digit: str(unicodedata.digit(digit[0])), text.translate(_PLAIN))
     read, done = list[str](), 0
-    for match in grammar.start.finditer(plain):
+    for match in grammar.start.finditer(plain) if re.search("[0-9]", plain) else ():
         if (start := match.start()) < done:
             continue
         words, end = ("", start) if match["address"] else grammar.read(plain, start)
@@ -56,8 +48,7 @@ def read_numbers(text: str, language: str) -> str:
             words, end = "", token.end() if token else match.end()
             read.append(text[done:end])
         else:
-            before, behind = text[max(start - 1, 0) : start].isalpha(), text[end : end + 1].isalpha()
-            read += [text[done:start], " " * before, words, " " * behind]
+            read += [text[done:start], spaced(text, start, end, words, language)]
             end += bool(grammar.suffix.match(text, end))
         done = end
     return "".join([*read, text[done:]])
@@ -87,37 +78,35 @@ class _Grammar:
         point = self.locale.number_symbols["latn"]["decimal"]
         self.money, self.nouns = frozenset(money), {"": "{0}", **units, **money}
         groups = "\u066c'\u2019" + table.get("groups", "," if point == "." else ".\xa0\u202f\u2009 ")
-        hours = [rf"(?<=\b{re.escape(word)} {h})" for word in table.get("before_time", ()) for h in _HOURS]
-        patterns = {key: table.get(key, pattern) for key, pattern in common["patterns"].items()}
-        patterns |= {
+        hours = [rf"(?<=\b{re.escape(word)} [0-9]{h})" for word in table.get("before_time", ()) for h in ("", "[0-9]")]
+        patterns = common["patterns"] | {
             "points": "".join({"\u066b", point} - {*groups}),
-            "groups": groups,
             "hours": "|".join(hours) or "(?!)",
+            "coins": any_of({*money, *"$€£"}),
+            "unit": any_of(units.keys() - {"%"}),
         }
-        patterns |= {"signs": any_of({*money, *"$€£"}), "unit": any_of(units.keys() - {"%"})}
-        patterns["free"] = "[0-9A-Za-z_]" if "touching" in table else r"\w"
+        patterns |= {key: table[key] for key in patterns.keys() & table.keys()} | {"groups": groups}
         for name in ("quantity", "clock"):
             patterns[f"other_{name}"] = re.sub(r"(\?P<\w+)>", r"\g<1>2>", patterns[name])
 
-        def compiled(pattern: str, behind: str = "") -> re.Pattern[str]:
+        def compiled(pattern: str) -> re.Pattern[str]:
             while (expanded := re.sub(r"\{([a-z_]+)\}", lambda name: patterns[name[1]], pattern)) != pattern:
                 pattern = expanded
-            return re.compile(f"(?:{pattern}){behind}")
+            return re.compile(pattern)
 
-        behind = compiled("{digit_behind}").pattern + ("(?![A-Za-z])" if "touching" in table else r"(?![^\W\d_])")
         self.start, self.integer, self.suffix = (compiled(f"{{{name}}}") for name in ("start", "integer", "suffix"))
+        behind = "{digit_behind}{behind}"
         self.constructs: list[tuple[re.Pattern[str], Callable[[re.Match[str]], str]]] = []
-        for name, pattern in common["constructs"]:
+        for name, pattern in table.get("constructs", common["constructs"]):
             endings = table.get("ordinals", {}).items() if name == "ordinal" else ()
             self.constructs += [
-                (compiled(f"(?P<n>[0-9]{{1,4}})(?:{e})", behind), partial(self._ordinal, how)) for e, how in endings
+                (compiled(f"(?P<n>[0-9]{{1,9}})(?:{e}){behind}"), partial(self._ordinal, how)) for e, how in endings
             ]
             if name != "ordinal":
-                self.constructs.append((compiled(pattern, behind), getattr(self, f"_{name}")))
+                self.constructs.append((compiled(f"(?:{pattern}){behind}"), getattr(self, f"_{name}")))
         self.words = [
-            (re.compile(rf"{before}(?P<key>{any_of(entries)})(?:(?<=\w)(?!\w)|(?<!\w)){after}"), entries)
-            for name, (before, after) in _BESIDE.items()
-            if (entries := table.get(name, {}))
+            (compiled(beside.replace("{key}", f"(?P<key>{any_of(entries)})(?:(?<=\\w)(?!\\w)|(?<!\\w))")), entries)
+            for name, beside in common["beside"].items() if (entries := table.get(name))
         ]
 
     def read(self, text: str, start: int) -> tuple[str, int]:
@@ -139,7 +128,8 @@ class _Grammar:
     def _say(self, how: str, value: int) -> str:
         """Return a number in words: `to_cardinal`, `to_ordinal`, `year`, a set of CLDR's rules, a table of endings."""
         if how == "year":
-            how = self.table.get("year", "to_cardinal") if 1100 <= value < 2000 else "to_cardinal"
+            is_year = 1100 <= value <= int(self.table.get("last_year", 1999))
+            how = self.table.get("year", "to_cardinal") if is_year else "to_cardinal"
             if "{" in how:
                 rest = self._say("to_cardinal", value % 100) if value % 100 else ""
                 return self._fill(how, {"hundreds": str(value // 100), "rest": rest}).strip()
@@ -231,8 +221,8 @@ class _Grammar:
         magnitude, sign = match[f"magnitude{name}"] or "", self._sign(match, name)
         cents = fraction if sign in self.money and len(fraction) == 2 and not magnitude else "0"
         if cents != "0":
-            fraction, value = "", Decimal(whole)
-        frame, noun = self._frame(match, name, value)
+            fraction, value = "", Decimal(int(value))
+        frame, noun = self._frame(match, name, Decimal(10**6) if magnitude else value)
         words = self._number(whole, fraction, match[f"minus{name}"], noun)
         spoken = frame.replace("{0}", f"{words} {magnitude}".strip())
         if not int(cents):
@@ -247,7 +237,7 @@ class _Grammar:
         return (match["before"] or match[f"before{name}"] or match[f"after{name}"] or match[f"of{name}"] or "").strip()
 
     def _frame(self, match: re.Match[str], name: str, value: Decimal) -> tuple[str, str]:
-        """Return the pattern around a number, and the noun that is counted: in it, or the next word of the text."""
+        """Return the pattern around a number, and the noun that is counted: a magnitude, in it, or the next word."""
         sign = self._sign(match, name)
         unit, *others = [sign] if sign in self.nouns else sign.split("/")
         frame = self._plural(self.nouns[unit], value)
@@ -255,24 +245,25 @@ class _Grammar:
             frame = str(self.nouns[other]["per"]).replace("{0}", frame)
         following = _NEXT_WORD.match(match.string, match.end())
         noun = frame.replace("{0}", "").strip() or (following[1] if following else "")
-        return frame, "" if match[f"magnitude{name}"] else noun
+        return frame, match[f"magnitude{name}"] or noun
 
     def _plural(self, pattern: Any, value: Decimal) -> str:  # noqa: ANN401 - a pattern, or patterns by plural form
         forms = {"other": pattern} if isinstance(pattern, str) else pattern
         return str(forms.get(self.locale.plural_form(value)) or forms["other"])
 
     def _parts(self, number: str) -> tuple[str, str, Decimal]:
-        """Return the digits of a number before and behind the point, and its value."""
+        """Return a number before its point, the digits behind it, and its value."""
         match = self.integer.match(number)
         end = match.end() if match else 0
         whole, fraction = "".join(filter(str.isdecimal, number[:end])), number[end + 1 :]
-        return whole, fraction, Decimal(f"{whole}.{fraction or 0}" if fraction else whole)
+        return number[:end], fraction, Decimal(f"{whole}.{fraction}" if fraction else whole)
 
     def _number(self, whole: str, fraction: str, minus: str | None, noun: str) -> str:
         """Return a number in words, agreeing with a noun where the table says so."""
+        how = "year" if len(whole) == 4 and not fraction else "to_cardinal"
+        whole = "".join(filter(str.isdecimal, whole))
         if len(whole) > LONGEST_QUANTITY or (whole[0] == "0" and whole != "0"):
             raise LookupError(whole)
-        how = "year" if len(whole) == 4 and not fraction else "to_cardinal"
         if "decimal_names" in self.table if fraction else noun and re.match(self.table.get("feminine", "(?!)"), noun):
             how = self.table.get("feminine_words", "spellout-cardinal-feminine")
         words = self._say(how, int(whole))

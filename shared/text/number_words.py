@@ -10,7 +10,7 @@ from typing import Any
 
 from xtts.shared.languages import MANDARIN
 from xtts.shared.text.language_tables import load_table
-from xtts.shared.text.number_contexts import separate_fractions
+from xtts.shared.text.scripts import separate_fractions
 
 LANGUAGES = frozenset(
     "ar az be bn ca cs cy da de eo es fa fi fr he hu id is it kk kn ko lt lv nb nl no pl pt ro ru sk sl sv te tg th tr "
@@ -33,22 +33,22 @@ def name_digits(text: str, language: str) -> str:
     names = str(load_table("digits").get(language, "")).split() or [
         say("to_cardinal", digit, language) for digit in range(10 * (language in LANGUAGES))
     ]
-    digits = r"(?<![a-zü\d])\d+" if language in MANDARIN else r"\d+"
+    digits = "(?!)" if not names else r"(?<![a-zü\d])\d+" if language in MANDARIN else r"\d+"
 
     def spoken(match: re.Match[str]) -> str:
-        return spaced(match, " ".join(names[unicodedata.digit(digit)] for digit in match[0]), language)
+        return spaced(text, *match.span(), " ".join(names[unicodedata.digit(digit)] for digit in match[0]), language)
 
-    return re.sub(digits, spoken, text) if names else text
+    return re.sub(digits, spoken, text)
 
 
-def spaced(match: re.Match[str], words: str, language: str) -> str:
-    """Return the words for a match, with spaces if letters touch it: `mp3` is `mp three`.
+def spaced(text: str, start: int, end: int, words: str, language: str) -> str:
+    """Return the words for a part of a text, with spaces if letters touch it: `mp3` is `mp three`.
 
     In English a hyphen shows that an A is not an article: `A4` is `A-four`.
     """
     if language in _UNSPACED:
         return words
-    before, after = match.string[max(match.start() - 2, 0) : match.start()], match.string[match.end() : match.end() + 2]
+    before, after = text[max(start - 2, 0) : start], text[end : end + 2]
     hyphens = [language == "en" and re.search(*a) for a in ((r"(?<![^\W\d_])[Aa]$", before), (r"^[Aa](?!\w)", after))]
     gaps = ["-" if hyphen else " " for hyphen in hyphens]
     return gaps[0] * before[-1:].isalpha() + words + gaps[1] * after[:1].isalpha()
@@ -56,12 +56,12 @@ def spaced(match: re.Match[str], words: str, language: str) -> str:
 
 @lru_cache(4096)
 def say(how: str, value: int, language: str) -> str:
-    """Return the words of num2words for a number, in English without `and`.
+    """Return the words of num2words for a number, in English without `and`; raises `LookupError` if it has none."""
+    from num2words import CONVERTER_CLASSES
 
-    Raises `LookupError` if it has none: some languages stop early.
-    """
     try:
-        words = str(getattr(_converter(language), how)(value)).replace(",", "").strip()
+        converter = CONVERTER_CLASSES[_CONVERTER_CODES.get(language, language)]
+        words = str(getattr(converter, how)(value)).replace(",", "").strip()
     except (ArithmeticError, AttributeError, TypeError, ValueError, NotImplementedError) as error:
         raise LookupError(how) from error
     return words.replace(" and ", " ") if language == "en" else words
@@ -81,16 +81,10 @@ def cldr_words(rules: str, value: int, language: str) -> str:
 
 
 @lru_cache
-def _cldr(language: str) -> Any:  # noqa: ANN401 - as above
+def _cldr(language: str) -> Any:  # noqa: ANN401 - of a library without types
     from unicode_rbnf import RbnfEngine
 
     try:
         return RbnfEngine.for_language(language)
     except ValueError as error:
         raise LookupError(language) from error
-
-
-def _converter(language: str) -> Any:  # noqa: ANN401 - a class of a library without types
-    from num2words import CONVERTER_CLASSES
-
-    return CONVERTER_CLASSES[_CONVERTER_CODES.get(language, language)]

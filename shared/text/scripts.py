@@ -10,6 +10,13 @@ JOINERS = "\u200c\u200d"
 """Zero width non-joiner and joiner: invisible, but part of the spelling in Persian and in Indian scripts."""
 _LETTER_LIKE = frozenset(JOINERS + "\u00b7")  # the dot of Catalan l-l
 
+_FRACTION = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
+_RAISED = "\u207b?[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
+_POWER = re.compile(rf"(?:(?<=[0-9)])|(?<=\b[abcnrtxyz])|(?<=\bmc)|(?<=[0-9][x-z])|(?<=π[a-z])){_RAISED}")
+"""The exponent of a number, of a variable, or of light's speed in `mc²`: not that of a unit, as in `m²`."""
+_NOTE = re.compile(rf"(?:(?<=[^\W\d_]{{3}})|(?<=[.,;:!?)\"\u201d\u201c])){_RAISED}(?!\w)")
+"""The mark of a footnote."""
+_SUBSCRIPTS = {0x2080 + digit: str(digit) for digit in range(10)}
 _PRESENTED = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]+")
 """Arabic letters in the forms of their places in words, and ligatures."""
 _PERSIAN = str.maketrans("يىكإ", "ییکا")
@@ -28,6 +35,13 @@ def plain_letters(text: str, language: str) -> str:
     if language in _WITH_PERSIAN_LETTERS:
         text = text.translate(_PERSIAN)
     return text.replace("\u064b\u0627", "\u0627\u064b") if language == "fa" else text
+
+
+def separate_fractions(text: str) -> str:
+    """Turn `1½` into `1 1/2` and `5²` into `5^2`, which NFKC would join to 11/2 and 52; drop the marks of notes."""
+    text = _NOTE.sub("", text.translate(_SUBSCRIPTS))
+    text = _POWER.sub(lambda match: "^" + "".join(str(unicodedata.digit(c, "-")) for c in match[0]), text)
+    return _FRACTION.sub(lambda match: (match[1] and match[1] + " ") + unicodedata.normalize("NFKC", match[2]), text)
 
 
 @lru_cache(maxsize=65_536)

@@ -1,44 +1,40 @@
 """Written text to words: numbers, money, times and abbreviations, for texts that are not normalised.
 
 `Dr. Smith has 12 boats in 1984, $5.50` becomes `Doctor Smith has twelve boats in nineteen eighty-four, five
-dollars and fifty cents`. The same function serves the corpus and synthesis. English and German have rules for the
-contexts of numbers, `number_contexts.py`, other languages a grammar, `number_grammar.py`.
+dollars and fifty cents`. The same function serves the corpus and synthesis. In English and German the contexts of
+numbers are rewritten first (`5 km/h` to `5 kilometers per hour`), by the rules of `grammars/rules.yaml`.
 """
 
 import re
 import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
-from xtts.shared.text.language_tables import entries, load_table
-from xtts.shared.text.number_contexts import rewrite, separate_fractions
+from xtts.shared.text.abbreviations import Abbreviations, any_of, load_abbreviations
+from xtts.shared.text.language_tables import Forms, load_table, load_units
 from xtts.shared.text.number_grammar import read_numbers
-from xtts.shared.text.number_words import LONGEST_QUANTITY, say, spaced
+from xtts.shared.text.number_words import say
 from xtts.shared.text.pronunciation import Lexicon, apply_lexicon, outside_phonemes
+from xtts.shared.text.scripts import separate_fractions
 
-_MAGNITUDES = "hundred|thousand|million|billion|trillion|Millionen|Milliarden|Billionen"
-_AND, _ONE, _POINT_WORDS = {"en": " and ", "de": " und "}, {"en": "one", "de": "ein"}, {"en": "point", "de": "Komma"}
-_GROUPS, _POINTS = {"en": ",", "de": "[.\u00a0\u202f\u2009 '\u2019]"}, {"en": ".", "de": ","}
-_BORDERS = {"en": ("", ""), "de": ("(?<![0-9.,:/])", "(?![0-9]|[.,:/][0-9])")}
-
-
-@lru_cache
-def _numbers(language: str) -> re.Pattern[str]:
-    """Return the pattern of what stays a number behind all contexts."""
-    integer, point = rf"[0-9]{{1,3}}(?:{_GROUPS[language]}[0-9]{{3}})+(?![0-9])|[0-9]+", f"[{_POINTS[language]}]"
-    before, behind = _BORDERS[language]
-    return re.compile(
-        rf"(?P<currency>[{''.join(_coins(language))}])\s?(?P<amount>{integer})(?:{point}(?P<fraction>[0-9]+))?"
-        rf"(?:\s(?P<magnitude>{_MAGNITUDES})\b)?"
-        rf"|(?P<ordinal>{integer})(?:st|nd|rd|th)\b|(?P<decade>[12][0-9][0-9]0|[2-9]0)'?s\b"
-        rf"|{before}(?:(?:{integer}){point}[0-9]+"
-        rf"|(?P<year>(?<![0-9,.])(?:1[1-9]|20)[0-9]{{2}}(?![0-9]|,[0-9]))|(?:{integer})){behind}"
-    )
+_GROUP = re.compile(r"\{([0-9])(?::([a-z]+))?\}")
+"""A pattern's group in a reading: `{1}`, `{1:ordinal}`."""
+_WORD = re.compile(r"\{([a-z_]+)\}")
+"""A pattern in a pattern, or a word of the language in a reading."""
+_PER = re.compile(r"\s?/\s?(?P<number>[0-9][0-9.,]*)?\s?(?P<unit>[^/]+)")
+_ROUND = frozenset("8 12 24 100 1000 1.000 1,000".split())  # what a price or a dose is per; others are second values
+_ROMAN_DIGITS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
-@lru_cache
-def _coins(language: str) -> dict[str, list[str]]:
-    """Return (unit, units, cent, cents) of each sign of money."""
-    return {sign: names.split() for sign, names in entries(load_table(language)["coins"]).items()}
+@dataclass(frozen=True, kw_only=True)
+class _Context:
+    """Words of a language and its rules: pattern, reading, what a text must contain for the pattern to be tried."""
+
+    rules: tuple[tuple[re.Pattern[str], str, re.Pattern[str]], ...]
+    words: Mapping[str, str]
+    units: Mapping[str, Forms]
+    abbreviations: Abbreviations
 
 
 def expand(text: str, language: str = "en", lexicon: Lexicon | None = None) -> str:
@@ -52,66 +48,112 @@ def expand(text: str, language: str = "en", lexicon: Lexicon | None = None) -> s
 
 
 def _expand(text: str, language: str) -> str:
-    if language not in _POINTS:
+    if "patterns" not in load_table(language):
         return read_numbers(text, language)
     text = separate_fractions(text).replace("\xba", "°")
-    plain = "".join(str(unicodedata.digit(c)) if c.isdecimal() else c for c in text)
+    plain = re.sub(r"\d", lambda digit: str(unicodedata.digit(digit[0])), text)
     plain = unicodedata.normalize("NFKC", plain) if language == "en" else plain
-    expanded = rewrite(
-        plain, language, ordinal=partial(_ordinal, language=language), cardinal=partial(_cardinal, language=language)
-    )
-    if any(map(str.isdecimal, expanded)):
-        expanded = _numbers(language).sub(lambda match: spaced(match, _words(match, language), language), expanded)
-        expanded = re.sub("[0-9]+", lambda match: spaced(match, _one_by_one(match[0], language), language), expanded)
+    expanded = read_numbers(_rewrite(plain, language), language)
     return text if expanded == plain else expanded.strip()
 
 
-def _words(match: re.Match[str], language: str) -> str:
-    if match["currency"]:
-        return _money(match, language)
-    if decade := match["decade"]:
-        words = _year(decade) if len(decade) == 4 else _cardinal(decade, language)
-        return f"{re.sub('y$', 'ie', words)}s"
-    if match["ordinal"]:
-        return _ordinal(match["ordinal"], language)
-    return _year(match["year"]) if match["year"] and language == "en" else _cardinal(match[0], language)
+def _rewrite(text: str, language: str) -> str:
+    """Replace the contexts of numbers by words; what the language has no words for stays as it is."""
+    context, text = _context(language), text.replace("\u2044", "/")
+    number = partial(read_numbers, language=language)
+    readers: dict[str, Callable[[str], str]] = {
+        "": str, "roman": _roman, "joined": lambda group: "".join(filter(str.isdecimal, group)), "cardinal": number,
+        "digits": lambda group: " ".join(number(c) for c in group.upper() if c.isalnum()),
+        "ordinal": lambda group: say("to_ordinal", int("".join(filter(str.isdecimal, group))), language),
+        "decade": lambda group: re.sub("y$", "ie", say("to_year", int(group), language)) + "s",
+        "sign": lambda group: context.words["plus" if group == "+" else "minus"],
+        "label": lambda group: "-A" if group in ("A", "a") else f" {group.upper()}" if group else "",  # no article
+        "word": lambda group: context.words.get(group.rstrip("."), group),
+    }
+    present = dict[str, bool]()  # each `needed` is searched once: most texts have none
+    for pattern, reading, needed in context.rules:
+        if needed.pattern not in present:
+            present[needed.pattern] = needed.search(text) is not None
+        if present[needed.pattern]:
+            changed = pattern.sub(partial(_read, reading=reading, context=context, readers=readers), text)
+            if changed != text:
+                text, present = changed, {}
+    return text
 
 
-def _money(match: re.Match[str], language: str) -> str:
-    amount, fraction, coins = match["amount"], match["fraction"], _coins(language)[match["currency"]]
-    if match["magnitude"] or (fraction and len(fraction) != 2):
-        words = _cardinal(f"{amount}{_POINTS[language]}{fraction}" if fraction else amount, language)
-        return " ".join(filter(None, [words, match["magnitude"], coins[1]]))
-    counts = [(amount.lstrip("0,."), coins[:2]), ((fraction or "").lstrip("0"), coins[2:])]
-    spoken = [
-        f"{_ONE[language]} {names[0]}" if count == "1" else f"{_cardinal(count, language)} {names[1]}"
-        for count, names in counts if count
-    ]
-    return _AND[language].join(spoken) or f"{_cardinal('0', language)} {coins[1]}"
+def _read(match: re.Match[str], *, reading: str, context: _Context, readers: Mapping[str, Callable[[str], str]]) -> str:
+    """Return the reading of a rule's match, or the matched text if a word is missing."""
+    try:
+        if reading in _FUNCTIONS:
+            return _FUNCTIONS[reading](match, context)
+        return _GROUP.sub(lambda group: readers[group[2] or ""](match[int(group[1])] or ""), reading)
+    except LookupError:
+        return match[0]
 
 
-def _year(digits: str) -> str:
-    """Read a year in pairs, as in nineteen eighty-four; 2000 to 2009 as a number."""
-    return say("to_year", int(digits), "en").replace("oh-", "oh ")
+def _roman(numeral: str) -> str:
+    """Return the value of a Roman numeral in digits: `44` for `XLIV`."""
+    values = [_ROMAN_DIGITS[letter] for letter in numeral]
+    return str(sum(-value if value < max(values[i:]) else value for i, value in enumerate(values)))
 
 
-def _cardinal(number: str, language: str) -> str:
-    """Read a number such as `1,234.5`; digit by digit if it has a leading zero or too many digits."""
-    if language == "de" and re.fullmatch("1[1-9][0-9]{2}", number):
-        return say("to_year", int(number), "de")  # in hundreds
-    integer, point, fraction = number.partition(_POINTS[language])
-    integer = "".join(filter(str.isdecimal, integer))
-    integer = integer.lstrip("0").rjust(1, "0") if point else integer
-    if len(integer) > LONGEST_QUANTITY or (integer[0] == "0" and integer != "0"):
-        words = _one_by_one(integer, language)
-    else:
-        words = say("to_cardinal", int(integer), language)
-    return f"{words} {_POINT_WORDS[language]} {_one_by_one(fraction, language)}" if point else words
+def _address(match: re.Match[str], context: _Context) -> str:
+    """Return a web or mail address with its signs in words."""
+    plain = match[1].replace("www.", "w w w.", 1)
+    return re.sub("[./@_?=&#:%+~-]", lambda sign: f" {context.words[sign[0]]} ", plain)
 
 
-def _one_by_one(digits: str, language: str) -> str:
-    return " ".join(say("to_cardinal", int(digit), language) for digit in digits)
+def _measure(match: re.Match[str], context: _Context) -> str:
+    """Return a number with its unit, and the units that it is per: `5 kilometers per hour`."""
+    if match[1] != "1":
+        return _per(match[3] or "", _unit(match[2], context).replace("{0}", match[1]), context)
+    spoken = _unit(match[2], context, "one")
+    is_feminine = spoken.endswith("e") and not spoken.endswith(("mpere", "säule"))  # German units
+    return _per(match[3] or "", spoken.replace("{0}", context.words["one" if is_feminine else "a"]), context)
 
 
-def _ordinal(number: str, language: str) -> str:
-    return say("to_ordinal", int("".join(filter(str.isdecimal, number))), language)
+def _unit(symbol: str, context: _Context, form: str = "other") -> str:
+    forms = context.units[" ".join(symbol.replace(". ", " ").split())]
+    return forms.get(form, forms["other"])
+
+
+def _per(units: str, spoken: str, context: _Context) -> str:
+    """Append units that each stand after a slash: `/kg/day`, `/100 ml`, `/person`."""
+    for match in _PER.finditer(units):
+        unit, number, per = match["unit"].strip(" ."), match["number"], context.words["per"]
+        if number:
+            spoken += f" {per if number in _ROUND else '/'} {_unit(unit, context).replace('{0}', number)}"
+        elif unit in context.words or unit not in context.units:
+            spoken += f" {per} {context.words.get(unit, unit)}"
+        else:
+            spoken = context.units[unit]["per"].replace("{0}", spoken)
+    return spoken
+
+
+_FUNCTIONS: Mapping[str, Callable[[re.Match[str], _Context], str]] = {
+    "measure": _measure, "address": _address,
+    "compound": lambda match, context: _unit(match[2], context, "one").replace("{0}", match[1]),
+    "per": lambda match, context: _per(match[0], "", context),
+    "abbreviation": lambda match, context: context.abbreviations.spell_out(match[0]),
+}
+
+
+@lru_cache
+def _context(language: str) -> _Context:
+    table, units, abbreviations = load_table(language), load_units(language), load_abbreviations(language)
+    assert abbreviations is not None
+    words, own = table["words"], table["unit_patterns"]
+    symbols = any_of(symbol for symbol in units if symbol not in own and symbol[-1] != ".")
+    folded = {**load_table("contexts"), **table["patterns"]}
+    patterns = {name: re.sub(r"\|\s+", "|", pattern) for name, pattern in folded.items()}
+    patterns["units"] = f"(?:{'|'.join(own.values())}|{symbols})".replace(r"\ ", r"\.?\s")
+
+    def compiled(pattern: str, reading: str, needed: str = "[0-9]") -> tuple[re.Pattern[str], str, re.Pattern[str]]:
+        while (expanded := _WORD.sub(lambda name: patterns[name[1]], pattern)) != pattern:
+            pattern = expanded
+        reading = _WORD.sub(lambda name: words[name[1].replace("_", " ")], reading)
+        return re.compile(pattern), reading, re.compile(needed)
+
+    chosen = [rule for rule in load_table("rules")["rules"] if rule[0] == language or len(rule[0]) != 2]
+    rules = tuple(compiled(*rule[rule[0] == language :]) for rule in chosen)
+    return _Context(rules=rules, words=words, units=units, abbreviations=abbreviations)

@@ -13,7 +13,7 @@ from xtts.shared.text.tokenizer import learn_tokenizer
 
 
 @pytest.mark.parametrize(("written", "spoken"), [
-    ("1" * 20, " ".join(["one"] * 20)), ("$" + "9" * 5000, " ".join(["nine"] * 5000) + " dollars"),
+    ("1" * 20, " ".join(["one"] * 20)), ("$" + "9" * 5000, " ".join(["nine"] * 5000) + " dollar"),
 ])
 def test_numbers_and_abbreviations_become_words(written, spoken):
     assert expand(written) == spoken
