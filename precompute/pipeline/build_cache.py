@@ -83,7 +83,8 @@ def run_build(request: BuildRequest, pool: WorkerPool, progress: Progress) -> Bu
             statistics, fill = write_index(index, plan, rows_of, rejected, recipe.config)
             voices = None
             if recipe.config.model.voice_from == "recording":
-                voices = embed_speakers(index, list(plan.speakers), recipe, cache, request.previous.spec, staging, pool)
+                people, earlier = list(plan.speakers), request.previous.spec
+                voices = embed_speakers(index, people, recipe, cache, earlier, staging, pool, progress)
             spec = make_spec(index, statistics, plan, finished, recipe, request.corpora.weights, voices)
             changed = commit(cache, staging, spec, index, recipe.tokenizer)
             quality = read_quality(cache / spec.index_file)

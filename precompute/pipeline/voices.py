@@ -15,7 +15,7 @@ from xtts.precompute.corpus.clip_audio import read_audio
 from xtts.precompute.corpus.record_recipe import RecordRecipe
 from xtts.precompute.pipeline.commit import holds
 from xtts.precompute.pipeline.staging import StagingArea
-from xtts.precompute.workers.worker_pool import WorkerPool
+from xtts.precompute.workers.worker_pool import Progress, WorkerPool
 from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.speaker_encoder import RATE, VOICE_SHAPE, embed_voices
 from xtts.shared.cache.cache_spec import VOICES_FILE, CacheSpec, Voices, digest_of, with_digest
@@ -30,7 +30,7 @@ _EMBEDDING_VERSION = 1
 
 def embed_speakers(
     index: Path, speakers: Sequence[str], recipe: RecordRecipe, cache: Path, previous: CacheSpec | None,
-    staging: StagingArea, pool: WorkerPool,
+    staging: StagingArea, pool: WorkerPool, progress: Progress,
 ) -> Voices:
     """Embed the speakers, unless the cache holds the same embeddings; a new file goes to the staging area.
 
@@ -47,8 +47,12 @@ def embed_speakers(
     if earlier and earlier.source == source and holds(cache / earlier.file, earlier.sha256):
         return earlier
     tasks = [(number, list(clips_of(clips))) for number, clips in enumerate(chosen)]
-    embeddings = dict(pool.run(partial(_embed, recipe), tasks))
-    np.save(file := io.BytesIO(), np.stack([embeddings[number] for number in range(len(chosen))]))
+    embeddings = np.zeros([len(chosen), *VOICE_SHAPE], np.float16)
+    progress.start("voices", sum(map(len, chosen)))
+    for number, embedding in pool.run(partial(_embed, recipe), tasks):
+        embeddings[number] = embedding
+        progress.advance(len(chosen[number]), 0.0)
+    np.save(file := io.BytesIO(), embeddings)
     sha256 = hashlib.sha256(file.getvalue()).hexdigest()
     name = with_digest(VOICES_FILE, sha256)
     atomic_files.write(staging.staged(name), file.getvalue())
