@@ -48,6 +48,7 @@ def test_a_compiled_program_is_kept_for_the_next_start(counter, monkeypatch, tmp
     assert np.asarray(counter.call("add", np.ones(2, np.float32))[0]).tolist() == [4.0, 6.0]
 
 
+@pytest.mark.long
 def test_runs_by_jax_and_by_tensorflow_are_one(finished_run, run_train, read_steps, tmp_path):
     whole, by_jax = finished_run[0], tmp_path / "jax"
     screen = run_train(by_jax, "training.runtime=jax").succeeded()

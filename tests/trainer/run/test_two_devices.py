@@ -4,6 +4,7 @@ import pytest
 from device_programs import Program, assert_same_run
 
 
+@pytest.mark.long
 def test_two_logical_devices_train_as_one_does(finished_run, plan_of_run, read_steps, tmp_path):
     program = Program(plan_of_run(tmp_path / "run", "training.strategy=mirrored"), tmp_path, logical_cpus=2)
     assert program.wait() == 0, program.screen
