@@ -12,7 +12,7 @@ from xtts.shared.config_files import load_config
 from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
-from xtts.trainer.models.acoustic.conditioning import Vocabularies
+from xtts.trainer.models.acoustic.networks import Vocabularies
 from xtts.trainer.models.acoustic.objective import AcousticObjective, RandomInputs
 from xtts.trainer.speech.synthesis_options import sampling_schedule
 

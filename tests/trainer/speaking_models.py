@@ -12,7 +12,7 @@ from xtts.shared.config_files import load_config
 from xtts.shared.text.tokenizer import CHARACTERS, Tokenizer
 from xtts.trainer.export.onnx_graph import convert_model
 from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
-from xtts.trainer.models.acoustic.conditioning import Vocabularies
+from xtts.trainer.models.acoustic.networks import Vocabularies
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import load_synthesizer
 from xtts.trainer.speech.voice_description import Voice

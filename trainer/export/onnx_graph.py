@@ -16,7 +16,7 @@ import tensorflow as tf
 from xtts.shared.audio.speaker_encoder import EMBEDDING, recorded_voice
 from xtts.shared.errors import warn
 from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
-from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
+from xtts.trainer.models.acoustic.networks import Conditioning, Vocabularies
 from xtts.trainer.models.vocoder.vocoder import Vocoder
 from xtts.trainer.speech.onnx_vocoder import PROFILE_KEY
 from xtts.trainer.speech.synthesis_options import SynthesisOptions

@@ -36,6 +36,7 @@ class Reporter:
         self._tensorboard = tensorboard
         self._kept: list[Chunk] = []
         self._pending: list[dict[str, float]] = []
+        self._spent = np.zeros(4)
 
     def keep(self, chunk: Chunk) -> None:
         """Hold the steps of a call until the next one runs: the device does not wait for the terminal."""
@@ -51,6 +52,7 @@ class Reporter:
         lines = chunk.rows()
         self._write([{"split": "train", **line} for line in lines])
         for line in lines:
+            self._spent += _spent(line)
             self._pending.append(line)
             if line["step"] % self.log_every == 0 or line["step"] == self.total_steps:
                 self._log()
@@ -119,6 +121,18 @@ class Reporter:
         self.flush()
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
+    def device(self) -> None:
+        """Record and say in which shares of all these steps the device had nothing to do."""
+        self.flush()
+        seconds, waiting, outside, frames = self._spent.tolist()
+        if whole := seconds + outside:
+            shares = {"input_wait_share": waiting / whole, "outside_share": outside / whole}
+            self._write([{"split": "device", **shares, "useful_frames_per_second": frames / whole}])
+            self.say(
+                f"the device waited for batches in {waiting / whole:.1%} of the time, and for validations, samples and "
+                f"checkpoints in {outside / whole:.1%}: {frames / whole:,.0f} useful frames/s in all"
+            )
+
     def close(self) -> None:
         """Flush everything."""
         with suppress(OSError):  # a failed write of the buffered lines was already reported
@@ -136,19 +150,23 @@ class SilentReporter(Reporter):
     def _ignore(self, *_: object, **__: object) -> None:
         """Report nothing."""
 
-    keep = flush = validation = say = close = _ignore
+    keep = flush = validation = say = device = close = _ignore
 
 
 def means(lines: list[dict[str, float]]) -> dict[str, float]:
     """Mean of every number over steps: losses and norms over steps not skipped, rates over the total time."""
     good = [line for line in lines if not line["skipped"]] or lines
     mean = {name: float(np.mean([line[name] for line in good])) for name in lines[0]}
-    names = ("step_seconds", "input_wait_share", "outside_share")
-    seconds, waiting, outside = (np.array([line[name] for line in lines]) for name in names)
-    outside = seconds * outside / (1.0 - outside)
-    mean["step_seconds"] = float(seconds.mean())
     mean["skipped"] = float(np.mean([line["skipped"] for line in lines]))
-    mean["input_wait_share"] = float((seconds * waiting).sum() / seconds.sum())
-    mean["outside_share"] = float(outside.sum() / (outside.sum() + seconds.sum()))
-    mean["useful_frames_per_second"] = float(sum(line["useful_frames"] for line in lines) / seconds.sum())
-    return mean
+    seconds, waiting, outside, frames = np.sum([_spent(line) for line in lines], axis=0).tolist()
+    return mean | {
+        "step_seconds": seconds / len(lines), "input_wait_share": waiting / seconds,
+        "outside_share": outside / (outside + seconds), "useful_frames_per_second": frames / seconds,
+    }
+
+
+def _spent(line: Mapping[str, float]) -> np.ndarray:
+    """Seconds of a step, of these waiting for its batch, and outside of it; useful frames: float64[4]."""
+    seconds, outside = line["step_seconds"], line["outside_share"]
+    seconds_outside = seconds * outside / (1.0 - outside)
+    return np.array([seconds, seconds * line["input_wait_share"], seconds_outside, line["useful_frames"]])

@@ -97,13 +97,8 @@ def prepare(
     lock, spec = ReadLock(folder), load_spec(folder)  # no build removes what is read next
     resolved = follow_cache(resolved, spec.features)
     kind_of(resolved).check(resolved, spec, given)
-    _check_cache_settings(resolved, spec, given)
-    return Setup(config=resolved, cache=folder, named_cache=given, spec=spec, lock=lock)
-
-
-def _check_cache_settings(config: Config, spec: CacheSpec, cache: str) -> None:
-    """Raise `LockstepError` for a cache built with different feature settings, naming the first difference."""
-    for key, value, wanted in feature_differences(spec.features, feature_config(config)):
+    for key, value, wanted in feature_differences(spec.features, feature_config(resolved)):
         built = json.dumps(value)
-        fix = f"{build_command(cache, config='<this configuration>')}, or train with --set {key}={built}"
-        raise LockstepError(cache, found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)
+        fix = f"{build_command(given, config='<this configuration>')}, or train with --set {key}={built}"
+        raise LockstepError(given, found=f"built with {key} = {built}", expected=json.dumps(wanted), fix=fix)
+    return Setup(config=resolved, cache=folder, named_cache=given, spec=spec, lock=lock)

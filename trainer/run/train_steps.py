@@ -54,12 +54,15 @@ class ExportedSteps:
             if (exported := self.described["settings"].get(key)) != value:
                 found, fix = f"exported with training.{key} = {exported!r}", "export the steps again"
                 raise LockstepError(str(folder), found=found, expected=repr(value), fix=fix)
-        metrics: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v
-            for k, v in self.described["metrics"].items() if k != "descriptions"  # of exports by earlier versions
+        self.metrics = Metrics(**self.described["metrics"])
+        self.programs = {
+            name: Program(
+                artifact=(folder / fields["file"]).read_bytes(), state=fields["state"],
+                inputs=[Input(name, dtype, tuple(shape)) for name, dtype, shape in fields["inputs"]],
+                writes={int(position): name for position, name in fields["writes"].items()},
+            )
+            for name, fields in self.described["programs"].items()
         }
-        self.metrics = Metrics(**metrics)
-        self.programs = {name: _program(folder, fields) for name, fields in self.described["programs"].items()}
         with np.load(folder / CONSTANTS_FILE) as constants:
             self._constants = dict(constants)
         with np.load(folder / ORDER_FILE) as order:
@@ -105,14 +108,6 @@ class ExportedSteps:
         bucket, size = self.buckets[index], self.described["batch_sizes"][index]
         start = offset - int(self.order["first"][index])
         return bucket, [(int(s), int(r)) for s, r in self.order[f"clips/{bucket}"][start : start + size]]
-
-
-def _program(folder: Path, fields: dict[str, Any]) -> Program:
-    return Program(
-        artifact=(folder / fields["file"]).read_bytes(), state=fields["state"],
-        inputs=[Input(name, dtype, tuple(shape)) for name, dtype, shape in fields["inputs"]],
-        writes={int(position): name for position, name in fields["writes"].items()},
-    )
 
 
 class StepsRun(HostedRun):
@@ -170,6 +165,7 @@ class StepsRun(HostedRun):
     def finish(self) -> None:
         """See `HostedRun`."""
         self.save()
+        self.reporter.device()
         folder, why = self.plan.folder.path, f"{self.stop_reason}: " if self.stop_reason else ""
         self.reporter.say(
             f"{why}saved step {self.step}; export its voice where TensorFlow is installed: xtts-train --finish "

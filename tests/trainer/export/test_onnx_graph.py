@@ -9,7 +9,7 @@ from test_onnx_model import full_session, inputs
 from xtts.shared.audio.speaker_encoder import recorded_voice
 from xtts.trainer.export.onnx_graph import convert_model
 from xtts.trainer.export.onnx_model import graph_metadata
-from xtts.trainer.models.acoustic.conditioning import Conditioning
+from xtts.trainer.models.acoustic.networks import Conditioning
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 
 OPTIONS = SynthesisOptions(nfe=2)

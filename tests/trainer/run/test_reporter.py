@@ -1,6 +1,7 @@
 """What a run prints, and which of its validations is the best."""
 
 import io
+import json
 
 import numpy as np
 from rich.console import Console
@@ -27,11 +28,17 @@ def test_every_tenth_step_and_the_last_are_printed_with_their_losses_speed_and_t
     reporter = Reporter(RunFolder(tmp_path), terminal, ACOUSTIC, total_steps=105, log_every=10)
     for step in (99, 100, 101, 105):
         reporter.record(chunk(step))
+    reporter.device()
     reporter.close()
-    before, last = terminal.file.getvalue().splitlines()
+    before, last, device = terminal.file.getvalue().splitlines()
     for part in ("step 100/105  loss 1.2345", "duration 1.23", "35,621 frames/s", "traces 12", "0:00:05 left"):
         assert part in before, part
     assert last.startswith("step 105/105")
+    assert device == (
+        "the device waited for batches in 9.1% of the time, and for validations, samples and checkpoints in 9.1%: "
+        "32,383 useful frames/s in all"
+    )
+    assert json.loads((tmp_path / "metrics.jsonl").read_text().splitlines()[-1])["split"] == "device"
 
 
 def test_the_flow_alone_tells_the_best_checkpoint_of_a_voice():

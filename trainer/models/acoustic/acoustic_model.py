@@ -16,12 +16,13 @@ from xtts.shared.audio.mel_profiles import MelProfile
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.data.batch import Batch
 from xtts.trainer.models.acoustic.alignment import gaussian_scores, round_durations, search_durations
-from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
 from xtts.trainer.models.acoustic.networks import (
     AlignedText,
+    Conditioning,
     DurationPredictor,
     FlowDecoder,
     TextEncoder,
+    Vocabularies,
     postfilter,
     solve,
 )

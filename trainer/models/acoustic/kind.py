@@ -47,7 +47,7 @@ def _check_start(stored: StoredModel, spec: CacheSpec) -> None:
 
 def _objective(config: Config, spec: CacheSpec, cache: Path) -> "AcousticObjective":
     from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
-    from xtts.trainer.models.acoustic.conditioning import Vocabularies
+    from xtts.trainer.models.acoustic.networks import Vocabularies
     from xtts.trainer.models.acoustic.objective import AcousticObjective
 
     mean, deviation = spec.statistics.mel_mean, spec.statistics.mel_deviation

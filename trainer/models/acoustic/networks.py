@@ -15,7 +15,6 @@ from scipy.fft import dct
 
 from xtts.shared.model_config import ModelConfig
 from xtts.trainer.models.acoustic.alignment import duration_path, token_spans
-from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
 from xtts.trainer.models.acoustic.decoder_blocks import AdaptiveNorm, CoarseLevel, DecoderBlock, apply_around, fold
 from xtts.trainer.models.acoustic.recorded_voices import VoiceEmbedding
 from xtts.trainer.models.layers import (
@@ -34,6 +33,25 @@ _SHARPENING = 1.1
 """Gain of the post-filter: the higher coefficients of a decoder's cepstra are 15% smaller than those of recordings."""
 _TILT, _DETAIL = 4, 12
 """Cepstral coefficients: the last that keeps its value, and the first with the whole gain."""
+
+
+class Vocabularies(NamedTuple):
+    """Number of values of each that a model knows: the rows of its embedding tables."""
+
+    tokens: int
+    speakers: int = 1
+    languages: int = 1
+
+
+class Conditioning(NamedTuple):
+    """Conditioning of a batch; a model reads only the parts that it has a table or a layer for."""
+
+    speaker: tf.Tensor | None = None
+    """int32[B], row of the speaker table."""
+    language: tf.Tensor | None = None
+    """int32[B], row of the language table."""
+    voice: tf.Tensor | None = None
+    """float32[B, 256], speaker embedding of a recording."""
 
 
 class TextEncoder(Block):

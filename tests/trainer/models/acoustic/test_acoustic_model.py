@@ -7,8 +7,7 @@ from four_clips import CHANNELS, EULER, clips, evaluate, losses, moved, small_mo
 from graph_walk import DYNAMIC_OPS, PYTHON_OPS, unknown_shapes, walk
 
 from xtts.trainer.models.acoustic.acoustic_model import duration_deviance
-from xtts.trainer.models.acoustic.conditioning import Conditioning
-from xtts.trainer.models.acoustic.networks import postfilter
+from xtts.trainer.models.acoustic.networks import Conditioning, postfilter
 
 
 def test_duration_loss_is_least_at_the_mean():

@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from xtts.shared.config_files import load_config
 from xtts.trainer.models.acoustic import networks as module
-from xtts.trainer.models.acoustic.conditioning import Vocabularies
-from xtts.trainer.models.acoustic.networks import FlowDecoder
+from xtts.trainer.models.acoustic.networks import FlowDecoder, Vocabularies
 from xtts.trainer.models.layers import Initialization, SelfAttention
 
 MATMUL = tf.matmul

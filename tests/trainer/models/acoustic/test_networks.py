@@ -10,8 +10,7 @@ import tensorflow as tf
 from scipy.integrate import solve_ivp
 
 from xtts.shared.config_files import load_config
-from xtts.trainer.models.acoustic.conditioning import Conditioning, Vocabularies
-from xtts.trainer.models.acoustic.networks import FlowDecoder, postfilter, solve
+from xtts.trainer.models.acoustic.networks import Conditioning, FlowDecoder, Vocabularies, postfilter, solve
 from xtts.trainer.models.layers import Initialization
 from xtts.trainer.speech.synthesis_options import evaluations_per_step, sampling_schedule
 
