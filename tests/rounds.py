@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-LANES, MOST_KEPT, MOST_IN_A_FILE = 2, 600, 1700
+LANES, MOST_KEPT, MOST_IN_A_FILE = 2, 600, 1600
 """MOST_KEPT: MiB of a process's own after a file, without what it maps from files; MOST_IN_A_FILE: after any test."""
 FINISHED = "LOCKSTEP_FINISHED_TESTS"
 """Variable with the path of a file to which a process writes each test and each file of tests that it has finished."""

@@ -234,7 +234,8 @@ def run_train(call, run_steps, one_shape_cache):
     """The same command in this process, with steps that earlier runs compiled: (exit code, stdout, stderr)."""
 
     def run(folder, *assignments, cache=one_shape_cache, more=()):
-        run_steps()
+        if cache == one_shape_cache and "--export-steps" not in more:  # others have other steps, or none
+            run_steps()
         return call(cli.main, *train_arguments(folder, assignments, cache, more))
 
     return run

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from held_runs import SMALL_VOCODER
+from made_once import made_once
 
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.errors import LockstepError
@@ -18,11 +19,13 @@ STEPS = [*SMALL_VOCODER, "training.steps=6", "training.validate_every=3", "train
 
 
 @pytest.fixture(scope="session")
-def vocoder_run(tmp_path_factory, run_train, crop_cache):
+def vocoder_run(run_train, crop_cache):
     """(folder, screen) of an uninterrupted run."""
-    folder = tmp_path_factory.mktemp("vocoder") / "whole"
-    screen = run_train(folder, *STEPS, cache=crop_cache, more=["--config", "vocoder"]).succeeded()
-    return folder, screen
+    with made_once("vocoder-run") as (place, empty):
+        if empty:
+            screen = run_train(place / "whole", *STEPS, cache=crop_cache, more=["--config", "vocoder"]).succeeded()
+            (place / "screen.txt").write_text(screen)
+    return place / "whole", (place / "screen.txt").read_text()
 
 
 def test_generator_and_discriminators_move_and_are_validated(vocoder_run, read_steps):
