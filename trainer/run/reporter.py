@@ -121,13 +121,13 @@ class Reporter:
         self.flush()
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
-    def device(self) -> None:
-        """Record and say in which shares of all these steps the device had nothing to do."""
+    def device(self, step: int) -> None:
+        """Record and say in which shares of the time up to the last step the device had nothing to do."""
         self.flush()
         seconds, waiting, outside, frames = self._spent.tolist()
         if whole := seconds + outside:
             shares = {"input_wait_share": waiting / whole, "outside_share": outside / whole}
-            self._write([{"split": "device", **shares, "useful_frames_per_second": frames / whole}])
+            self._write([{"split": "device", "step": step, **shares, "useful_frames_per_second": frames / whole}])
             self.say(
                 f"the device waited for batches in {waiting / whole:.1%} of the time, and for validations, samples and "
                 f"checkpoints in {outside / whole:.1%}: {frames / whole:,.0f} useful frames/s in all"

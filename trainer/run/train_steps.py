@@ -165,7 +165,7 @@ class StepsRun(HostedRun):
     def finish(self) -> None:
         """See `HostedRun`."""
         self.save()
-        self.reporter.device()
+        self.reporter.device(self.step)
         folder, why = self.plan.folder.path, f"{self.stop_reason}: " if self.stop_reason else ""
         self.reporter.say(
             f"{why}saved step {self.step}; export its voice where TensorFlow is installed: xtts-train --finish "

@@ -191,7 +191,7 @@ class TrainingRun(HostedRun):
     def finish(self) -> None:
         """Save the last step; report the reason if it is not the run's last."""
         self.save()
-        self.reporter.device()
+        self.reporter.device(self.step)
         self.agree(False)  # the others wait for the last checkpoint
         if self.stop_reason:
             folder = self.plan.folder.path

@@ -28,7 +28,7 @@ def test_every_tenth_step_and_the_last_are_printed_with_their_losses_speed_and_t
     reporter = Reporter(RunFolder(tmp_path), terminal, ACOUSTIC, total_steps=105, log_every=10)
     for step in (99, 100, 101, 105):
         reporter.record(chunk(step))
-    reporter.device()
+    reporter.device(105)
     reporter.close()
     before, last, device = terminal.file.getvalue().splitlines()
     for part in ("step 100/105  loss 1.2345", "duration 1.23", "35,621 frames/s", "traces 12", "0:00:05 left"):
