@@ -224,6 +224,7 @@ class _Grammar:
             fraction, value = "", Decimal(int(value))
         frame, noun = self._frame(match, name, Decimal(10**6) if magnitude else value)
         words = self._number(whole, fraction, match[f"minus{name}"], noun)
+        frame = frame.replace("{0} de ", "{0} ") if magnitude.endswith(" de") else frame  # Romanian
         spoken = frame.replace("{0}", f"{words} {magnitude}".strip())
         if not int(cents):
             return spoken
