@@ -58,7 +58,7 @@ help:
 	@echo "make synth TEXT='...' [CKPT=runs/NAME]               speak into out.wav with the newest run, or our voice"
 	@echo "make app [CKPT=runs/NAME]       the same on a page, and OpenAI's speech API"
 	@echo "make verify     check the cache"
-	@echo "make test       the tests, in eleven minutes on two cores      make test-long  the long ones"
+	@echo "make test       the tests, in ten minutes on two cores      make test-long  the long ones"
 	@echo "make check      commit messages, ruff, mypy, pyright, layering, wheel contents"
 	@echo "make wheel-check   the wheel in an empty environment, with downloads"
 	@echo "make dist       sdist and wheel in dist/"
@@ -118,8 +118,8 @@ voice: $(READY)
 verify: $(READY)
 	$(BIN)/xtts-precompute verify --cache $(CACHE)
 
-# Every behaviour once; what takes long (kills at random moments, clusters, browsers, benchmarks) is in `test-long`. Its
-# last lines: memory, minutes, counts.
+# What takes long (runs that compile other steps, kills at random moments, clusters, browsers, benchmarks) is in
+# `test-long`. The last lines: memory, minutes, counts.
 test: $(READY_DEV)
 	@$(BIN)/python tests/rounds.py -m 'not long' $(TEST_ARGS)
 

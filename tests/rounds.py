@@ -2,7 +2,8 @@
 
     python tests/rounds.py [OPTIONS OF PYTEST ...] [FILE OR FOLDER ...]
 
-A process runs the files of a folder, and ends after one that left it more memory than `MOST_KEPT`; the next continues.
+A process runs the files of a folder, or of small ones side by side, since each that imports TensorFlow takes ten
+seconds to begin. It ends after a file that left it more memory than `MOST_KEPT`; the next continues.
 The last lines say what all of it held at most at any moment, and for how long it ran.
 """
 
@@ -23,7 +24,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-LANES, MOST_KEPT, MOST_IN_A_FILE = 2, 600, 1600
+LANES, FEWEST_FILES, MOST_KEPT, MOST_IN_A_FILE = 2, 12, 800, 2000
 """MOST_KEPT: MiB of a process's own after a file, without what it maps from files; MOST_IN_A_FILE: after any test."""
 FINISHED = "LOCKSTEP_FINISHED_TESTS"
 """Variable with the path of a file to which a process writes each test and each file of tests that it has finished."""
@@ -56,6 +57,16 @@ def pytest_collection_modifyitems(items):
         items[:] = [item for item in items if item.nodeid not in finished]
 
 
+def part_of(file: Path) -> str:
+    """The part of the program that a file of tests is about, such as `trainer`."""
+    return file.relative_to(TESTS).parts[0]
+
+
+def slowness(files: list[Path]) -> tuple[bool, int]:
+    """Sort key by how long files of tests take together."""
+    return part_of(files[0]) == "trainer", len(files)
+
+
 class Lanes:
     """Runs folders of tests, each in as many processes as it needs, and adds up what pytest says."""
 
@@ -63,7 +74,7 @@ class Lanes:
         self.options, self.counts, self.failed, self._screen = options, Counter[str](), False, threading.Lock()
 
     def run(self, files: list[Path]) -> None:
-        """Run the files of a folder, and print each process's output when it ends."""
+        """Run files, and print each process's output when it ends."""
         noted, grown = set[str](), True
         with tempfile.NamedTemporaryFile("r") as finished:
             environment = os.environ | {FINISHED: finished.name}
@@ -108,7 +119,13 @@ def main() -> None:
     files = [
         file for file in sorted(TESTS.rglob("test_*.py")) if any(file.is_relative_to(p) for p in places or [TESTS])
     ]
-    folders = [[*group] for _, group in groupby(files, key=lambda file: file.parent)]
+    folders = list[list[Path]]()
+    for _, group in groupby(files, key=lambda file: file.parent):
+        own = [*group]
+        if folders and len(folders[-1]) + len(own) <= FEWEST_FILES and part_of(folders[-1][0]) == part_of(own[0]):
+            folders[-1] += own
+        else:
+            folders.append(own)
     began, most, ended = time.monotonic(), 0, threading.Event()
 
     def watch() -> None:
@@ -119,7 +136,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="lockstep-tests-") as shared, ThreadPoolExecutor(LANES) as threads:
         os.environ["LOCKSTEP_TESTS"] = shared
         threading.Thread(target=watch, daemon=True).start()
-        list(threads.map(lanes.run, sorted(folders, key=len, reverse=True)))
+        # Of those as slow, the later ones first: `evaluation` would wait for the finished run that `run` makes.
+        list(threads.map(lanes.run, sorted(reversed(folders), key=slowness, reverse=True)))
         ended.set()
     print(f"{most / 1024:.1f} GiB at most in all processes together, {(time.monotonic() - began) / 60:.1f} minutes")
     counts = lanes.counts

@@ -1,6 +1,5 @@
 """A model small enough to compile in seconds, plans of its runs, and one finished run."""
 
-import functools
 import hashlib
 import json
 import shutil
@@ -22,7 +21,6 @@ from xtts.shared.config_files import load_config
 from xtts.shared.system.folder_lock import ReadLock
 from xtts.shared.system.machine import usable_cores
 from xtts.trainer import cli, synth_cli
-from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.export.exported_voice import exported_voice
 from xtts.trainer.loop.train_state import TrainState
 from xtts.trainer.run import finish as finish_module
@@ -46,7 +44,9 @@ with tensorflow_import():  # as the commands do
 
     # Steps of tests wait in Python for what other ops do: on one core TensorFlow would have one thread for both.
     tf.config.threading.set_inter_op_parallelism_threads(max(2, usable_cores()))
-    from kept_steps import KEPT_STEPS, trace_replicas
+    from kept_steps import KEPT_STEPS
+
+    from xtts.trainer.models.acoustic import alignment
 from speaking_models import several, several_graph, synthesizer, untrained  # noqa: F401
 
 MICRO = [
@@ -105,24 +105,19 @@ def crop_cache(tmp_path_factory, tiny_corpus):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def short_blocks_of_the_search():
+    """Trace and compile a fourteenth of the sums of a block; test_alignment.py also searches in whole ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(alignment, "BLOCK_FRAMES", SHORT_BLOCK)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def runs_keep_their_steps():
     """Let a run leave its compiled steps to the next one of the same model and cache."""
     with pytest.MonkeyPatch.context() as patch:
         KEPT_STEPS.use(patch)
         yield
-
-
-@pytest.fixture(scope="session")
-def compile_steps():
-    """`compile_steps(plan)`: compile its steps, so that `train` and the doctor take them from `KEPT_STEPS`."""
-
-    def compile_and_keep(plan):
-        buckets = training_buckets(plan.cache, plan.spec, plan.config)
-        traced = trace_replicas(buckets, plan.kind.objective, plan.config)
-        traced[0].step_functions.compile()
-        KEPT_STEPS.keep(traced, buckets, plan.config)
-
-    return compile_and_keep
 
 
 @pytest.fixture(scope="session")
@@ -191,6 +186,7 @@ def call():
     return run
 
 
+SHORT_BLOCK = 4
 RUNS = (
     "training.batch_size=4", "training.gradient_accumulation_steps=2", "training.warmup_fraction=0.16",
     "training.decay_fraction=0.3",
@@ -224,18 +220,10 @@ def plan_of_run(make_plan, one_shape_cache):
 
 
 @pytest.fixture(scope="session")
-def run_steps(compile_steps, plan_of_run, tmp_path_factory):
-    """`run_steps()`: the steps of most runs of `run_train` are compiled."""
-    return functools.cache(lambda: compile_steps(plan_of_run(tmp_path_factory.mktemp("steps"))))
-
-
-@pytest.fixture(scope="session")
-def run_train(call, run_steps, one_shape_cache):
+def run_train(call, one_shape_cache):
     """The same command in this process, with steps that earlier runs compiled: (exit code, stdout, stderr)."""
 
     def run(folder, *assignments, cache=one_shape_cache, more=()):
-        if cache == one_shape_cache and "--export-steps" not in more:  # others have other steps, or none
-            run_steps()
         return call(cli.main, *train_arguments(folder, assignments, cache, more))
 
     return run
@@ -328,20 +316,21 @@ onnx_folder = exported("onnx", "--solver", "euler")
 
 
 @pytest.fixture(scope="session")
-def imitator(make_plan, one_shape_cache, tmp_path_factory):
+def imitator(make_plan, one_shape_cache):
     """(run folder of an untrained model that imitates, its weights moved so that they all matter; its synthesizer)."""
-    changes = ["model.voice_from=recording"]
-    plan = make_plan(tmp_path_factory.mktemp("voice") / "run", *changes, cache=one_shape_cache)
-    plan.folder.path.mkdir()
-    plan.folder.write_run_files(plan.config, plan.cache, plan.spec)
-    objective = plan.kind.objective(plan.config, plan.spec, plan.cache)
-    state = TrainState(objective, plan.config.training, plan.spec)
-    averages = state.optimizer.averages
-    averages.assign_add(0.1 * tf.random.stateless_normal(averages.shape, [3, 0]))
-    identity = identity_of(plan.config, plan.spec)
-    save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
-    source = exported_voice(plan.folder.path, lambda line: None)
-    return plan.folder.path, load_synthesizer(source, SynthesisOptions(nfe=2, temperature=0.0, speed=4.0))
+    with made_once("imitator") as (place, empty):
+        if empty:
+            plan = make_plan(place / "run", "model.voice_from=recording", cache=one_shape_cache)
+            plan.folder.path.mkdir()
+            plan.folder.write_run_files(plan.config, plan.cache, plan.spec)
+            objective = plan.kind.objective(plan.config, plan.spec, plan.cache)
+            state = TrainState(objective, plan.config.training, plan.spec)
+            averages = state.optimizer.averages
+            averages.assign_add(0.1 * tf.random.stateless_normal(averages.shape, [3, 0]))
+            identity = identity_of(plan.config, plan.spec)
+            save_checkpoint(plan.folder.checkpoints, state.arrays(), step=1, identity=identity, progress={})
+        source = exported_voice(place / "run", lambda line: None)
+    return place / "run", load_synthesizer(source, SynthesisOptions(nfe=2, temperature=0.0, speed=4.0))
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,9 @@ from rich.table import Table
 from xtts.shared.cache.cache_spec import Split
 from xtts.shared.cache.object_store import local_cache
 from xtts.shared.config_flags import DEFAULT_CACHE
-from xtts.shared.errors import LockstepError
 from xtts.trainer.evaluation.judge import Judge
 from xtts.trainer.evaluation.systems import System, TestSet, figure_rows
-from xtts.trainer.speech.output_files import check_file, write_bytes
+from xtts.trainer.speech.output_files import write_bytes
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import load_synthesizer
 from xtts.trainer.speech.vocoder import make_vocoder
@@ -39,10 +38,6 @@ def evaluate(
     limit: largest number of sentences, judge: have them judged by `Judge`, asr: see `Judge`, data: folder of the
     corpus, whose recordings are judged too, vocoder: for the sounds that are judged, as in `make_vocoder`.
     """
-    if json_file is not None:
-        check_file(json_file, "--json", ".json")
-    if data is not None and not judge:
-        raise LockstepError("--data", found="no --judge", expected="both: the recordings are judged")
     console = console or Console(width=None if os.isatty(1) else 120)
     loaded_judge, began = Judge(asr) if judge else None, time.perf_counter()
     cache = cache or stored.cache or DEFAULT_CACHE

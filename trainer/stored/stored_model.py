@@ -74,9 +74,10 @@ class StoredModel:
             raise LockstepError(str(self.checkpoint), found=f"a model of the kind {stored}", expected=kind, fix=fix)
 
     def settings(self) -> dict[str, Any]:
-        """The settings of `identity_of` that decide whether weights fit."""
+        """The settings of `identity_of` that decide whether weights fit; `LockstepError` if there are none."""
         if self.run:
             return dict(read_meta(self.checkpoint)["settings"])
+        self._check_weights()
         return {**model_settings(self.config()), PROFILE_SETTING: self.voice.profile}
 
     def weights_digest(self) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from builds import read_corpus, write_files
-from conftest import WRITERS
+from layout_writers import WRITERS
 from tables import cases
 
 from xtts.precompute.corpus.clip_audio import size_and_time

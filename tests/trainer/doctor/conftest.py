@@ -5,8 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from xtts.shared.config_files import load_config
+from xtts.trainer.data.training_bucket import training_buckets
 from xtts.trainer.doctor.results import Problem
 from xtts.trainer.doctor.settings import load_setup
+from xtts.trainer.models.acoustic.objective import ACOUSTIC
 
 
 @pytest.fixture(scope="session")
@@ -16,26 +18,19 @@ def setup(tiny_cache, micro):
 
 
 @pytest.fixture(scope="session")
-def workload(one_shape_cache, micro, run_steps):
-    """(setup, loops) that are healthy, of one shape, with steps that the runs of other tests share."""
-    from xtts.trainer.data.training_bucket import training_buckets
-    from xtts.trainer.doctor.checks import warm_up
-    from xtts.trainer.loop.replicas import build_loops
-
-    run_steps()
+def workload(one_shape_cache, micro):
+    """(setup, loops) of one shape that are healthy; of the loops what the checks of one look at, without its steps."""
     examined = load_setup(["tiny"], [*micro, "shapes.buckets=1"], {}, one_shape_cache)
-    loops = build_loops(
-        training_buckets(examined.cache, examined.spec, examined.config), examined.kind.objective, examined.config
-    )
-    warm_up(loops)
-    return SimpleNamespace(setup=examined, loops=loops)
+    buckets = training_buckets(examined.cache, examined.spec, examined.config)
+    steps = SimpleNamespace(metrics=ACOUSTIC, training=examined.config.training)
+    return SimpleNamespace(setup=examined, loops=SimpleNamespace(buckets=buckets, step_functions=steps))
 
 
 @pytest.fixture(scope="session")
-def micro_options(workload, micro):
+def micro_options(one_shape_cache, micro):
     """The options that name what `workload` is made of."""
     settings = [*micro, "shapes.buckets=1"]
-    return ["--cache", workload.setup.cache, *(part for setting in settings for part in ("--set", setting))]
+    return ["--cache", one_shape_cache, *(part for setting in settings for part in ("--set", setting))]
 
 
 @pytest.fixture(scope="session")

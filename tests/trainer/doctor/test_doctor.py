@@ -23,6 +23,7 @@ from xtts.trainer.doctor.settings import load_setup
 from xtts.trainer.loop.chunk import CallResult
 
 
+@pytest.mark.long
 def test_the_page_measures_the_steps_and_names_what_is_wrong(micro_options, call):
     code, out, _ = call(main, *micro_options, "--steps", 3, "--json")
     page = json.loads(out)

@@ -67,6 +67,7 @@ def test_steps_that_do_not_fit_are_not_run(workload, configured, problems, monke
     examined = replace(workload.setup, config=configured(*settings))
     monkeypatch.setattr(checks, "build_loops", lambda *_: workload.loops)
     monkeypatch.setattr(memory_module, "step_bytes", lambda *_: 8 << 30)
+    monkeypatch.setattr(memory_module, "weight_bytes", lambda _: KEPT // 4)
     monkeypatch.setattr(checks, "available_bytes", lambda: 4 << 30)
     monkeypatch.setattr(checks, "warm_up", lambda *_: pytest.fail("a step was run"))
     findings = checks.run_checks(examined, count=1, progress=lambda _: None)

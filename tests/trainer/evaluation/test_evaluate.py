@@ -85,8 +85,8 @@ def test_the_clips_that_are_read_do_not_grow_with_the_split(limit, read):
     assert sum(most for _, most in systems.some_clips(spec, "validation", 6)) == 6, "of twelve equal buckets"
 
 
-def test_recordings_are_for_a_judge(call, finished_run, tmp_path):
-    code, _, err = call(main, "evaluate", "--ckpt", finished_run[0], "--data", tmp_path)
+def test_recordings_are_for_a_judge(call, tmp_path):
+    code, _, err = call(main, "evaluate", "--ckpt", tmp_path, "--data", tmp_path)
     assert (code, err) == (2, "error: --data: no --judge, expected both: the recordings are judged\n")
 
 

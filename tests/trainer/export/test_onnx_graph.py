@@ -75,6 +75,7 @@ def test_the_schedule_is_an_input(several, session, solver):
     assert mel.shape != (default := spoken(session, sid=[2], language=[1])).shape or np.abs(mel - default).max() > 0.01
 
 
+@pytest.mark.long
 def test_voice_and_language_can_be_fixed_in_the_graph(untrained, capsys):
     model, source = untrained("model.voice_from=recording")
     assert source.speakers == []

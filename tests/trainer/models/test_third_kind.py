@@ -37,6 +37,7 @@ def objective(config, spec, cache):
 KIND = Kind(name="auto-encoder", objective=objective)
 
 
+@pytest.mark.long
 def test_it_trains_validates_resumes_exports_and_starts_another_run(monkeypatch, run_train, call, tmp_path, read_steps):
     monkeypatch.setitem(KINDS, "auto-encoder", __name__)
     every = (f"training.{name}_every=2" for name in ("validate", "checkpoint", "samples"))

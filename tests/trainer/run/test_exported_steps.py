@@ -17,6 +17,7 @@ from xtts.trainer.models.acoustic.objective import ACOUSTIC
 from xtts.trainer.stored.checkpoint import list_checkpoints, load_arrays, read_meta, save_checkpoint
 
 jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.long
 BLOCKED = """
 import sys
 sys.modules.update(dict.fromkeys(("tensorflow", "keras", "tensorboard", "tf2onnx")))
@@ -141,7 +142,6 @@ def test_a_checkpoint_at_other_clips_is_refused(by_steps, finished_run):
     assert (code, "/step-8, expected the order of the run; export the steps again\n" in err) == (2, True), err
 
 
-@pytest.mark.long
 def test_a_vocoder_trains_in_a_process_that_cannot_import_tensorflow(crop_cache, run_train, read_steps, tmp_path):
     shared = [*SMALL_VOCODER, "training.steps=4", "training.samples_every=null"]
     for name, more in (("whole", []), ("by-steps", ["--export-steps"])):

@@ -47,6 +47,7 @@ def test_a_run_ends_in_a_folder_that_speaks_by_itself(run_with_voice):
     assert np.isfinite(mel).all()
 
 
+@pytest.mark.long
 def test_a_run_whose_cache_is_gone_ends_in_a_voice_without_figures_and_page(run_with_voice, tmp_path):
     run = shutil.copytree(run_with_voice, tmp_path / "run")
     facts = json.loads((run / "run.json").read_text())
@@ -128,6 +129,7 @@ def test_the_earlier_voice_stays(run_with_voice, make_plan, tmp_path, monkeypatc
     assert not [*run.glob(".voice*")]
 
 
+@pytest.mark.long
 def test_a_finished_run_is_left_as_it_is_and_one_without_its_voice_gets_it(run_with_voice, run_train, tmp_path):
     run = shutil.copytree(run_with_voice, tmp_path / "run")
     said = [run_train(run, "training.steps=12", more=["--resume"])[1] for _ in range(2)]

@@ -65,6 +65,7 @@ def test_init_from_takes_only_the_averaged_weights(finished_run, run_train, tmp_
     assert "weights of model.decoder_width = 16, expected 18" in err
 
 
+@pytest.mark.long
 def test_a_run_remembers_its_start_and_its_recordings_when_they_are_gone(safetensors_folder, run_train, call, tmp_path):
     ann, bo = tmp_path / "ann", tmp_path / "bo"
     shutil.copytree(safetensors_folder, ann)
@@ -85,9 +86,8 @@ def test_a_run_remembers_its_start_and_its_recordings_when_they_are_gone(safeten
 
 
 @pytest.mark.parametrize("failing", ["speak", "finite"])
-def test_a_hook_and_samples_get_every_step_once_it_is_saved(plan_of_run, run_steps, tmp_path, monkeypatch, failing):
+def test_a_hook_and_samples_get_every_step_once_it_is_saved(plan_of_run, tmp_path, monkeypatch, failing):
     """Samples may fail: their speech, which is compiled, or what is reported of it."""
-    run_steps()
     plan, seen, spoken = plan_of_run(tmp_path / "run", "training.samples_every=8"), [], []
 
     def newest():
@@ -112,8 +112,7 @@ def test_a_hook_and_samples_get_every_step_once_it_is_saved(plan_of_run, run_ste
     assert "samples at step 8 skipped (no place to write); training continues\n" in screen.getvalue()
 
 
-def test_a_users_hook_validates_as_ours_does_and_ends_the_run(plan_of_run, run_steps, tmp_path):
-    run_steps()
+def test_a_users_hook_validates_as_ours_does_and_ends_the_run(plan_of_run, tmp_path):
     mine = runpy.run_path(str(EXAMPLES / "validate_hook.py"))["StopWhenWorse"](every=2)
     settings = ["training.validate_every=2", "training.learning_rate=1e-12", "training.patience=null"]
     plan, ours = plan_of_run(tmp_path / "run", *settings), []
@@ -131,6 +130,7 @@ def test_a_users_hook_validates_as_ours_does_and_ends_the_run(plan_of_run, run_s
     assert "no better than 0.0000: saved step 5; continue with" in screen.getvalue()
 
 
+@pytest.mark.long
 def test_a_card_without_bfloat16_trains_in_float32_and_the_run_says_so(run_train, tmp_path, monkeypatch):
     monkeypatch.setattr("xtts.trainer.run.trainer.weakest_card", lambda: Card((7, 0), "V100"))
     said = run_train(tmp_path / "run", "training.mixed_precision=bfloat16", "training.steps=4").succeeded()
@@ -144,6 +144,7 @@ PATIENT = (
 )
 
 
+@pytest.mark.long
 def test_a_run_that_no_longer_improves_decays_early(finished_run, run_train, read_steps, tmp_path):
     folder = tmp_path / "run"
     out = run_train(folder, *PATIENT, "training.steps=100", more=["--init-from", finished_run[0]]).succeeded()

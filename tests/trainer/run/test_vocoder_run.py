@@ -28,6 +28,7 @@ def vocoder_run(run_train, crop_cache):
     return place / "whole", (place / "screen.txt").read_text()
 
 
+@pytest.mark.long
 def test_generator_and_discriminators_move_and_are_validated(vocoder_run, read_steps):
     folder, screen = vocoder_run
     first, last = (load_arrays(folder / "checkpoints" / f"step-{step}") for step in (3, 6))
@@ -54,6 +55,7 @@ def vocoder_file(vocoder_run, call, tmp_path_factory):
     return out / "vocoder.onnx"
 
 
+@pytest.mark.long
 def test_its_export_is_a_vocoder(vocoder_file):
     assert json.loads(vocoder_file.with_name("facts.json").read_text())["sources"][0]["name"] == "own corpus"
     vocode = make_vocoder(f"onnx:{vocoder_file}", mel_profile("hifigan"), print)
@@ -61,6 +63,7 @@ def test_its_export_is_a_vocoder(vocoder_file):
     assert (samples.shape, bool(np.isfinite(samples).all())) == ((40 * 256,), True)
 
 
+@pytest.mark.long
 def test_a_run_starts_from_an_exported_vocoder(vocoder_run, call, tmp_path, run_train, crop_cache, read_steps):
     weights = tmp_path / "weights"
     call(synth_cli.main, "export", "--ckpt", vocoder_run[0], "--format", "safetensors", weights).succeeded()
@@ -71,6 +74,7 @@ def test_a_run_starts_from_an_exported_vocoder(vocoder_run, call, tmp_path, run_
     assert read_steps(tmp_path / "one")[0]["spectrum"] != read_steps(vocoder_run[0])[0]["spectrum"]
 
 
+@pytest.mark.long
 def test_an_exported_voice_gets_the_vocoder(finished_run, vocoder_run, vocoder_file, call, tmp_path):
     first = ["--ckpt", finished_run[0], "--format", "safetensors", "--vocoder", vocoder_file, tmp_path / "voice"]
     assert call(synth_cli.main, "export", *first)[0] == 0

@@ -45,6 +45,7 @@ def test_speech_beyond_the_longest_shape_is_cut_there_and_said(onnx_folder):
     assert len(mel) == longest < durations.sum()
 
 
+@pytest.mark.long
 def test_a_float16_folder_of_both_speaks(call, moved_run, onnx_folder, safetensors_folder, synthesizer, tmp_path):
     (tmp_path / "about.md").write_text("Spoken by ours truly.\n")
     kinds = ("--format", "safetensors", "--format", "onnx", "--float16", "--nfe", 22, "--about", tmp_path / "about.md")

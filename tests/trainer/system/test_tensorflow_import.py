@@ -22,6 +22,7 @@ def with_gpu(monkeypatch, tmp_path):
     monkeypatch.delenv("TF_XLA_FLAGS")
 
 
+@pytest.mark.long
 def test_what_the_autotuner_finds_is_kept_beside_the_steps(with_gpu, monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_gpu_per_fusion_autotune_cache_dir=/own")
     folder = enable_compile_cache()

@@ -8,20 +8,22 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from xtts.trainer.models.acoustic import alignment
 from xtts.trainer.models.acoustic.alignment import gaussian_scores, round_durations, search_durations
 
+WHOLE_BLOCK = alignment.BLOCK_FRAMES
 BENCHMARKS = Path(__file__).parents[4] / "benchmarks"
 
 
 @functools.cache
-def searching(compiled):
-    """One function for all tests, which compiles each shape once."""
+def searching(compiled, block):
+    """One function for all tests of blocks as long, which compiles each shape once."""
     return tf.function(search_durations, jit_compile=compiled)
 
 
 def search(scores, token_length, mel_length, compiled=True):
     lengths = (tf.constant(token_length, tf.int32), tf.constant(mel_length, tf.int32))
-    return searching(compiled)(tf.constant(scores, tf.float32), *lengths).numpy()
+    return searching(compiled, alignment.BLOCK_FRAMES)(tf.constant(scores, tf.float32), *lengths).numpy()
 
 
 def exhaustive(scores, tokens, frames):
@@ -34,12 +36,13 @@ def exhaustive(scores, tokens, frames):
     return np.diff(edges[totals.argmax()])
 
 
-@pytest.mark.parametrize(
-    ("tokens", "frames", "compiled"),
-    [(1, 1, False), (2, 2, False), (5, 9, True), (5, 9, False), (9, 13, False), (3, 26, False)],
-)
-def test_equals_exhaustive_search(tokens, frames, compiled):
-    """Over several blocks of eight frames, and of four tokens on the way back."""
+@pytest.mark.parametrize(("tokens", "frames", "compiled", "block"), [
+    (1, 1, False, 4), (2, 2, False, 4), (5, 9, True, WHOLE_BLOCK), (5, 9, False, 4), (9, 13, False, 4),
+    (3, 26, False, WHOLE_BLOCK),
+])
+def test_equals_exhaustive_search(tokens, frames, compiled, block, monkeypatch):
+    """Over several blocks."""
+    monkeypatch.setattr(alignment, "BLOCK_FRAMES", block)
     lengths = [(n, m) for n in range(1, tokens + 1) for m in range(max(n, frames - 8), frames + 1)]
     scores = np.random.default_rng(tokens).normal(size=[len(lengths), tokens, frames]).astype(np.float32)
     scores[1::3] *= np.float32(1e6)
@@ -59,6 +62,7 @@ def test_the_search_takes_few_turns_of_its_loops(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from training_parts.kernels import count_kernels
 
+    monkeypatch.setattr(alignment, "BLOCK_FRAMES", WHOLE_BLOCK)
     shapes = [tf.zeros([4, 192, 872]), tf.zeros([4], tf.int32), tf.zeros([4], tf.int32)]
     function = tf.function(search_durations, jit_compile=True)
     counted = count_kernels(function.experimental_get_compiler_ir(*shapes)(stage="optimized_hlo"))
