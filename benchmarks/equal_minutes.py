@@ -22,8 +22,7 @@ from typing import Any
 
 from reporting.report import machine, report, section_lines
 from setup.amounts import parse, program_parser
-from setup.commands import command
-from setup.runs import lines_of
+from setup.commands import command, lines_of
 
 from xtts.trainer.evaluation.evaluate import SYNTHESISED
 from xtts.trainer.evaluation.systems import ROWS

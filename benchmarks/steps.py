@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from reporting.report import Row, report, table_lines
 from rich.console import Console
-from setup.runs import lines_of
+from setup.commands import lines_of
 from training_parts.kernels import count_kernels
 
 from xtts.trainer.loop.step_names import UPDATE, training_step

@@ -24,8 +24,9 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-LANES, FEWEST_FILES, MOST_KEPT, MOST_IN_A_FILE = 2, 12, 800, 2000
-"""MOST_KEPT: MiB of a process's own after a file, without what it maps from files; MOST_IN_A_FILE: after any test."""
+LANES, MOST_TOGETHER, MOST_KEPT, MOST_IN_A_FILE = 2, 12, 800, 2000
+"""MOST_TOGETHER: files of several small folders in a process; MOST_KEPT: MiB of its own after a file, without what it
+maps from files; MOST_IN_A_FILE: after any test."""
 FINISHED = "LOCKSTEP_FINISHED_TESTS"
 """Variable with the path of a file to which a process writes each test and each file of tests that it has finished."""
 
@@ -122,7 +123,7 @@ def main() -> None:
     folders = list[list[Path]]()
     for _, group in groupby(files, key=lambda file: file.parent):
         own = [*group]
-        if folders and len(folders[-1]) + len(own) <= FEWEST_FILES and part_of(folders[-1][0]) == part_of(own[0]):
+        if folders and len(folders[-1]) + len(own) <= MOST_TOGETHER and part_of(folders[-1][0]) == part_of(own[0]):
             folders[-1] += own
         else:
             folders.append(own)

@@ -1,4 +1,4 @@
-"""Runs the project's commands and scripts in separate processes, with the benchmark's Python."""
+"""Runs the project's commands and scripts in separate processes, with the benchmark's Python, and reads their lines."""
 
 import json
 import os
@@ -25,6 +25,12 @@ def command(stage: str, *arguments: object, shown: bool = False) -> str:
 def measured(*arguments: object) -> dict[str, Any]:
     """The figures that `python ARGUMENTS` prints at last, as JSON; it can import the folders of benchmarks/."""
     return dict(json.loads(_run(arguments, stdout=subprocess.PIPE).splitlines()[-1]))
+
+
+def lines_of(run: Path, split: str = "train") -> list[dict[str, float]]:
+    """Lines of metrics.jsonl: of every training step, or of every validation."""
+    lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line["split"] == split]
 
 
 def _run(arguments: Iterable[object], *, stdout: Any) -> str:  # noqa: ANN401 - as subprocess takes it
