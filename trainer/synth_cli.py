@@ -119,14 +119,9 @@ def evaluate(checkpoint: Path, cache: str | None, **given: Any) -> None:  # noqa
         options = _taken(given)
         from xtts.trainer.evaluation.evaluate import evaluate as run
         from xtts.trainer.export.exported_voice import exported_voice
-        from xtts.trainer.speech.output_files import check_file
         from xtts.trainer.stored.stored_model import open_model
 
-        if given["data"] and not given["judge"]:
-            raise LockstepError("--data", found="no --judge", expected="both: the recordings are judged")
-        if given["json_file"]:
-            check_file(given["json_file"], "--json", ".json")
-        run(open_model(checkpoint), exported_voice(checkpoint, click.echo), options, cache=cache, **given)
+        run(open_model(checkpoint), partial(exported_voice, checkpoint, click.echo), options, cache=cache, **given)
 
 
 _FORMAT_OPTIONS = {

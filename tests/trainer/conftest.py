@@ -108,7 +108,7 @@ def crop_cache(tmp_path_factory, tiny_corpus):
 def short_blocks_of_the_search():
     """Trace and compile a fourteenth of the sums of a block; test_alignment.py also searches in whole ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alignment, "BLOCK_FRAMES", SHORT_BLOCK)
+        patch.setattr(alignment, "BLOCK_FRAMES", 4)
         yield
 
 
@@ -186,7 +186,6 @@ def call():
     return run
 
 
-SHORT_BLOCK = 4
 RUNS = (
     "training.batch_size=4", "training.gradient_accumulation_steps=2", "training.warmup_fraction=0.16",
     "training.decay_fraction=0.3",

@@ -52,7 +52,7 @@ def _measure_voice(stored: StoredModel, folder: Path, data: Path | None, console
     figures = stored.run.evaluation_file
     try:
         evaluate(
-            stored, open_source(folder), SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES,
+            stored, lambda: open_source(folder), SynthesisOptions(), cache=None, split="validation", limit=_SENTENCES,
             json_file=figures, console=console,
         )
         write_card(stored, folder, stored.run.voice_folder.name, options=ExportOptions(evaluation=figures))

@@ -85,9 +85,16 @@ def test_the_clips_that_are_read_do_not_grow_with_the_split(limit, read):
     assert sum(most for _, most in systems.some_clips(spec, "validation", 6)) == 6, "of twelve equal buckets"
 
 
-def test_recordings_are_for_a_judge(call, tmp_path):
-    code, _, err = call(main, "evaluate", "--ckpt", tmp_path, "--data", tmp_path)
-    assert (code, err) == (2, "error: --data: no --judge, expected both: the recordings are judged\n")
+@pytest.mark.parametrize(("options", "message"), [
+    (["--data", "corpus"], "error: --data: no --judge, expected both: the recordings are judged\n"),
+    (["--json", "figures.txt"], "error: --json: figures.txt, expected a file that ends in .json\n"),
+    (["--cache", "nowhere"], "nowhere/cache.json: no such folder, expected a cache"),
+])
+def test_what_cannot_be_evaluated_is_refused_before_a_checkpoint_is_exported(
+    finished_run, call, monkeypatch, options, message
+):
+    monkeypatch.setattr("xtts.trainer.export.exported_voice.exported_voice", lambda *_: pytest.fail("exported"))
+    assert message in call(main, "evaluate", "--ckpt", finished_run[0], *options).refused()
 
 
 @pytest.mark.parametrize(("clips", "limit", "expected"), [(5, 9, [0, 1, 2, 3, 4]), (10, 3, [0, 3, 6]), (2, 1, [0])])

@@ -126,8 +126,9 @@ def test_a_graph_has_no_weights(onnx_folder, call, run_train, tmp_path):
         assert code == 2
         assert len(err.splitlines()) == 1
     assert f"{onnx_folder}: an ONNX graph without weights, which only speaks, expected a run folder" in err
-    err = run_train(tmp_path / "run", more=["--init-from", onnx_folder]).refused()
-    assert "an ONNX graph without weights, which only speaks" in err
+    done = run_train(tmp_path / "run", more=["--init-from", onnx_folder])
+    assert "an ONNX graph without weights, which only speaks" in done.refused()
+    assert "tracing" not in done.out, "refused before a minute's work"
 
 
 def drop_optional(model):
