@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-LANES, MOST_TOGETHER, MOST_KEPT, MOST_IN_A_FILE = 2, 12, 800, 2000
+LANES, MOST_TOGETHER, MOST_KEPT, MOST_IN_A_FILE = 2, 12, 1500, 2000
 """MOST_TOGETHER: files of several small folders in a process; MOST_KEPT: MiB of its own after a file, without what it
 maps from files; MOST_IN_A_FILE: after any test."""
 FINISHED = "LOCKSTEP_FINISHED_TESTS"
@@ -58,6 +58,14 @@ def pytest_collection_modifyitems(items):
         items[:] = [item for item in items if item.nodeid not in finished]
 
 
+def pytest_collection_finish(session):
+    """Note the files that have no test to run, so that no process begins for them alone."""
+    if FINISHED in os.environ:
+        paths = {Path(word).resolve() for word in session.config.args} - {item.path for item in session.items}
+        with open(os.environ[FINISHED], "a") as finished:
+            finished.writelines(f"{path}\n" for path in paths)
+
+
 def part_of(file: Path) -> str:
     """The part of the program that a file of tests is about, such as `trainer`."""
     return file.relative_to(TESTS).parts[0]
@@ -79,7 +87,7 @@ class Lanes:
         noted, grown = set[str](), True
         with tempfile.NamedTemporaryFile("r") as finished:
             environment = os.environ | {FINISHED: finished.name}
-            # Files without a quick test are never noted; a process that noted nothing was the last.
+            # A process that noted nothing failed to begin: there is no other.
             while grown and (left := [file for file in files if str(file) not in noted]):
                 print(f"{left[0].parent.relative_to(TESTS.parent)}: {len(left)} files", flush=True)
                 self._run(left, environment)

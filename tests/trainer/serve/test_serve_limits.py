@@ -168,10 +168,10 @@ def test_a_token_is_asked_for(served_voice):
 
 
 @pytest.mark.parametrize(("arguments", "message"), CASES["arguments"])
-def test_what_cannot_be_served_is_said_in_one_line(call, finished_run, listening, arguments, message):
+def test_what_cannot_be_served_is_said_in_one_line(call, onnx_folder, listening, arguments, message):
     arguments, message = (
         [text.format(taken=listening.base_url.port) for text in texts] for texts in (arguments, [message])
     )
-    err = call(main, "serve", "--ckpt", finished_run[0], "--port", 0, *arguments).refused()
+    err = call(main, "serve", "--ckpt", onnx_folder, "--port", 0, *arguments).refused()
     assert message[0] in err
     assert len(err.splitlines()) == 1
