@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 
 import numpy as np
-import soxr
 from numpy.lib.stride_tricks import sliding_window_view
 
 _BANDS_HZ = ((50, 4_000), (4_000, 8_000), (8_100, 11_000))
@@ -52,20 +49,3 @@ def _levels(samples: np.ndarray, rate: int) -> np.ndarray:
     loudness = bands.sum(axis=0)
     decibels = 10 * np.log10(bands[:, loudness >= _SPEECH_GATE * loudness.max()].sum(axis=1) + 1e-12)
     return np.asarray(np.maximum(decibels[1:] - decibels[0], _INAUDIBLE_DB))
-
-
-def zimtohrli_opinion(sounds: Sequence[np.ndarray], recordings: Sequence[np.ndarray], rate: int) -> float | None:
-    """Predict the mean opinion, 1 to 5, of listeners who compare each sound with its recording, at 48 kHz.
-
-    sounds, recordings: float32[S] at `rate` Hz, aligned at their starts; the longer of a pair is cut to the shorter.
-    None where the package is not installed: it has wheels only for Linux on x86-64.
-    """
-    if find_spec("zimtohrli") is None:
-        return None
-    package = import_module("zimtohrli")
-    ear, opinions = package.Pyohrli(), []
-    for pair in zip(sounds, recordings, strict=True):
-        length = min(map(len, pair))
-        resampled = [soxr.resample(samples[:length], rate, ear.sample_rate) for samples in pair]
-        opinions.append(package.mos_from_zimtohrli(ear.distance(*resampled)))
-    return float(np.mean(opinions))

@@ -14,7 +14,7 @@ from xtts.shared.audio.trim_and_loudness import condition
 from xtts.shared.cache.cache_spec import CacheSpec, Split, load_spec, load_voices
 from xtts.shared.cache.clip_index import Clip, find_rows
 from xtts.shared.errors import LockstepError, counted_noun
-from xtts.trainer.evaluation.beside_recordings import Brightness, brightness, zimtohrli_opinion
+from xtts.trainer.evaluation.beside_recordings import Brightness, brightness
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip, ShardClips, read_clips, some_clips
 from xtts.trainer.evaluation.figures import Figures, Recordings, SentenceFigures, spread
 from xtts.trainer.evaluation.judge import Judge, Opinion, Utterance, Verdict
@@ -29,7 +29,6 @@ ROWS = {
     "distillmos": ("DistillMOS", "{:.2f}"),
     "distillmos_error": ("  its standard error", "{:.2f}"),
     "dnsmos": ("DNSMOS, overall", "{:.2f}"),
-    "zimtohrli": ("Zimtohrli", "{:.2f}"),
     "level_4_to_8_khz": ("4 to 8 kHz beside recordings", "{:.1f} dB"),
     "level_8_to_11_khz": ("8 to 11 kHz beside recordings", "{:.1f} dB"),
     "similarity": ("similarity of the speaker", "{:.3f}"),
@@ -63,8 +62,6 @@ class System:
     figures: Figures | None = None
     opinion: Opinion | None = None
     brightness: Brightness | None = None
-    zimtohrli: float | None = None
-    """Opinion of sounds that last as long as their recordings; see `zimtohrli_opinion`."""
     real_time_factor: float | None = None
     """Seconds of synthesis, vocoder included, for a second of speech."""
     frechet_distance: float | None = None
@@ -77,8 +74,7 @@ class System:
         """The known figures by their key in `ROWS`."""
         groups = [group for group in (self.opinion, self.brightness, self.figures) if group is not None]
         means = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
-        means |= {"real_time_factor": self.real_time_factor, "zimtohrli": self.zimtohrli}
-        means = {"frechet_distance": self.frechet_distance} | means
+        means |= {"real_time_factor": self.real_time_factor, "frechet_distance": self.frechet_distance}
         return {key: means[key] for key in ROWS if means.get(key) is not None}
 
 
@@ -157,9 +153,6 @@ class TestSet:
         system = _system(self._recordings.vocoded())
         if self._judge is not None:
             self._judge_sounds(system, self._vocoded)
-            if self._recorded is not None:
-                rate = self._profile.sample_rate
-                system.zimtohrli = zimtohrli_opinion(self._vocoded, self._recorded, rate)
         return system
 
     def recorded(self) -> System | None:

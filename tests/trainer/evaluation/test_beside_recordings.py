@@ -8,7 +8,7 @@ from scipy.signal import butter, sosfiltfilt
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.trainer.evaluation.beside_recordings import brightness, zimtohrli_opinion
+from xtts.trainer.evaluation.beside_recordings import brightness
 
 PROFILE = mel_profile("hifigan")
 RATE = PROFILE.sample_rate
@@ -69,10 +69,3 @@ def test_a_recording_that_was_once_at_16_khz_makes_nothing_dull_but_shows_hiss(r
     dull = brightness([band(samples, None, 7_800, "lowpass")], [samples], rate, [rate])
     assert dull.level_8_to_11_khz == pytest.approx(0, abs=0.1)
     assert brightness([samples + noise(samples)], [samples], rate, [rate]).level_8_to_11_khz > 10
-
-
-def test_zimtohrli_hears_what_is_missing_above_8_khz(recordings):
-    pytest.importorskip("zimtohrli")
-    dull = [band(each, None, 7_500, "lowpass") for each in recordings]
-    assert zimtohrli_opinion([each[:-200] for each in recordings], recordings, RATE) == pytest.approx(5, abs=0.01)
-    assert zimtohrli_opinion(dull, recordings, RATE) < 4.5
