@@ -35,8 +35,8 @@ CARD_FILE = "README.md"
 LIBRARY = "lockstep-tts"
 
 _OURS = """\
-Lockstep's own (CC BY 4.0), trained on 44 people, half of them men. A man it was not trained on sounds as bright as
-  in his recordings (docs/experiments.md)"""
+Lockstep's own (CC BY 4.0), trained on 1,136 people. One it was not trained on sounds as bright as in the
+  recordings (docs/experiments.md)"""
 
 Facts = dict[str, Any]
 

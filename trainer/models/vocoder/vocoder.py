@@ -44,6 +44,9 @@ _WHOLE_BAND, _BAND_SLOPE_HZ = 0.9, 300.0
 """A recording that reaches this share of half the sample rate has the whole band; width of the slope where it ends."""
 _PITCH_WIDTH = 96
 _LOG_GAINS = (-8.0, 4.0)
+_LOG_ENVELOPE = (-6.0, 3.0)
+_ENVELOPE_POINTS = 8
+"""Points of the noise's envelope in a frame: a burst is shorter than the window of a mel."""
 _NOISE_TABLES = (4093, 4099)
 _ROUNDS = 3
 """Rounds of Griffin-Lim that bring the spectrum to the mel: more make speech rougher."""
@@ -126,6 +129,7 @@ class Vocoder(Block):
         self.norm = self.add_norm(width, "norm")
         self.harmonic_output = gains(2 * self.bins, 0.0, "harmonic_output")
         self.noise_output = gains(self.bins, -1.0, "noise_output")
+        self.noise_envelope = gains(_ENVELOPE_POINTS, 0.0, "noise_envelope")
         self.discriminators = self.add_layers(
             Discriminator(window, hop, config.discriminator_width, initial) for window, hop in _DISCRIMINATED
         )
@@ -140,8 +144,8 @@ class Vocoder(Block):
         log_hertz, voicing = tf.unstack(self.pitch_output(x), axis=-1)
         return log_hertz * _LOG_HZ_SCALE + _TYPICAL_LOG_HZ, voicing
 
-    def gains(self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """(gain of the pulses, its phase in radians, gain of the noise) of each bin over the envelope."""
+    def gains(self, mel: tf.Tensor, log_hertz: tf.Tensor, voiced: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        """(gain of the pulses, its phase in radians, gain of the noise) of each bin, and the noise's of each sample."""
         pitch = tf.stack([(log_hertz - _TYPICAL_LOG_HZ) / _LOG_HZ_SCALE, voiced], axis=-1)
         x = self.input_convolution(tf.concat([(mel - _TYPICAL_LOG_MEL) / _LOG_MEL_SCALE, pitch], axis=-1))
         for block in self.blocks:
@@ -152,7 +156,9 @@ class Vocoder(Block):
         phase = spectra.project(x, harmonic.kernel[:, self.bins :], harmonic.bias[self.bins :], odd=True)
         noise = spectra.project(x, self.noise_output.kernel, self.noise_output.bias)
         pulses, noise = (tf.exp(tf.clip_by_value(gain, *_LOG_GAINS)) for gain in (pulses, noise))
-        return pulses, phase, noise
+        points = tf.reshape(tf.clip_by_value(self.noise_envelope(x), *_LOG_ENVELOPE), [x.shape[0], -1])
+        in_time = tf.exp(_lines(points, self.profile.hop_samples // _ENVELOPE_POINTS))
+        return pulses, phase, noise, tf.reshape(in_time, [x.shape[0], -1])
 
     @property
     def generator_weights(self) -> list[tf.Variable]:
@@ -226,8 +232,9 @@ class Vocoder(Block):
     ) -> tf.Tensor:
         """Filter pulses and noise, samples float32[B, S] each, for a mel and its pitch; return their spectrum."""
         spectra = self.spectra
-        pulse_gain, phase, noise_gain = self.gains(mel, log_hertz, voiced)
-        filtered = spectra.filter(self._spectrum(pulses), pulse_gain, phase) + self._spectrum(noise) * noise_gain
+        pulse_gain, phase, noise_gain, in_time = self.gains(mel, log_hertz, voiced)
+        filtered = spectra.filter(self._spectrum(pulses), pulse_gain, phase)
+        filtered += self._spectrum(noise * in_time) * noise_gain
         return filtered * spectra.envelope(_magnitudes(mel) / float(np.linalg.norm(spectra.window)))
 
     def _matched(self, spectrum: tf.Tensor, mel: tf.Tensor) -> tf.Tensor:
@@ -282,13 +289,7 @@ def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | fl
     The sum of all cosines at multiples of the pitch below half the sample rate, in closed form (Dirichlet's kernel).
     """
     hop = profile.hop_samples
-    hertz = tf.exp(log_hertz)
-    # Straight lines between the middles of the frames.
-    before = tf.concat([hertz[:, :1], hertz[:, :-1]], axis=1)
-    after = tf.concat([hertz[:, 1:], hertz[:, -1:]], axis=1)
-    offset = (tf.range(hop, dtype=tf.float32) + 0.5) / hop - 0.5
-    slope = tf.where(offset < 0.0, (hertz - before)[..., tf.newaxis], (after - hertz)[..., tf.newaxis])
-    each = hertz[..., tf.newaxis] + slope * offset
+    each = _lines(tf.exp(log_hertz), hop)
     # Periods passed: summed within a frame, then over whole frames without their whole parts, in float32.
     within = tf.cumsum(each / profile.sample_rate, axis=2)
     starts = tf.cumsum(tf.math.floormod(within[..., -1], 1.0), axis=1, exclusive=True)
@@ -299,6 +300,15 @@ def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | fl
     safe = tf.abs(sine) > 1e-4
     kernel = tf.where(safe, tf.sin((2.0 * count + 1.0) * half) / tf.where(safe, sine, 1.0), 2.0 * count + 1.0)
     return tf.reshape((kernel - 1.0) / tf.sqrt(2.0 * count), [log_hertz.shape[0], -1])
+
+
+def _lines(values: tf.Tensor, count: int) -> tf.Tensor:
+    """Straight lines between the middles of N spans: float32[B, N] -> float32[B, N, count]."""
+    before = tf.concat([values[:, :1], values[:, :-1]], axis=1)
+    after = tf.concat([values[:, 1:], values[:, -1:]], axis=1)
+    offset = (tf.range(count, dtype=tf.float32) + 0.5) / count - 0.5
+    slope = tf.where(offset < 0.0, (values - before)[..., tf.newaxis], (after - values)[..., tf.newaxis])
+    return values[..., tf.newaxis] + slope * offset
 
 
 def constant_noise(count: tf.Tensor) -> tf.Tensor:

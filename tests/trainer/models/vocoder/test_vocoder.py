@@ -73,6 +73,16 @@ def test_generator_and_discriminators_have_separate_losses(vocoder, crops):
         assert moved == {name == "discriminators"}, name
 
 
+def test_noise_rises_and_falls_within_a_frame(vocoder, crops):
+    bias = vocoder.noise_envelope.bias
+    bias.assign(np.eye(8)[2] * 3.0)
+    gain = vocoder.gains(crops.mel, crops.log_hertz, tf.ones([2, FRAMES]))[3].numpy()
+    bias.assign(np.zeros(8))
+    frames = gain.reshape(2, FRAMES, 8, HOP // 8).mean(axis=3)
+    assert (frames.argmax(axis=2) == 2).all()
+    assert (frames[..., 2] > 8 * frames[..., 5]).all()
+
+
 def test_speech_has_the_mel_that_was_asked_for(vocoder, crops):
     spoken = vocoder.vocode(crops.mel[:1])
     assert spoken.shape == (1, FRAMES * HOP)
