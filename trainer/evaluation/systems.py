@@ -74,7 +74,7 @@ class System:
         """The known figures by their key in `ROWS`."""
         groups = [group for group in (self.opinion, self.brightness, self.figures) if group is not None]
         means = {field.name: getattr(group, field.name) for group in groups for field in fields(group)}
-        means |= {"real_time_factor": self.real_time_factor, "frechet_distance": self.frechet_distance}
+        means = {"frechet_distance": self.frechet_distance, "real_time_factor": self.real_time_factor} | means
         return {key: means[key] for key in ROWS if means.get(key) is not None}
 
 

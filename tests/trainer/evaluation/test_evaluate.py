@@ -62,6 +62,7 @@ def test_sounds_are_compared_with_recordings(onnx_folder, one_shape_cache, tiny_
     keys = {"level_4_to_8_khz", "level_8_to_11_khz"}
     assert keys & set(figures) == (keys if has_recordings else set())
     assert figures.get("level_8_to_11_khz", -99) < -10, "Griffin-Lim"
+    assert figures["frechet_distance"] > 0
     assert recorded is None or not keys & set(recorded.means)
 
 
