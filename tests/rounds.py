@@ -87,7 +87,7 @@ class Lanes:
         noted, grown = set[str](), True
         with tempfile.NamedTemporaryFile("r") as finished:
             environment = os.environ | {FINISHED: finished.name}
-            # A process that noted nothing failed to begin: there is no other.
+            # A process that noted nothing failed to start: another would, too.
             while grown and (left := [file for file in files if str(file) not in noted]):
                 print(f"{left[0].parent.relative_to(TESTS.parent)}: {len(left)} files", flush=True)
                 self._run(left, environment)

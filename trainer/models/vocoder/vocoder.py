@@ -44,9 +44,8 @@ _WHOLE_BAND, _BAND_SLOPE_HZ = 0.9, 300.0
 """A recording that reaches this share of half the sample rate has the whole band; width of the slope where it ends."""
 _PITCH_WIDTH = 96
 _LOG_GAINS = (-8.0, 4.0)
-_LOG_ENVELOPE = (-6.0, 3.0)
-_ENVELOPE_POINTS = 8
-"""Points of the noise's envelope in a frame: a burst is shorter than the window of a mel."""
+_ENVELOPE_POINTS, _LOG_ENVELOPE = 8, (-6.0, 3.0)
+"""Points of the noise's envelope in a hop, since a burst is shorter than the window; range of their logarithms."""
 _NOISE_TABLES = (4093, 4099)
 _ROUNDS = 3
 """Rounds of Griffin-Lim that bring the spectrum to the mel: more make speech rougher."""
@@ -157,8 +156,8 @@ class Vocoder(Block):
         noise = spectra.project(x, self.noise_output.kernel, self.noise_output.bias)
         pulses, noise = (tf.exp(tf.clip_by_value(gain, *_LOG_GAINS)) for gain in (pulses, noise))
         points = tf.reshape(tf.clip_by_value(self.noise_envelope(x), *_LOG_ENVELOPE), [x.shape[0], -1])
-        in_time = tf.exp(_lines(points, self.profile.hop_samples // _ENVELOPE_POINTS))
-        return pulses, phase, noise, tf.reshape(in_time, [x.shape[0], -1])
+        envelope = tf.exp(_interpolated(points, self.profile.hop_samples // _ENVELOPE_POINTS))
+        return pulses, phase, noise, tf.reshape(envelope, [x.shape[0], -1])
 
     @property
     def generator_weights(self) -> list[tf.Variable]:
@@ -232,9 +231,9 @@ class Vocoder(Block):
     ) -> tf.Tensor:
         """Filter pulses and noise, samples float32[B, S] each, for a mel and its pitch; return their spectrum."""
         spectra = self.spectra
-        pulse_gain, phase, noise_gain, in_time = self.gains(mel, log_hertz, voiced)
+        pulse_gain, phase, noise_gain, envelope = self.gains(mel, log_hertz, voiced)
         filtered = spectra.filter(self._spectrum(pulses), pulse_gain, phase)
-        filtered += self._spectrum(noise * in_time) * noise_gain
+        filtered += self._spectrum(noise * envelope) * noise_gain
         return filtered * spectra.envelope(_magnitudes(mel) / float(np.linalg.norm(spectra.window)))
 
     def _matched(self, spectrum: tf.Tensor, mel: tf.Tensor) -> tf.Tensor:
@@ -289,7 +288,7 @@ def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | fl
     The sum of all cosines at multiples of the pitch below half the sample rate, in closed form (Dirichlet's kernel).
     """
     hop = profile.hop_samples
-    each = _lines(tf.exp(log_hertz), hop)
+    each = _interpolated(tf.exp(log_hertz), hop)
     # Periods passed: summed within a frame, then over whole frames without their whole parts, in float32.
     within = tf.cumsum(each / profile.sample_rate, axis=2)
     starts = tf.cumsum(tf.math.floormod(within[..., -1], 1.0), axis=1, exclusive=True)
@@ -302,8 +301,8 @@ def pulse_train(log_hertz: tf.Tensor, profile: MelProfile, first: tf.Tensor | fl
     return tf.reshape((kernel - 1.0) / tf.sqrt(2.0 * count), [log_hertz.shape[0], -1])
 
 
-def _lines(values: tf.Tensor, count: int) -> tf.Tensor:
-    """Straight lines between the middles of N spans: float32[B, N] -> float32[B, N, count]."""
+def _interpolated(values: tf.Tensor, count: int) -> tf.Tensor:
+    """Interpolate linearly between the middles of N spans of `count` samples: float32[B, N] -> float32[B, N, count]."""
     before = tf.concat([values[:, :1], values[:, :-1]], axis=1)
     after = tf.concat([values[:, 1:], values[:, -1:]], axis=1)
     offset = (tf.range(count, dtype=tf.float32) + 0.5) / count - 0.5
