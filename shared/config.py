@@ -27,8 +27,9 @@ class FilterConfig(ConfigSection):
 
     min_loudness_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
     """Lowest RMS of the speech, dBFS, over the 20 ms frames at most 10 dB below the clip's mean power."""
-    max_noise_floor_db: Annotated[float, Field(ge=-120.0, le=0.0)] | None = None
-    """Highest noise floor, dBFS: the 10th percentile of the power of 20 ms frames, without digital silence."""
+    min_snr_db: Annotated[float, Field(ge=0.0, le=120.0)] | None = None
+    """Lowest signal-to-noise ratio, dB: the speech, measured likewise, over the noise floor, the 10th percentile of the
+    power of 20 ms frames without digital silence."""
     max_clipped_share: Fraction | None = None
     """Largest share of samples in runs of three or more at full scale."""
     max_edge_silence_seconds: NonNegativeFloat | None = None

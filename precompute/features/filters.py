@@ -80,7 +80,7 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
     return _judge(
         row, filters,
         ("too quiet", "min_loudness_db", quality.loudness_db, "dBFS"),
-        ("too noisy", "max_noise_floor_db", quality.noise_floor_db, "dBFS"),
+        ("too noisy", "min_snr_db", quality.loudness_db - quality.noise_floor_db, "dB"),
         ("clipped", "max_clipped_share", quality.clipped_share, "of the samples"),
         ("too much silence", "max_edge_silence_seconds", max(quality.leading_silence, quality.trailing_silence), "s"),
     )
@@ -88,7 +88,7 @@ def filter_by_signal(row: IndexRow, filters: FilterConfig) -> IndexRow:
 
 def needs_samples(filters: FilterConfig) -> bool:
     """Whether a filter needs decoded audio."""
-    limits = (filters.min_loudness_db, filters.max_noise_floor_db, filters.max_clipped_share)
+    limits = (filters.min_loudness_db, filters.min_snr_db, filters.max_clipped_share)
     return any(limit is not None for limit in (*limits, filters.max_edge_silence_seconds))
 
 

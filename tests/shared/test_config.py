@@ -54,12 +54,12 @@ def test_a_wrong_file_is_explained(tmp_path):
 
 def test_later_layers_win_key_by_key_and_a_size_brings_its_fields(tmp_path):
     overlay = tmp_path / "overlay.yaml"
-    overlay.write_text("training:\n  seed: 7\ndata:\n  filters: {max_noise_floor_db: -45, min_sample_rate: 16000}\n")
+    overlay.write_text("training:\n  seed: 7\ndata:\n  filters: {min_snr_db: 45, min_sample_rate: 16000}\n")
     flags = {"training.seed": 8, "model.size": "small", "data.filters.max_clipped_share": 0.1}
     assignments = ["training.seed=9", "model.text_blocks=1", "data.filters.min_sample_rate=22050"]
     config = load_config("tiny", overlays=[str(overlay)], flags=flags, assignments=assignments)
     filters = config.data.filters
-    assert (filters.max_noise_floor_db, filters.min_sample_rate, filters.max_clipped_share) == (-45.0, 22_050, 0.1)
+    assert (filters.min_snr_db, filters.min_sample_rate, filters.max_clipped_share) == (45.0, 22_050, 0.1)
     assert config.training.seed == 9
     assert config.model == load_config("small").model.model_copy(update={"text_blocks": 1})
     (tmp_path / "again.yaml").write_text(dump_config(config))
