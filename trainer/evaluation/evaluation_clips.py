@@ -31,6 +31,8 @@ class EvaluationClip:
     """float32[T, M], natural-log magnitude, without padding."""
     speaker: int
     language: int = 0
+    question: bool = False
+    """Whether its text ends with a question mark."""
 
 
 def read_clips(
@@ -47,7 +49,10 @@ def read_clips(
         spec = load_spec(cache)
         tokenizer = load_tokenizer(cache / spec.tokenizer_file)
         _check_match(cache, spec, tokenizer, voice, any_speaker)
-        clips = [clip for shard, most in select(spec) for clip in shard_clips(cache, spec, shard, most)]
+        clips = [
+            replace(clip, question=tokenizer.decode(clip.ids).rstrip().endswith("?"))
+            for shard, most in select(spec) for clip in shard_clips(cache, spec, shard, most)
+        ]
     if tokenizer.symbols != voice.tokenizer.symbols or spec.languages != voice.languages:
         clips = list(_with_ids_of(voice, clips, tokenizer.symbols, spec.languages))
     longest = max(clips, key=lambda clip: len(clip.ids), default=None)

@@ -18,6 +18,7 @@ from xtts.trainer.evaluation.speech_distances import (
     PATCH_FRAMES,
     RANGE_LOG_F0,
     cepstra,
+    final_pitch,
     frechet_distance,
     pitch_errors,
     warped_distances,
@@ -45,6 +46,9 @@ class SentenceFigures:
     """Share of frame pairs that are voiced in only one of speech and recording."""
     shimmer: float | None
     """Roughness of the speech itself, not a difference."""
+    question: bool
+    final_semitones: float | None
+    """`final_pitch` of the speech itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +64,9 @@ class Figures:
     """None without voiced sentences."""
     duration_error: float
     mcd_db: float
+    semitones_of_questions: float | None
+    """Mean of `final_semitones`; None without questions."""
+    semitones_of_statements: float | None
 
 
 class Recordings:
@@ -109,6 +116,8 @@ class Recordings:
                     log_f0_error=log_f0_error,
                     voicing_error=voicing_error,
                     shimmer=roughness,
+                    question=self._clips[position].question,
+                    final_semitones=final_pitch(hertz, self._profile.seconds(1)),
                 )
             )
         recorded = [self._mels[self._own[row]] for row in rows]
@@ -146,5 +155,8 @@ def mean_figures(sentences: Sequence[SentenceFigures], frechet_distance: float) 
     columns = {name: [getattr(sentence, name) for sentence in sentences] for name in names}
     columns = {name: [value for value in column if value is not None] for name, column in columns.items()}
     columns["log_f0_error"] = columns["log_f0_error"] or [RANGE_LOG_F0]
+    for kind, asked in (("questions", True), ("statements", False)):
+        of_kind = [sentence.final_semitones for sentence in sentences if sentence.question == asked]
+        columns[f"semitones_of_{kind}"] = [value for value in of_kind if value is not None]
     means = {name: float(np.mean(column)) if column else None for name, column in columns.items()}
     return Figures(frechet_distance=frechet_distance, **means)  # type: ignore[arg-type]

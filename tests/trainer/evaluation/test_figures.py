@@ -1,5 +1,7 @@
 """Every figure comes out bad where what it measures is broken, on real recordings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import soundfile
@@ -9,7 +11,7 @@ from xtts.shared.audio.mel import clip_mel
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, mel_profile
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.figures import Recordings, without_edges
-from xtts.trainer.evaluation.speech_distances import frechet_distance, pitch_errors
+from xtts.trainer.evaluation.speech_distances import final_pitch, frechet_distance, pitch_errors
 
 PROFILE = mel_profile("hifigan")
 NAMES = ("arctic_a0304_1592710071", "arctic_a0534_1592703145", "arctic_a0232_1592711859", "arctic_b0179_1592537232")
@@ -114,3 +116,21 @@ def test_shifted_pitch_and_swapped_voicing_are_seen():
     assert higher == (pytest.approx(2 / 12 * np.log(2), rel=1e-5), 0.0)
     assert pitch_errors(np.where(np.arange(8) < 4, 0, track), track, path)[1] == 3 / 8, "whispered"
     assert pitch_errors(np.zeros(8), track, path) == (None, 5 / 8), "no pair is voiced in both"
+
+
+def test_a_question_rises_and_a_statement_falls():
+    falling = np.concatenate([np.zeros(9), np.linspace(240, 180, 90), np.zeros(9)])
+    assert final_pitch(falling, 0.01) == pytest.approx(12 * np.log2(183 / 210), abs=0.1)
+    assert final_pitch(falling[::-1], 0.01) == pytest.approx(12 * np.log2(237 / 210), abs=0.1)
+    assert final_pitch(falling[:50], 0.01) is None, "too short to have a middle"
+
+
+def test_questions_and_statements_are_averaged_apart(mels):
+    clips = [replace(clip, question=i == 0) for i, clip in enumerate(clips_of(mels))]
+    spoken = [mels[0], mels[2]]
+    figures, sentences = Recordings(clips, [0, 2], PROFILE).compare(spoken, [len(mel) for mel in spoken])
+    means = (figures.semitones_of_questions, figures.semitones_of_statements)
+    assert means == tuple(sentence.final_semitones for sentence in sentences)
+    exchanged = [replace(clip, question=not clip.question) for clip in clips]
+    figures, _ = Recordings(exchanged, [0, 2], PROFILE).compare(spoken, [len(mel) for mel in spoken])
+    assert means == (figures.semitones_of_statements, figures.semitones_of_questions)
