@@ -110,7 +110,7 @@ class SpokenSamples(Samples):
         if len(self.sentences) < 2:  # the figures need a wrong recording
             return {}, "audio and pictures are in TensorBoard"
         figures, _ = self._recordings.compare([sample.mel for sample in samples], [sample.frames for sample in samples])
-        return asdict(figures), (
+        return {name: value for name, value in asdict(figures).items() if value is not None}, (
             f"{len(samples)} sentences: relative MCD {figures.relative_mcd:.3f}  "
             f"Fréchet distance {figures.frechet_distance:.1f}  log-F0 error {figures.log_f0_error:.3f}  "
             f"voicing error {figures.voicing_error:.1%}  duration error {figures.duration_error:.1%}"

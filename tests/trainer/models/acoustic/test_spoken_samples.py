@@ -44,7 +44,8 @@ def test_tensorboard_shows_and_plays_the_sentences(finished_run, one_shape_cache
     assert len(samples) == 256 * len(first.mel)
     assert np.abs(samples).max() > 0.05
     evaluated = {tag for tag in kinds["scalars"] if tag.startswith("evaluation/")}
-    assert evaluated == {f"evaluation/{field.name}" for field in fields(Figures)}
+    names = {field.name for field in fields(Figures)} - {"semitones_of_questions"}  # its corpus has none
+    assert evaluated == {f"evaluation/{name}" for name in names}
     assert re.search(r"samples at step 12: \d sentences: relative MCD \d\.\d+ Fréchet ", " ".join(screen.split()))
 
 
