@@ -9,6 +9,7 @@ and compared with eight recordings of each person: by the embeddings that also d
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,8 @@ import numpy as np
 import soxr
 from reporting.report import Row, machine, report, section_lines
 
+from xtts.shared.audio.mel_profiles import mel_profile
+from xtts.shared.audio.pitch import track_pitch
 from xtts.shared.audio.speaker_encoder import RATE, embed_speaker, recorded_voice
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import kept_rows, read_index
@@ -37,6 +40,9 @@ TEXTS = (
 )
 COMPARED, REFERENCES = 8, 6
 """Recordings of a person that speech is compared with; others that references are made of."""
+PROFILE = replace(mel_profile("hifigan"), sample_rate=RATE)
+HIGH = 1.0
+"""Pitch of a woman or a child, in semitones over 150 Hz."""
 Speak = Callable[[np.ndarray], Sequence[np.ndarray]]
 """Sounds that imitate a reference; all float32[S] at `RATE`."""
 Ear = Callable[[np.ndarray], np.ndarray]
@@ -121,12 +127,16 @@ def second_ear() -> Ear:
 def reference_table(people: Mapping[str, Sequence[np.ndarray]], speak: Speak, ears: Sequence[Ear]) -> list[Row]:
     """A row for each kind of reference, and before them one for other recordings of the people.
 
-    By each ear the similarity to the person, to the nearest other one, and the share of sounds that are nearest to the
-    person; last the share of references that `recorded_voice` doubts.
+    By each ear the similarity to the person, to the nearest other one of the same sex (as the pitch has it), and the
+    share of sounds that are nearer to the person; then how far the pitch is from the person's, root mean square; last
+    the share of references that `recorded_voice` doubts.
     """
     everyone, table = [*people.values()], list[Row]()
     means = [[np.mean([unit(ear(each)) for each in own[:COMPARED]], axis=0) for own in everyone] for ear in ears]
     speech = [np.concatenate(own[COMPARED:]) for own in everyone]
+    pitches = np.array([pitch_of(np.concatenate(own[:COMPARED])) for own in everyone])
+    others = (pitches[:, None] > HIGH) == (pitches > HIGH)
+    np.fill_diagonal(others, False)
     kinds = [references(own, speech[i - 1]) for i, own in enumerate(speech)]
     for kind in ("recordings", *kinds[0]):
         doubts, row = list[str](), {"reference": kind}
@@ -136,10 +146,19 @@ def reference_table(people: Mapping[str, Sequence[np.ndarray]], speak: Speak, ea
         for name, ear, compared in zip(("", ", 2nd ear"), ears, means, strict=False):
             found = [(i, unit(np.stack(compared)) @ unit(ear(sound))) for i, own in enumerate(sounds) for sound in own]
             row[f"similarity{name}"] = f"{np.mean([each[i] for i, each in found]):.3f}"
-            row[f"other{name}"] = f"{np.mean([np.delete(each, i).max() for i, each in found]):.3f}"
-            row[f"nearest{name}"] = f"{np.mean([each.argmax() == i for i, each in found]):.0%}"
+            nearest = np.array([each[others[i]].max(initial=-1.0) for i, each in found])
+            row[f"other{name}"] = f"{nearest.mean():.3f}"
+            row[f"nearer{name}"] = f"{np.mean([each[i] for i, each in found] > nearest):.0%}"
+        moved = [pitch_of(sound) - pitches[i] for i, own in enumerate(sounds) for sound in own]
+        row["pitch"] = f"{np.sqrt(np.mean(np.square(moved))):.1f} semitones"
         table.append(row | {"doubted": f"{len(doubts) / len(kinds):.0%}"})
     return table
+
+
+def pitch_of(sound: np.ndarray) -> float:
+    """The median pitch in semitones over 150 Hz."""
+    hertz = track_pitch(sound, PROFILE, PROFILE.frames(len(sound)))
+    return float(12.0 * np.log2(np.median(hertz[hertz > 0]) / 150.0))
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
