@@ -12,7 +12,7 @@ from importlib.resources import files
 import numpy as np
 import soxr
 
-from xtts.shared.audio.mel import hann_window, mel_filterbank
+from xtts.shared.audio.mel import channel_hertz, hann_window, mel_filterbank
 from xtts.shared.audio.mel_profiles import MelProfile
 
 RATE = 16_000
@@ -23,6 +23,12 @@ _PROFILE = MelProfile(
 )
 EMBEDDING = 256
 """Values of an embedding."""
+TIMBRE = _PROFILE.mel_channels
+"""Values of a timbre: the mean log-magnitude of speech in each channel of the encoder's mel, less that of people."""
+TIMBRE_HERTZ = channel_hertz(_PROFILE)
+"""The centres of these channels."""
+VOICE = EMBEDDING + TIMBRE
+"""Values of a voice, for a model that imitates: a standardised embedding, then a timbre in nats."""
 VTLP = 0.15
 """Largest vocal tract length perturbation (Jaitly and Hinton, ICML 2013): all frequencies of a voice times a factor
 between 1 / 1.15 and 1.15 sound like a shorter or longer vocal tract, with a higher or lower pitch."""
@@ -30,7 +36,7 @@ FACTORS = (1.0, *((1.0 + VTLP) ** np.linspace(-1.0, 1.0, 6)).tolist())
 """Those of `embed_voices`; the first leaves the voice as it is."""
 VARIANTS = 4
 """Embeddings of a voice at each factor, of different seconds."""
-VOICE_SHAPE = (len(FACTORS), VARIANTS, EMBEDDING)
+VOICE_SHAPE = (len(FACTORS), VARIANTS, VOICE)
 _WINDOW_FRAMES, _HOP_FRAMES = 160, 77
 _LEAST_COVERAGE = 0.75
 """Share of the last window that sound must fill, unless it is the only one."""
@@ -44,6 +50,10 @@ band-limited recordings of one person hardly any has; with somebody else for a t
 _LEVEL = 10.0 ** (-30.0 / 20.0)
 """Root mean square to which recordings are scaled, as for the training of the encoder."""
 _VARIANT_WINDOWS = 3
+_SPEECH, _FLOOR = 0.01, 1e-6
+"""Power of a frame, as a share of the 95th percentile's, from which it counts for the timbre; least power of a channel,
+as a share of the mean.
+"""
 _SPREAD = 0.05
 """Typical deviation of a value of an embedding among people."""
 
@@ -57,40 +67,51 @@ def embed_speaker(samples: np.ndarray) -> np.ndarray:
 
 
 def recorded_voice(recordings: Sequence[np.ndarray], warn: Callable[[str], None] = lambda line: None) -> np.ndarray:
-    """Find the voice of recordings, float32[S] each at `RATE`, for a model that imitates: float32[256].
+    """Find the voice of recordings, float32[S] each at `RATE`, for a model that imitates: float32[VOICE].
 
-    It is the mean of the half of all windows nearest to their median. So music, noises and a second person count only
+    It is that of the half of all windows nearest to their median. So music, noises and a second person count only
     if they last longer than the voice. warn: receives a line if much of the sound is unlike the voice.
     """
-    windows, power = list[np.ndarray](), list[np.ndarray]()
+    windows, embeddings = list[np.ndarray](), list[np.ndarray]()
     hop = max(_REFERENCE_HOP_FRAMES, sum(map(len, recordings)) // _PROFILE.hop_samples // _MOST_WINDOWS)
     for samples in recordings:
         mel = _power_mel(_levelled(samples))
-        starts = np.arange(0, max(len(mel) - _WINDOW_FRAMES, 0) + 1, hop)
-        windows.append(_embed_windows(mel, starts))
-        power.append(np.array([mel[start : start + _WINDOW_FRAMES].mean() for start in starts]))
-    loud = np.concatenate(power)
-    voices = np.concatenate(windows)[loud > _PAUSE * loud.max()]
+        starts = _speech_starts(mel, hop)
+        windows.append(_windows(mel, starts))
+        embeddings.append(_embed_windows(mel, starts))
+    sounds, voices = np.concatenate(windows, axis=1), np.concatenate(embeddings)
     distance = np.square(voices - np.median(voices, axis=0)).sum(axis=1)
     nearest = np.argsort(distance, kind="stable")[: (len(voices) + 1) // 2]
     voice = _unit(voices[nearest].mean(axis=0))
     if (unlike := float(np.mean(voices @ voice < _ALIKE))) > _UNLIKE_SHARE:
         warn(f"{unlike:.0%} of the recording is unlike the voice taken from it: is it music, an echo or somebody else?")
-    return _standardised(voice)
+    return np.concatenate([_standardised(voice), _timbre(sounds[:, nearest])])
 
 
 def embed_voices(recordings: Sequence[np.ndarray]) -> np.ndarray:
-    """Embed a speaker of a corpus, and the voices that perturbation makes of it: float16[7, 4, 256].
+    """Find the voice of a speaker of a corpus, and those that perturbation makes of it: float16[7, 4, VOICE].
 
     recordings: float32[S] each at `RATE`. By factor of `FACTORS` and `VARIANTS`, in the units of `recorded_voice`.
     """
     speech, windows = np.concatenate([_levelled(samples) for samples in recordings]), list[np.ndarray]()
     for factor in FACTORS:
         mel = _power_mel(soxr.resample(speech, RATE * factor, RATE) if factor != 1.0 else speech)
-        starts = np.linspace(0, max(len(mel) - _WINDOW_FRAMES, 0), VARIANTS * _VARIANT_WINDOWS).astype(int)
-        windows.append(_windows(mel, starts))
-    embeddings = _embed(np.concatenate(windows, axis=1)).reshape([*VOICE_SHAPE[:2], _VARIANT_WINDOWS, EMBEDDING])
-    return np.asarray(_standardised(_unit(embeddings.mean(axis=2))), np.float16)
+        starts = _speech_starts(mel, _REFERENCE_HOP_FRAMES)
+        evenly = np.linspace(0, len(starts) - 1, VARIANTS * _VARIANT_WINDOWS).astype(int)
+        windows.append(_windows(mel, starts[evenly]))
+    sounds = np.concatenate(windows, axis=1)
+    embeddings = _embed(sounds).reshape([-1, _VARIANT_WINDOWS, EMBEDDING]).mean(axis=1)
+    timbres = np.repeat([_timbre(own) for own in windows], VARIANTS, axis=0)
+    voices = np.concatenate([_standardised(_unit(embeddings)), timbres], axis=1)
+    return np.asarray(voices.reshape(VOICE_SHAPE), np.float16)
+
+
+def _timbre(windows: np.ndarray) -> np.ndarray:
+    """Find the timbre of windows of a power mel, float32[160, P, 40]: float32[40] in nats, whatever their level."""
+    frames = windows.reshape(-1, TIMBRE)
+    power = frames.sum(axis=1)
+    loud = frames[power > _SPEECH * np.percentile(power[power > 0.0], 95)]
+    return np.asarray(0.5 * np.log(loud / loud.mean() + _FLOOR).mean(axis=0) - _weights()["timbre"], np.float32)
 
 
 def _levelled(samples: np.ndarray) -> np.ndarray:
@@ -113,6 +134,13 @@ def _power_mel(samples: np.ndarray) -> np.ndarray:
     frames = np.lib.stride_tricks.sliding_window_view(padded, _PROFILE.fft_size)[:: _PROFILE.hop_samples]
     power = np.abs(np.fft.rfft(frames * hann_window(_PROFILE, np.dtype(np.float32)))) ** 2
     return np.asarray(power @ mel_filterbank(_PROFILE).T, np.float32)
+
+
+def _speech_starts(mel: np.ndarray, hop: int) -> np.ndarray:
+    """First frames of windows of a power mel, `hop` frames apart, that hold more than a pause: int[P]."""
+    starts = np.arange(0, max(len(mel) - _WINDOW_FRAMES, 0) + 1, hop)
+    power = np.array([mel[start : start + _WINDOW_FRAMES].mean() for start in starts])
+    return np.asarray(starts[power > _PAUSE * power.max()])
 
 
 def _embed_windows(mel: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from xtts.shared.cache.clip_index import ShardId
 from xtts.shared.errors import LockstepError, build_command, repair_command
 from xtts.shared.feature_settings import check_features
 
-FORMAT_VERSION: Literal[15] = 15
+FORMAT_VERSION: Literal[16] = 16
 SPEC_FILE, INDEX_FILE, TOKENIZER_FILE, VOICES_FILE = "cache.json", "index.parquet", "tokenizer.json", "voices.npy"
 """Files of a cache; the names of all but the first contain a digest: see `with_digest`."""
 Split = Literal["train", "validation"]
@@ -87,7 +87,7 @@ class Bucket(_SpecPart):
 
 
 class Voices(_SpecPart):
-    """The file with the speakers' embeddings, float16[S, 7, 4, 256]: those of `embed_voices` of each speaker."""
+    """The file with the speakers' voices, float16[S, 7, 4, 296]: those of `embed_voices` of each speaker."""
 
     file: Annotated[str, Field(pattern=VOICES_PATTERN)]
     sha256: Digest
@@ -112,7 +112,7 @@ class Statistics(_SpecPart):
 class CacheSpec(_SpecPart):
     """The contents of `cache.json` without its own digest."""
 
-    format_version: Literal[15]
+    format_version: Literal[16]
     fingerprint: Digest
     """Digest of `features`: equal fingerprints mean equal settings."""
     features: dict[str, dict[str, Any]]
@@ -306,7 +306,7 @@ def check_voices(spec: CacheSpec, cache: object) -> Voices:
 
 
 def load_voices(cache: Path, spec: CacheSpec) -> np.ndarray:
-    """Read the speakers' embeddings, float16[S, 7, 4, 256]; `LockstepError` if the cache has none, or damaged ones."""
+    """Read the speakers' voices, float16[S, 7, 4, 296]; `LockstepError` if the cache has none, or damaged ones."""
     from xtts.shared.audio.speaker_encoder import VOICE_SHAPE  # resampling, which most commands do not need
 
     path = cache / check_voices(spec, cache).file

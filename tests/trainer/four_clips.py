@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.audio.speaker_encoder import EMBEDDING, FACTORS, VARIANTS
+from xtts.shared.audio.speaker_encoder import VOICE_SHAPE
 from xtts.shared.config_files import load_config
 from xtts.shared.model_config import DecoderLevel
 from xtts.trainer.data.batch import Batch
@@ -17,7 +17,7 @@ from xtts.trainer.models.acoustic.objective import AcousticObjective, RandomInpu
 from xtts.trainer.speech.synthesis_options import sampling_schedule
 
 VOCABULARY, CHANNELS = 20, 16
-VOICES = np.random.default_rng(2).normal(size=[4, len(FACTORS), VARIANTS, EMBEDDING]).astype(np.float16)
+VOICES = np.random.default_rng(2).normal(size=[4, *VOICE_SHAPE]).astype(np.float16)
 EULER = tf.constant(sampling_schedule(3, "euler"))
 KEYS = ("prior", "flow", "duration")
 LEVEL = DecoderLevel(rate=3, width=24, blocks=1, heads=2, expansion=2)

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import tensorflow as tf
 
-from xtts.shared.audio.speaker_encoder import EMBEDDING, recorded_voice
+from xtts.shared.audio.speaker_encoder import VOICE, recorded_voice
 from xtts.shared.errors import warn
 from xtts.trainer.models.acoustic.acoustic_model import AcousticModel
 from xtts.trainer.models.acoustic.networks import Conditioning, Vocabularies
@@ -40,7 +40,7 @@ INPUTS = {
 _PAD = 0
 _CONDITIONING = {
     "speaker": tf.TensorSpec([1], tf.int64, "sid"),
-    "voice": tf.TensorSpec([1, EMBEDDING], tf.float32, "voice"),
+    "voice": tf.TensorSpec([1, VOICE], tf.float32, "voice"),
     "language": tf.TensorSpec([1], tf.int64, "language"),
 }
 """Inputs of the graph by field of the conditioning."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from xtts.shared.audio.speaker_encoder import EMBEDDING
+from xtts.shared.audio.speaker_encoder import VOICE
 from xtts.shared.errors import LockstepError
 from xtts.trainer.speech.onnx_file import open_session, read_file, refusals, short_message
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
@@ -21,7 +21,7 @@ _THREADS = 1
 """Threads of an operator: the products of a sentence are small, and results must not depend on the number of cores."""
 _REQUIRED = {"x", "x_length", "noise_scale", "length_scale"}
 _CONDITIONING = {"sid", "language", "voice"}
-"""Inputs of a model of several speakers, several languages, or one that imitates: int64[1] twice, float32[1, 256]."""
+"""Inputs of a model of several speakers, several languages, or one that imitates: int64[1] twice, float32[1, 296]."""
 
 
 class Synthesizer:
@@ -46,11 +46,11 @@ class Synthesizer:
         self._most_frames, self._channels = self.voice.shapes[-1].frames, self.voice.mel_profile.mel_channels
         self._session = open_session(with_optional_inputs(graph), location, threads=_THREADS)
         self._conditioning = self._check_inputs()
-        self.set_voice(np.zeros(EMBEDDING, np.float32))
+        self.set_voice(np.zeros(VOICE, np.float32))
         self.speak([1], speaker=0, noise_key=0)
 
     def set_voice(self, voice: np.ndarray) -> None:
-        """Set the voice to imitate, float32[256] of `recorded_voice`."""
+        """Set the voice to imitate, float32[296] of `recorded_voice`."""
         self._voice = voice.astype(np.float32)[np.newaxis]
         self.levels = {}
 

@@ -89,7 +89,7 @@ def test_an_edited_spec_another_format_and_no_cache_are_refused(cache, tmp_path)
     assert caught.value.exit_code == 1
     fields = json.loads((cache / "cache.json").read_text())
     (cache / "cache.json").write_text(json.dumps({**fields, "format_version": 2}))
-    with pytest.raises(LockstepError, match="format version 2, expected 15; run xtts-precompute build") as caught:
+    with pytest.raises(LockstepError, match="format version 2, expected 16; run xtts-precompute build") as caught:
         check_cache(cache, threads=1)
     assert caught.value.exit_code == 1
     with pytest.raises(LockstepError, match="no such folder, expected a cache") as caught:

@@ -22,7 +22,7 @@ def embedded(monkeypatch):
     def embed_voices(recordings):
         assert recordings
         seconds.append([len(samples) / voices_module.RATE for samples in recordings])
-        return np.full([7, 4, 256], sum(seconds[-1]), np.float16)
+        return np.full([7, 4, 296], sum(seconds[-1]), np.float16)
 
     monkeypatch.setattr(voices_module, "embed_voices", embed_voices)
     return seconds
@@ -40,7 +40,7 @@ def test_training_clips_are_embedded_once_without_a_new_shard(tiny_corpus, tmp_p
     wanted = sorted(train, key=lambda row: row.audio_sha256)[: len(used)]
     assert used == pytest.approx([row.seconds for row in wanted], abs=0.01)
     assert len(used) == len(train) or sum(used[:-1]) < 60 <= sum(used)
-    assert load_voices(tmp_path / "cache", spec).shape == (1, 7, 4, 256)
+    assert load_voices(tmp_path / "cache", spec).shape == (1, 7, 4, 296)
     assert (report.written_shards, report.changed) == (0, True)
     assert not build(tiny_corpus, tmp_path / "cache", IMITATING).changed
     assert len(embedded) == 1
@@ -57,11 +57,11 @@ def test_a_damaged_file_is_found_and_made_again(tiny_corpus, tmp_path, embedded)
     for data in (b"", b"damaged", b"\x93NUMPY"):
         path.write_bytes(data)
         with pytest.raises(
-            LockstepError, match=r"voices-.*cannot be read .*, expected float16 of shape \(1, 7, 4, 256\)"
+            LockstepError, match=r"voices-.*cannot be read .*, expected float16 of shape \(1, 7, 4, 296\)"
         ):
             load_voices(tmp_path / "cache", spec)
-    np.save(path, np.zeros([2, 7, 4, 256], np.float16))
-    with pytest.raises(LockstepError, match=r"float16 of shape \(2, 7, 4, 256\), expected .*--repair"):
+    np.save(path, np.zeros([2, 7, 4, 296], np.float16))
+    with pytest.raises(LockstepError, match=r"float16 of shape \(2, 7, 4, 296\), expected .*--repair"):
         load_voices(tmp_path / "cache", spec)
     assert [finding.location for finding in check_cache(tmp_path / "cache", threads=1)] == [path.name]
     build(tiny_corpus, tmp_path / "cache", IMITATING)

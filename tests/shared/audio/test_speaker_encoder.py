@@ -8,7 +8,16 @@ import soundfile
 import soxr
 
 from xtts.shared.audio import speaker_encoder
-from xtts.shared.audio.speaker_encoder import FACTORS, RATE, VARIANTS, embed_speaker, embed_voices, recorded_voice
+from xtts.shared.audio.speaker_encoder import (
+    EMBEDDING,
+    FACTORS,
+    RATE,
+    TIMBRE_HERTZ,
+    VOICE_SHAPE,
+    embed_speaker,
+    embed_voices,
+    recorded_voice,
+)
 
 SOUNDS = Path(__file__).parents[3] / "docs" / "demo"
 
@@ -33,6 +42,7 @@ def test_embeddings_are_those_of_resemblyzer(samples, largest):
 
 
 def alike(one, other):
+    one, other = one[:EMBEDDING], other[:EMBEDDING]
     return float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
 
 
@@ -71,7 +81,7 @@ def test_a_recording_of_one_window_has_a_voice(people):
 def test_perturbed_voices_have_the_embeddings_of_perturbed_sounds(people):
     own = people["kerstin"]
     voices = embed_voices([own, own])
-    assert (voices.shape, voices.dtype) == ((len(FACTORS), VARIANTS, 256), np.float16)
+    assert (voices.shape, voices.dtype) == (VOICE_SHAPE, np.float16)
     assert FACTORS[0] == 1.0
     plain = voices[0].mean(axis=0, dtype=np.float32)
     assert alike(plain, recorded_voice([own])) > 0.8
@@ -83,3 +93,23 @@ def test_a_long_recording_is_embedded_a_few_windows_at_a_time(people, monkeypatc
     whole = recorded_voice([people["dutch"]])
     monkeypatch.setattr(speaker_encoder, "_WINDOWS_AT_ONCE", 2)
     np.testing.assert_allclose(recorded_voice([people["dutch"]]), whole, atol=1e-3)
+
+
+def test_a_timbre_tells_what_a_microphone_does(people):
+    own, taps = np.concatenate([people["kerstin"]] * 2), np.array([1.0, -0.4])
+    change = recorded_voice([np.convolve(own, taps)])[EMBEDDING:] - recorded_voice([own])[EMBEDDING:]
+    filtered = np.log(np.abs(np.exp(-2j * np.pi * np.outer(TIMBRE_HERTZ, range(2)) / RATE) @ taps))
+    recorded = np.array(TIMBRE_HERTZ) < 7_000.0
+    change, filtered = change[recorded], filtered[recorded]
+    np.testing.assert_allclose(change - change.mean(), filtered - filtered.mean(), atol=0.25)
+    stored = embed_voices([own])[0].mean(axis=0)[EMBEDDING:]
+    np.testing.assert_allclose(stored, recorded_voice([own])[EMBEDDING:], atol=0.25)
+
+
+def test_digital_silence_is_no_voice(people):
+    """A clip of Common Voice whose pauses are zeros had embeddings of nothing, and no timbre at all."""
+    own = people["kerstin"]
+    plain, gated = embed_voices([own])[0], embed_voices([own, np.zeros(9 * RATE)])[0]
+    assert np.isfinite(gated).all()
+    assert min(alike(plain[i].astype(np.float32), gated[i].astype(np.float32)) for i in range(len(gated))) > 0.25
+    np.testing.assert_allclose(gated[:, EMBEDDING:], plain[:, EMBEDDING:], atol=0.25)

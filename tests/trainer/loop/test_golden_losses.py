@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import mel_profile
-from xtts.shared.audio.speaker_encoder import EMBEDDING, FACTORS, VARIANTS
+from xtts.shared.audio.speaker_encoder import VOICE_SHAPE
 from xtts.shared.config_files import load_config
 from xtts.trainer.data.batch import Batch, CropBatch
 from xtts.trainer.loop.optimizer import Optimizer, learning_rate
@@ -92,7 +92,7 @@ def golden_steps(folder, *assignments, count=STEPS, compiled=True):
         mel_profile=profile, statistics=statistics, vocabulary=VOCABULARY, speakers=[], languages=["en"],
         voices=SimpleNamespace(file="voices.npy"),
     )
-    embeddings = np.random.default_rng(5).normal(size=[1, len(FACTORS), VARIANTS, EMBEDDING])
+    embeddings = np.random.default_rng(5).normal(size=[1, *VOICE_SHAPE])
     np.save(folder / "voices.npy", embeddings.astype(np.float16))
     kind, batch = kind_of(config), crops() if "training.kind=vocoder" in assignments else clips()
     objective = kind.objective(config, cache, folder)

@@ -26,7 +26,7 @@ from xtts.trainer.models.acoustic.networks import (
     postfilter,
     solve,
 )
-from xtts.trainer.models.acoustic.recorded_voices import RecordedVoices
+from xtts.trainer.models.acoustic.recorded_voices import RecordedVoices, timbre_in_mel
 from xtts.trainer.models.layers import Block, Initialization, apply_mask, axis_size, length_mask
 from xtts.trainer.models.random_numbers import fold_seed
 
@@ -77,7 +77,8 @@ class AcousticModel(Block):
         """
         initial = Initialization(itertools.count(seed * 100_003), keras.DTypePolicy(dtype_policy))
         super().__init__(initial, "acoustic_model")
-        self.config, self.mel_channels, self.silence = config, profile.mel_channels, profile.silence
+        self.config, self.profile = config, profile
+        self.mel_channels, self.silence = profile.mel_channels, profile.silence
         self.mel_mean, self.mel_deviation = mean, deviation
         if config.voice_from == "recording":  # beside a table of all speakers a recording may carry no information
             vocabularies = vocabularies._replace(speakers=1)
@@ -116,6 +117,9 @@ class AcousticModel(Block):
         if self.voices is not None and dropout_seed is not None:
             target, voice = self.voices.draw(target, batch.speaker, fold_seed(dropout_seed, 2))
             conditioning = conditioning._replace(voice=voice)
+        if conditioning.voice is not None:
+            timbre = timbre_in_mel(conditioning.voice, self.profile) / self.mel_deviation
+            target = apply_mask(target - timbre, frame_mask)
         encodings, mean = self.encode(batch.tokens, valid, conditioning, fold_seed(dropout_seed, 0))
         durations = search_durations(gaussian_scores(mean, target), batch.token_length, batch.mel_length)
         expected, text = self.decoder.regulate_length(encodings, mean, durations, batch.mel.shape[1])
@@ -195,7 +199,10 @@ class AcousticModel(Block):
             return self.decoder(mel, text, frame_mask, tf.gather(conditions, evaluation))
 
         mel = solve(field, apply_mask(noise, frame_mask), schedule) * self.mel_deviation + self.mel_mean
-        sharpened = tf.maximum(tf.matmul(mel, postfilter(self.mel_channels)), self.silence)  # no recording has less
+        sharpened = tf.matmul(mel, postfilter(self.mel_channels))
+        if conditioning.voice is not None:
+            sharpened += timbre_in_mel(conditioning.voice, self.profile)
+        sharpened = tf.maximum(sharpened, self.silence)  # no recording has less
         return sharpened if frame_mask is None else tf.where(frame_mask, sharpened, self.silence)
 
 

@@ -51,7 +51,7 @@ class Conditioning(NamedTuple):
     language: tf.Tensor | None = None
     """int32[B], row of the language table."""
     voice: tf.Tensor | None = None
-    """float32[B, 256], speaker embedding of a recording."""
+    """float32[B, 296], the voice of a recording."""
 
 
 class TextEncoder(Block):

@@ -4,7 +4,10 @@ As with the d-vectors of SV2TTS (Jia et al., 1806.04558): an encoder that was tr
 describes a voice, so that few people suffice to train a model. Vocal tract length perturbation makes new voices from
 those of the corpus, whose embeddings stage 1 has computed from sounds that were perturbed alike.
 
-Letters: B batch, T frames, M mel channels, S speakers, K factors, V variants, E values of an embedding.
+A voice's timbre, its mean log-magnitudes, is subtracted from the mels that a model learns and added to those that it
+makes, as mean normalisation removes it for recognition: what the decoder need not learn, it does for any person.
+
+Letters: B batch, T frames, M mel channels, S speakers, K factors, V variants, E values of a voice.
 """
 
 import numpy as np
@@ -12,22 +15,22 @@ import tensorflow as tf
 
 from xtts.shared.audio.mel import channel_hertz
 from xtts.shared.audio.mel_profiles import MelProfile
-from xtts.shared.audio.speaker_encoder import EMBEDDING, FACTORS, VARIANTS
+from xtts.shared.audio.speaker_encoder import EMBEDDING, FACTORS, TIMBRE, TIMBRE_HERTZ, VARIANTS, VOICE
 from xtts.trainer.models.layers import Block, Initialization
 from xtts.trainer.models.random_numbers import fold_seed, random_normal, random_uniform
 
 _PERTURBED_SHARE = 0.5
 """Share of the speakers of a batch that get another voice."""
-_NOISE = 0.3
-"""Deviation of the noise that is added to an embedding: no two recordings of a person give the same."""
+_NOISE = np.repeat(np.array([0.3, 0.05], np.float32), [EMBEDDING, TIMBRE])
+"""Deviations of the noise that is added to a voice: no two recordings of a person give the same."""
 
 
 class VoiceEmbedding(Block):
-    """A speaker embedding as `width` channels: two layers and a norm, then a projection."""
+    """A voice as `width` channels: two layers and a norm, then a projection."""
 
     def __init__(self, width: int, initial: Initialization) -> None:
         super().__init__(initial, "voice")
-        self.hidden = self.add_dense(EMBEDDING, EMBEDDING, "hidden")
+        self.hidden = self.add_dense(VOICE, EMBEDDING, "hidden")
         self.described = self.add_dense(EMBEDDING, EMBEDDING, "described")
         self.norm = self.add_norm(EMBEDDING, "norm")
         # Zero at first, so that a run begins as the model that it starts from.
@@ -40,15 +43,15 @@ class VoiceEmbedding(Block):
 
 
 class RecordedVoices:
-    """The voices of a corpus; embeddings: float16[S, K, V, E], see `embed_voices`."""
+    """The voices of a corpus, float16[S, K, V, E], see `embed_voices`."""
 
-    def __init__(self, embeddings: np.ndarray, profile: MelProfile) -> None:
-        self.embeddings = embeddings
+    def __init__(self, voices: np.ndarray, profile: MelProfile) -> None:
+        self.voices = voices
         self.matrices = warping_matrices(np.array(channel_hertz(profile)))
 
     def of_speakers(self, speaker: tf.Tensor) -> tf.Tensor:
         """The voices of speakers, int32[B] -> float32[B, E]."""
-        plain = tf.constant(self.embeddings[:, 0].astype(np.float32).mean(axis=1))
+        plain = tf.constant(self.voices[:, 0].astype(np.float32).mean(axis=1))
         return tf.gather(plain, speaker)
 
     def draw(self, mel: tf.Tensor, speaker: tf.Tensor, seed: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -59,14 +62,21 @@ class RecordedVoices:
         perturbed, factor, variant, share = (random_uniform(fold_seed(seed, use), speaker) for use in range(4))
         factor = 1 + tf.cast(factor * (len(FACTORS) - 1), tf.int32)
         factor = tf.where(perturbed < _PERTURBED_SHARE, factor, 0)
-        drawn = tf.cast(tf.gather(tf.constant(self.embeddings), speaker), tf.float32)
+        drawn = tf.cast(tf.gather(tf.constant(self.voices), speaker), tf.float32)
         drawn = tf.gather(drawn, factor, batch_dims=1)
         one = tf.gather(drawn, tf.cast(variant * VARIANTS, tf.int32), batch_dims=1)
         share = share[:, tf.newaxis]  # one variant, or the mean of all, or something between
         voice = share * one + (1.0 - share) * tf.reduce_mean(drawn, axis=1)
-        noise = random_normal(fold_seed(seed, 4), speaker, 1, EMBEDDING)[:, 0]
+        noise = random_normal(fold_seed(seed, 4), speaker, 1, VOICE)[:, 0]
         warped = tf.matmul(mel, tf.gather(tf.constant(self.matrices), factor), transpose_b=True)
         return warped, voice + _NOISE * noise
+
+
+def timbre_in_mel(voice: tf.Tensor, profile: MelProfile) -> tf.Tensor:
+    """The timbre of voices in the channels of a mel: float32[B, E] -> float32[B, 1, M] in nats."""
+    ours = np.interp(channel_hertz(profile), TIMBRE_HERTZ, np.arange(TIMBRE))
+    weights = np.maximum(1.0 - np.abs(np.arange(TIMBRE)[:, None] - ours), 0.0)
+    return tf.matmul(voice[:, EMBEDDING:], tf.constant(weights, tf.float32))[:, tf.newaxis]
 
 
 def warping_matrices(hertz: np.ndarray) -> np.ndarray:
