@@ -54,8 +54,8 @@ def measure(options: argparse.Namespace, seed: int) -> Row:
     ends = {mark: [end_of(voice, words + mark) for words in SENTENCES[options.language]] for mark in ".?"}
     rise = np.subtract(ends["?"], ends["."])
     return {
-        "seed": seed, "statements": f"{np.mean(ends['.']):+.1f}", "questions": f"{np.mean(ends['?']):+.1f}",
-        "difference": f"{rise.mean():+.1f} ±{rise.std() / len(rise) ** 0.5:.1f}",
+        "seed": seed, "statements": f"{np.nanmean(ends['.']):+.1f}", "questions": f"{np.nanmean(ends['?']):+.1f}",
+        "difference": f"{np.nanmean(rise):+.1f} ±{np.nanstd(rise) / np.isfinite(rise).sum() ** 0.5:.1f}",
     }
 
 

@@ -52,8 +52,7 @@ _LEVEL = 10.0 ** (-30.0 / 20.0)
 _VARIANT_WINDOWS = 3
 _SPEECH, _FLOOR = 0.01, 1e-6
 """Power of a frame, as a share of the 95th percentile's, from which it counts for the timbre; least power of a channel,
-as a share of the mean.
-"""
+as a share of the mean."""
 _SPREAD = 0.05
 """Typical deviation of a value of an embedding among people."""
 
@@ -140,7 +139,7 @@ def _speech_starts(mel: np.ndarray, hop: int) -> np.ndarray:
     """First frames of windows of a power mel, `hop` frames apart, that hold more than a pause: int[P]."""
     starts = np.arange(0, max(len(mel) - _WINDOW_FRAMES, 0) + 1, hop)
     power = np.array([mel[start : start + _WINDOW_FRAMES].mean() for start in starts])
-    return np.asarray(starts[power > _PAUSE * power.max()])
+    return np.asarray(starts[power >= _PAUSE * power.max()])
 
 
 def _embed_windows(mel: np.ndarray, starts: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The clips of a cache, read without TensorFlow."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -50,7 +51,7 @@ def read_clips(
         tokenizer = load_tokenizer(cache / spec.tokenizer_file)
         _check_match(cache, spec, tokenizer, voice, any_speaker)
         clips = [
-            replace(clip, question=tokenizer.decode(clip.ids).rstrip().endswith("?"))
+            replace(clip, question=is_question(tokenizer.decode(clip.ids)))
             for shard, most in select(spec) for clip in shard_clips(cache, spec, shard, most)
         ]
     if tokenizer.symbols != voice.tokenizer.symbols or spec.languages != voice.languages:
@@ -62,6 +63,11 @@ def read_clips(
             expected=f"at most {voice.most_tokens}, the largest shape of the checkpoint",
         )
     return sorted(clips, key=lambda clip: clip.clip_id)
+
+
+def is_question(text: str) -> bool:
+    """Whether a text ends with a question mark, whatever closes after it."""
+    return re.search(r"[?؟]\W*$", text) is not None
 
 
 def _with_ids_of(

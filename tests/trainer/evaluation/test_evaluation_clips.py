@@ -8,7 +8,7 @@ from cache_files import index_path
 from xtts.shared.cache.cache_spec import load_spec
 from xtts.shared.cache.clip_index import read_index
 from xtts.shared.errors import LockstepError
-from xtts.trainer.evaluation.evaluation_clips import read_clips, some_clips
+from xtts.trainer.evaluation.evaluation_clips import is_question, read_clips, some_clips
 
 ALL = 10**6
 
@@ -76,3 +76,8 @@ def test_some_clips_are_of_all_buckets_in_their_shares(voice, tiny_cache):
     shares = [sum(clips.get(shard.file, 0) for shard in bucket.train) for bucket in spec.buckets]
     assert shares == pytest.approx([bucket.clips("train") / 2 for bucket in spec.buckets], abs=1)
     assert [sum(most for _, most in some_clips(spec, "train", count)) for count in (1, 2, ALL)] == [1, 2, total]
+
+
+def test_a_question_ends_with_its_mark():
+    assert all(map(is_question, ("Now?", 'He asked, "Now?"', "Now (or never?)", "Now?!", "«اکنون؟»", "now? ")))
+    assert not any(map(is_question, ("Now.", "Now? Yes.", '"Now?" he asked.', "")))
