@@ -10,8 +10,9 @@ import pytest
 from test_docs import ROOT, commands
 
 ELSEWHERE = (
-    "s3://", "--engine ray", "LJSpeech", "--judge", "cv-corpus", "corpora.yaml", "my-voice", "my.csv", "vits",
-    "sample-corpus", "--speaker-wav", "serve", "vocoder", "crops", "runs/NAME", "transcribe", "RUN --format piper",
+    "s3://", "--engine ray", "LJSpeech", "--judge", "cv-corpus", "corpora.yaml", "people.yaml", "my-voice", "my.csv",
+    "vits", "sample-corpus", "--speaker-wav", "serve", "vocoder", "crops", "runs/NAME", "transcribe",
+    "RUN --format piper",
 )
 """Of corpora, machines and models that are missing, and what runs on; `xtts-train` and make
 are in other tests."""
