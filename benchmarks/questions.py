@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 from reporting.report import Row, machine, report, section_lines
 
-from xtts.shared.audio.pitch import track_pitch
+from xtts.shared.audio.pitch import final_pitch, track_pitch
 from xtts.shared.errors import report_errors
-from xtts.trainer.evaluation.speech_distances import final_pitch
 from xtts.trainer.speech.loaded_voice import load_voice
 from xtts.trainer.speech.long_form import LoadedVoice
 

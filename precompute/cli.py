@@ -217,6 +217,37 @@ def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int)
 
 
 @main.command()
+@click.option(
+    "--data", metavar="[NAME=]PATH", required=True, multiple=True, help="Corpus or corpora, as --data of build.",
+)
+@_layout_option
+@_columns_option
+@_speakers_option
+@click.option("--out", type=_FOLDER, required=True, metavar="CORPUS", help="Folder of the corpus, a new one.")
+@_workers_option
+def questions(
+    data: tuple[str, ...], layout: str | None, columns: str | None, speakers: str | None, out: Path, workers: int
+) -> None:
+    """Make a corpus that asks: the clips of DATA, and questions made of its statements by raising the pitch at the end.
+
+    For a voice whose recordings hold few questions: trained on it, the voice hears question marks.
+    """
+    with report_errors():
+        from xtts.precompute.workers.open_pool import open_pool
+        from xtts.precompute.workers.stopping import stoppable
+
+        with open_pool(workers) as pool:  # before numpy is imported, see `open_pool`
+            from xtts.precompute.questions.question_corpus import make_question_corpus
+            from xtts.precompute.view.terminal import Display
+
+            with stoppable(out), Display() as display:
+                summary = make_question_corpus(
+                    data, out, pool, display, layout=layout, columns=columns, speakers=speakers
+                )
+        click.echo(summary)
+
+
+@main.command()
 @click.argument("audio", type=_FOLDER, nargs=-1, required=True)
 @click.option("--out", type=_FOLDER, required=True, metavar="CORPUS", help="Folder of the corpus, new or to continue.")
 @click.option("--language", metavar="CODE", help="Language, such as en.  [default: detected in each recording]")

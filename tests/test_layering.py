@@ -39,7 +39,7 @@ TOPS = {"cli", "synth_cli", "voice_cli", "library", "__init__"}
 """Modules of a stage above its folders: `__init__` hands out the names of `library`."""
 ROOMS = {
     "shared": "system audio text < cache",
-    "precompute": "workers < archives < corpus < features < pipeline < check view sample transcribe < library"
+    "precompute": "workers < archives < corpus < features < pipeline < check view questions sample transcribe < library"
     " < cli __init__",
     "trainer": "data system speech web < loop < stored < evaluation < models < export < run"
     " < serve record < doctor cli synth_cli library < voice_cli __init__",

@@ -80,6 +80,7 @@ def plan_columns(table: pa.Table, seed: int) -> PlanColumns:
     high, low = digest_columns(seed, _strings(table["id"]))
     clips = pc.replace_substring_regex(table["id"], "/.*", "")  # crops have no text: those of a clip stay together
     texts = pc.if_else(pc.equal(table["text"], ""), clips, table["text"])
+    texts = pc.replace_substring_regex(texts, "[?؟]", ".")  # a question made of a statement is held out with it
     (speaker, speakers), (corpus, corpora) = positions_and_names("speaker"), positions_and_names("corpus")
     language, languages = positions_and_names("language")
     return PlanColumns(

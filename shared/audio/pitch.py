@@ -42,6 +42,20 @@ def track_pitch(samples: np.ndarray, profile: MelProfile, frames: int) -> np.nda
     return np.where(voiced, rate / lag, 0.0).astype(np.float32)
 
 
+def final_pitch(track: np.ndarray, frame_seconds: float) -> float | None:
+    """Semitones from the median pitch of the middle of a clip to that of its last tenth of a second of voicing.
+
+    track: float32[T], Hz, 0 where unvoiced. The middle is the second and third quarter of the voiced frames. None for a
+    clip with less than half a second of voicing. Statements fall in most languages, questions without a question word
+    rise.
+    """
+    voiced, last = track[track > 0], max(round(0.1 / frame_seconds), 1)
+    if len(voiced) < 5 * last:
+        return None
+    quarter = len(voiced) // 4
+    return float(12.0 * np.log2(np.median(voiced[-last:]) / np.median(voiced[quarter:-quarter])))
+
+
 def shimmer(samples: np.ndarray, hertz: np.ndarray, profile: MelProfile) -> float | None:
     """Mean difference between the levels of neighbouring periods over their mean level; None without two voiced ones.
 

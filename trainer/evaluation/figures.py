@@ -12,13 +12,12 @@ import numpy as np
 from xtts.shared.audio.griffin_lim import reconstruct
 from xtts.shared.audio.mel import log_mel
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, MelProfile
-from xtts.shared.audio.pitch import shimmer, track_pitch
+from xtts.shared.audio.pitch import final_pitch, shimmer, track_pitch
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.speech_distances import (
     PATCH_FRAMES,
     RANGE_LOG_F0,
     cepstra,
-    final_pitch,
     frechet_distance,
     pitch_errors,
     warped_distances,

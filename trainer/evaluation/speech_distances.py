@@ -136,17 +136,3 @@ def pitch_errors(track: np.ndarray, recorded: np.ndarray, path: np.ndarray) -> t
     error = np.log(spoken[both] / reference[both])
     log_f0_error = float(np.sqrt(np.mean(error**2))) if both.any() else None
     return log_f0_error, float(np.mean((spoken > 0) != (reference > 0)))
-
-
-def final_pitch(track: np.ndarray, frame_seconds: float) -> float | None:
-    """Semitones from the median pitch of the middle of a clip to that of its last tenth of a second of voicing.
-
-    track: float32[T], Hz, 0 where unvoiced. The middle is the second and third quarter of the voiced frames. None for a
-    clip with less than half a second of voicing. Statements fall in most languages, questions without a question word
-    rise.
-    """
-    voiced, last = track[track > 0], max(round(0.1 / frame_seconds), 1)
-    if len(voiced) < 5 * last:
-        return None
-    quarter = len(voiced) // 4
-    return float(12.0 * np.log2(np.median(voiced[-last:]) / np.median(voiced[quarter:-quarter])))

@@ -9,9 +9,10 @@ from scipy.ndimage import gaussian_filter1d
 
 from xtts.shared.audio.mel import clip_mel
 from xtts.shared.audio.mel_profiles import EDGE_FRAMES, mel_profile
+from xtts.shared.audio.pitch import final_pitch
 from xtts.trainer.evaluation.evaluation_clips import EvaluationClip
 from xtts.trainer.evaluation.figures import Recordings, without_edges
-from xtts.trainer.evaluation.speech_distances import final_pitch, frechet_distance, pitch_errors
+from xtts.trainer.evaluation.speech_distances import frechet_distance, pitch_errors
 
 PROFILE = mel_profile("hifigan")
 NAMES = ("arctic_a0304_1592710071", "arctic_a0534_1592703145", "arctic_a0232_1592711859", "arctic_b0179_1592537232")

@@ -1,0 +1,1 @@
+"""Questions made of recorded statements: a corpus that asks, for voices that hear the mark."""
