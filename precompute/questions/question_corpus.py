@@ -7,11 +7,11 @@ mark and in the end alone.
 import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
 import soundfile
 
 from xtts.precompute.corpus.clip_audio import read_audio
@@ -31,7 +31,6 @@ from xtts.shared.system import atomic_files
 
 _PROFILE = mel_profile("bigvgan24")
 """Of the questions' recordings: the highest rate that a profile has."""
-_FOLDER = "questions"
 _STATEMENT = re.compile(r"""(.*\w)\.([^\w.]*)""", re.DOTALL)
 _ARABIC = re.compile("[\u0600-\u06ff]")
 _CLIPS_PER_TASK = 8
@@ -49,9 +48,10 @@ def make_question_corpus(data: Data, out: Path, pool: WorkerPool, progress: Prog
     corpora = read_corpora(parse_data(data, **options))
     clips = [clip for clip in clips_of(corpora.clips) if not clip.duplicate]
     with disk_errors_explained(out), TemporaryDirectory() as unpacked, pool:
-        (out / _FOLDER).mkdir(parents=True)
+        wavs = out.absolute() / "wavs"
+        wavs.mkdir(parents=True)
         progress.start("questions", len(clips))
-        ask_clips = partial(_ask_clips, AudioFiles(roots=corpora.roots, unpacked=Path(unpacked)), out.absolute())
+        ask_clips = partial(_ask_clips, AudioFiles(roots=corpora.roots, unpacked=Path(unpacked)), wavs)
         numbered = list(enumerate(clips, start=1))
         tasks = [numbered[i : i + _CLIPS_PER_TASK] for i in range(0, len(clips), _CLIPS_PER_TASK)]
         lines = list[tuple[int, str]]()
@@ -62,33 +62,28 @@ def make_question_corpus(data: Data, out: Path, pool: WorkerPool, progress: Prog
     return f"{out}: {counted_noun(len(clips), 'clip')}, and {counted_noun(len(lines) - len(clips), 'question')} of them"
 
 
-def _ask_clips(files: AudioFiles, out: Path, clips: Sequence[tuple[int, Clip]]) -> tuple[list[tuple[int, str]], float]:
+def _ask_clips(files: AudioFiles, wavs: Path, clips: Sequence[tuple[int, Clip]]) -> tuple[list[tuple[int, str]], float]:
     """Write the questions made of numbered clips; return numbered lines of the manifest, and the seconds heard."""
     lines, seconds = list[tuple[int, str]](), 0.0
     for number, clip in clips:
-        path, statement = files.path(clip), _STATEMENT.fullmatch(clip.text)
-        try:
-            recording = read_audio(files.audio(clip), clip) if statement or clip.is_part else None
-        except (AudioProblem, OSError):  # the build reports it
-            recording = None
+        path = wavs / f"{number:06d}.wav" if clip.is_part else files.path(clip)
+        statement, recording = _STATEMENT.fullmatch(clip.text), None
+        if statement or clip.is_part:
+            with suppress(AudioProblem, OSError):  # the build reports it
+                recording = read_audio(files.audio(clip), clip)
         if recording and clip.is_part:
-            path = _write(out, f"{number:06d}", recording.mono, recording.header.rate)
+            soundfile.write(path, recording.mono, recording.header.rate, subtype="PCM_16")
         lines.append((number, _line(clip, clip.id, clip.text, path)))
         if not (statement and recording):
             continue
         seconds += recording.header.samples / recording.header.rate
         asked = ask(recording.at(_PROFILE.sample_rate), _PROFILE)
         if asked is not None:
+            path = wavs / f"{number:06d}-asked.wav"
+            soundfile.write(path, asked, _PROFILE.sample_rate, subtype="PCM_16")
             text = statement[1] + ("؟" if _ARABIC.search(clip.text) else "?") + statement[2]
-            path = _write(out, f"{number:06d}-asked", asked, _PROFILE.sample_rate)
             lines.append((number, _line(clip, f"{clip.id}-asked", text, path)))
     return lines, seconds
-
-
-def _write(out: Path, name: str, samples: np.ndarray, rate: int) -> Path:
-    path = out / _FOLDER / f"{name}.wav"
-    soundfile.write(path, samples, rate, subtype="PCM_16")
-    return path
 
 
 def _line(clip: Clip, clip_id: str, text: str, path: Path) -> str:

@@ -64,12 +64,13 @@ def test_statements_are_asked_and_nothing_else(corpus, tmp_path):
 
 
 def test_clips_of_an_archive_are_written_out_and_questions_are_held_out_with_their_statements(real_clips, tmp_path):
-    members = [("noise.wav", sound(1.0)), ("noise.txt", b"A noise.")]
+    members = [("noise.wav", sound(1.0)), ("noise.txt", b"A noise."), ("no.wav", b"RIFF"), ("no.txt", b"Nothing.")]
     for number, path in enumerate(3 * sorted((real_clips / "kathleen").glob("*.flac"))):
         members += [(f"{number}.flac", path.read_bytes()), (f"{number}.txt", f"Some text {number}.".encode())]
     write_tar(tmp_path / "archive" / "clips.tar", *members)
     command("questions", "--data", tmp_path / "archive", "--out", tmp_path / "asking", "--workers", 0)
-    build(tmp_path / "asking", tmp_path / "cache", "split.validation_fraction=0.3")
+    report = build(tmp_path / "asking", tmp_path / "cache", "split.validation_fraction=0.3")
+    assert report.rejected == {"missing audio": 1}, "what cannot be read stays in the list"
     split = {row.clip.id: row.split for row in read_index(index_path(tmp_path / "cache"))}
     questions = [name for name in split if name.endswith("-asked")]
     assert len(questions) > 8
