@@ -63,9 +63,9 @@ def _normal_quantile(uniform: tf.Tensor) -> tf.Tensor:
     return math.sqrt(2.0) * tf.math.erfinv(2.0 * uniform - 1.0)
 
 
-def flow_times(uniform: tf.Tensor) -> tf.Tensor:
-    """Numbers in [0, 1] from uniform ones, in the same order: a quarter in the first tenth, then logit-normal ones."""
-    return tf.where(uniform < 0.25, 0.4 * uniform, tf.sigmoid(_normal_quantile((uniform - 0.25) / 0.75)))
+def logit_normal(uniform: tf.Tensor) -> tf.Tensor:
+    """Numbers in [0, 1] whose logits are standard normal, from uniform ones in [0, 1], in the same order."""
+    return tf.sigmoid(_normal_quantile(uniform))
 
 
 def random_uniform(seed: tf.Tensor, clips: tf.Tensor) -> tf.Tensor:

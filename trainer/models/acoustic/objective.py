@@ -7,7 +7,7 @@ import tensorflow as tf
 from xtts.trainer.data.batch import AnyBatch, Batch
 from xtts.trainer.loop.metrics import Metrics
 from xtts.trainer.loop.objective import Objective, training_key, validation_key
-from xtts.trainer.models.random_numbers import flow_times, fold_seed, random_normal, random_uniform, spread_times
+from xtts.trainer.models.random_numbers import fold_seed, logit_normal, random_normal, random_uniform, spread_times
 
 VALIDATION_TIMES = 4
 """Flow times at which a validation clip's loss is computed, stratified over [0, 1)."""
@@ -55,10 +55,9 @@ class AcousticObjective(Objective):
         rows = tf.range(first, first + size)
         noise = random_normal(fold_seed(key, _NOISE), rows, *shape)
         # Stratified times: one in each of n equal intervals of [0, 1) for the n clips, to cover the path. Then more
-        # of them in its middle, where the field is hardest to learn (Esser et al., 2403.03206, section 3.1), and at
-        # its start, where speech begins and the text alone tells the pitch: logit-normal times have 1% there.
+        # of them in its middle, where the field is hardest to learn (Esser et al., 2403.03206, section 3.1).
         position = tf.cast(rows, tf.float32) + random_uniform(fold_seed(key, _TIME), rows)
-        time = flow_times(position / (size * replicas))
+        time = logit_normal(position / (size * replicas))
         return RandomInputs(noise, time, fold_seed(key, _DROPOUT))
 
     def loss_sums(self, batch: AnyBatch, random: tuple[tf.Tensor, ...]) -> dict[str, tf.Tensor]:
