@@ -18,6 +18,7 @@ from xtts.shared.text.pronunciation import apply_lexicon, written_entries
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import SPECIAL, Tokens
 from xtts.trainer.speech.marked_text import SENTENCE_PAUSE, Words, read_passages
+from xtts.trainer.speech.question_words import with_falling_questions
 from xtts.trainer.speech.sentences import split_sentences, split_text, units_of
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import Synthesizer
@@ -111,7 +112,7 @@ def _encode(words: str, voice: Voice, language: str, location: str) -> tuple[str
     """Expand and encode words: (as spoken, tokens)."""
     lexicon = written_entries(voice.tokenizer.lexicon)
     spoken = (expand(words, language, lexicon) if voice.expand_numbers else apply_lexicon(words, lexicon)).strip()
-    return spoken, voice.tokenizer.encode(spoken, language, location)
+    return spoken, voice.tokenizer.encode(with_falling_questions(spoken, language), language, location)
 
 
 class LoadedVoice:
