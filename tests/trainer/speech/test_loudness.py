@@ -21,7 +21,7 @@ TEXTS = {
 def test_voices_of_other_recordings_are_equally_loud(speaker, text):
     recorded, spoken = (load_voice(BASE, speaker=speaker, loudness=loudness) for loudness in ("recorded", -20))
     samples = spoken.speak(text).samples
-    assert integrated_loudness(samples, RATE) == pytest.approx(-20, abs=1.5)
+    assert integrated_loudness(samples, RATE) == pytest.approx(-20, abs=2)
     assert np.abs(soxr.resample(samples, RATE, 8 * RATE)).max() < 0.93
     gains = []
     for short in ("Oh!", "Ja.", "a"):
@@ -30,7 +30,7 @@ def test_voices_of_other_recordings_are_equally_loud(speaker, text):
         gains.append(np.median(after[kept] / before[kept]))
     np.testing.assert_allclose(gains, gains[0], rtol=1e-3)  # a whisper stays one, and half a second does not pump
     quiet = load_voice(BASE, speaker=speaker, loudness=-30).speak(text).samples
-    assert integrated_loudness(quiet, RATE) == pytest.approx(-30, abs=1.5)
+    assert integrated_loudness(quiet, RATE) == pytest.approx(-30, abs=2)
 
 
 @pytest.mark.parametrize("expand_numbers", [True, False])
