@@ -18,8 +18,7 @@ from xtts.shared.text.pronunciation import apply_lexicon, written_entries
 from xtts.shared.text.text_normalization import expand
 from xtts.shared.text.tokenizer import SPECIAL, Tokens
 from xtts.trainer.speech.marked_text import SENTENCE_PAUSE, Words, read_passages
-from xtts.trainer.speech.question_words import with_falling_questions
-from xtts.trainer.speech.sentences import split_sentences, split_text, units_of
+from xtts.trainer.speech.sentences import split_sentences, split_text, units_of, with_falling_questions
 from xtts.trainer.speech.synthesis_options import SynthesisOptions
 from xtts.trainer.speech.synthesizer import Synthesizer
 from xtts.trainer.speech.vocoder import MelToSamples

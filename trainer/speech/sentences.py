@@ -1,4 +1,4 @@
-"""Splitting of a text into sentences, and of a sentence that is too long into clauses and words."""
+"""Splitting of a text into sentences, and of long ones into clauses and words; questions that fall."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,6 +16,12 @@ _BREAKS = (rf"[{_CLAUSE}]{_CLOSING}\s+|[{_WIDE_CLAUSE}]{_CLOSING}\s*|\s+[-\u2013
 _AROUND = 40
 """Letters before and behind a full stop that show whether it ends a sentence."""
 _INSIDE_NUMBER = re.compile(r"(?<=\d\S)(?=\d)")
+_QUESTION_WORDS = {
+    "en": "who whom whose what when where why which how",
+    "de": "wer wen wem wessen was wann wie wo woher wohin warum weshalb weswegen wieso womit wofür wovon worauf woran"
+    " worin worüber worum wozu wodurch wonach welche welcher welches welchen welchem",
+}
+_BEFORE_THEM = "and but so then und aber also denn"
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -82,3 +88,15 @@ def _pack(clauses: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
             yield packed
             packed = clause
     yield packed
+
+
+def with_falling_questions(text: str, language: str) -> str:
+    """Return the text with a full stop for the mark of each question that begins with a question word.
+
+    These fall like statements; what a voice has learned of the mark is the rise of the others.
+    """
+    if language not in _QUESTION_WORDS:
+        return text
+    before, words = ("|".join(each.split()) for each in (_BEFORE_THEM, _QUESTION_WORDS[language]))
+    question = rf"((?:^|[.!?…:])\W*(?:(?:{before})\s)?(?:{words})\s[^.!?…]*)\?"
+    return re.sub(question, r"\1.", text, flags=re.IGNORECASE)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from xtts.trainer.speech.question_words import with_falling_questions
+from xtts.trainer.speech.sentences import with_falling_questions
 
 
 @pytest.mark.parametrize(("language", "text", "read"), [
