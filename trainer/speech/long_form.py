@@ -111,7 +111,8 @@ def _encode(words: str, voice: Voice, language: str, location: str) -> tuple[str
     """Expand and encode words: (as spoken, tokens)."""
     lexicon = written_entries(voice.tokenizer.lexicon)
     spoken = (expand(words, language, lexicon) if voice.expand_numbers else apply_lexicon(words, lexicon)).strip()
-    return spoken, voice.tokenizer.encode(with_falling_questions(spoken, language), language, location)
+    spoken = with_falling_questions(spoken, language)
+    return spoken, voice.tokenizer.encode(spoken, language, location)
 
 
 class LoadedVoice:

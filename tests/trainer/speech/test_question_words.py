@@ -1,7 +1,11 @@
 """Which questions fall."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 
+from xtts.trainer import load_voice
 from xtts.trainer.speech.sentences import with_falling_questions
 
 
@@ -20,3 +24,10 @@ from xtts.trainer.speech.sentences import with_falling_questions
 ])
 def test_questions_with_a_question_word_fall(language, text, read):
     assert with_falling_questions(text, language) == read
+
+
+@pytest.mark.parametrize(("words", "same"), [("Where is it", True), ("Is it there", False)])
+def test_our_voice_speaks_them_as_statements(words, same):
+    voice = load_voice(Path(__file__).parents[3] / "voices" / "base", language="en")
+    statement, question = (voice.speak(words + mark).samples for mark in ".?")
+    assert np.array_equal(statement, question) == same
