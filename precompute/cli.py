@@ -228,9 +228,9 @@ def sample_corpus(out: Path, clips: int, seed: int, language: str, workers: int)
 def questions(
     data: tuple[str, ...], layout: str | None, columns: str | None, speakers: str | None, out: Path, workers: int
 ) -> None:
-    """Make a corpus that asks: the clips of DATA, and questions made of its statements by raising the pitch at the end.
+    """Make a corpus with questions: the clips of DATA, and its statements with the pitch raised at the end.
 
-    For a voice whose recordings hold few questions: trained on it, the voice hears question marks.
+    For recordings with few questions, from which a voice would not learn what a question mark means.
     """
     with report_errors():
         from xtts.precompute.workers.open_pool import open_pool
@@ -240,7 +240,7 @@ def questions(
             from xtts.precompute.questions.question_corpus import make_question_corpus
             from xtts.precompute.view.terminal import Display
 
-            with stoppable(out), Display() as display:
+            with stoppable(out, "run the same command again, from the beginning"), Display() as display:
                 summary = make_question_corpus(
                     data, out, pool, display, layout=layout, columns=columns, speakers=speakers
                 )

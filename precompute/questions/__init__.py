@@ -1,1 +1,1 @@
-"""Questions made of recorded statements: a corpus that asks, for voices that hear the mark."""
+"""A corpus with questions, which are made of recorded statements."""

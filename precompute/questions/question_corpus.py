@@ -1,7 +1,7 @@
-"""Making a corpus that asks from one that does not: its clips, and questions made of its statements.
+"""Making a corpus with questions: the clips of another, and questions made of its statements.
 
-Few people record questions, and a model that has heard none ignores the mark. These differ from the statements in the
-mark and in the end alone.
+Few people record questions, and a model that has heard none ignores the mark. Those made here differ from their
+statements in the mark and in the pitch at the end alone.
 """
 
 import json
@@ -27,12 +27,12 @@ from xtts.shared.audio.decode import AudioProblem
 from xtts.shared.audio.mel_profiles import mel_profile
 from xtts.shared.cache.clip_index import Clip, clips_of
 from xtts.shared.errors import LockstepError, counted_noun
-from xtts.shared.system import atomic_files
 
 _PROFILE = mel_profile("bigvgan24")
 """Of the questions' recordings: the highest rate that a profile has."""
 _STATEMENT = re.compile(r"""(.*\w)\.([^\w.]*)""", re.DOTALL)
 _ARABIC = re.compile("[\u0600-\u06ff]")
+_WAVS = "wavs"
 _CLIPS_PER_TASK = 8
 
 
@@ -47,47 +47,51 @@ def make_question_corpus(data: Data, out: Path, pool: WorkerPool, progress: Prog
         raise LockstepError(str(out), found="exists already", expected="a new folder", fix=fix)
     corpora = read_corpora(parse_data(data, **options))
     clips = [clip for clip in clips_of(corpora.clips) if not clip.duplicate]
-    with disk_errors_explained(out), TemporaryDirectory() as unpacked, pool:
-        wavs = out.absolute() / "wavs"
-        wavs.mkdir(parents=True)
+    with disk_errors_explained(out):
+        out.parent.mkdir(parents=True, exist_ok=True)
+    with disk_errors_explained(out), TemporaryDirectory(dir=out.parent, prefix=f".{out.name}-") as staging, pool:
+        unpacked, made = (Path(staging) / name for name in ("unpacked", "made"))
+        unpacked.mkdir()
+        (made / _WAVS).mkdir(parents=True)
         progress.start("questions", len(clips))
-        ask_clips = partial(_ask_clips, AudioFiles(roots=corpora.roots, unpacked=Path(unpacked)), wavs)
+        ask_clips = partial(_ask_clips, AudioFiles(roots=corpora.roots, unpacked=unpacked), made)
         numbered = list(enumerate(clips, start=1))
         tasks = [numbered[i : i + _CLIPS_PER_TASK] for i in range(0, len(clips), _CLIPS_PER_TASK)]
         lines = list[tuple[int, str]]()
         for task, seconds in pool.run(ask_clips, tasks):
             lines += task
             progress.advance(len({number for number, _ in task}), seconds)
-        atomic_files.write(out / NEMO_FILES[0], "".join(line for _, line in sorted(lines)).encode())
+        (made / NEMO_FILES[0]).write_text("".join(line for _, line in sorted(lines)), encoding="utf-8")
+        made.rename(out)  # whole, or not at all
     return f"{out}: {counted_noun(len(clips), 'clip')}, and {counted_noun(len(lines) - len(clips), 'question')} of them"
 
 
-def _ask_clips(files: AudioFiles, wavs: Path, clips: Sequence[tuple[int, Clip]]) -> tuple[list[tuple[int, str]], float]:
+def _ask_clips(files: AudioFiles, made: Path, clips: Sequence[tuple[int, Clip]]) -> tuple[list[tuple[int, str]], float]:
     """Write the questions made of numbered clips; return numbered lines of the manifest, and the seconds heard."""
     lines, seconds = list[tuple[int, str]](), 0.0
     for number, clip in clips:
-        path = wavs / f"{number:06d}.wav" if clip.is_part else files.path(clip)
+        source = f"{_WAVS}/{number:06d}.wav" if clip.is_part else str(files.path(clip))
         statement, recording = _STATEMENT.fullmatch(clip.text), None
         if statement or clip.is_part:
             with suppress(AudioProblem, OSError):  # the build reports it
                 recording = read_audio(files.audio(clip), clip)
         if recording and clip.is_part:
-            soundfile.write(path, recording.mono, recording.header.rate, subtype="PCM_16")
-        lines.append((number, _line(clip, clip.id, clip.text, path)))
+            soundfile.write(made / source, recording.mono, recording.header.rate, subtype="PCM_16")
+        lines.append((number, _line(clip, clip.id, clip.text, source)))
         if not (statement and recording):
             continue
         seconds += recording.header.samples / recording.header.rate
         asked = ask(recording.at(_PROFILE.sample_rate), _PROFILE)
         if asked is not None:
-            path = wavs / f"{number:06d}-asked.wav"
-            soundfile.write(path, asked, _PROFILE.sample_rate, subtype="PCM_16")
+            source = f"{_WAVS}/{number:06d}-asked.wav"
+            soundfile.write(made / source, asked, _PROFILE.sample_rate, subtype="PCM_16")
             text = statement[1] + ("؟" if _ARABIC.search(clip.text) else "?") + statement[2]
-            lines.append((number, _line(clip, f"{clip.id}-asked", text, path)))
+            lines.append((number, _line(clip, f"{clip.id}-asked", text, source)))
     return lines, seconds
 
 
-def _line(clip: Clip, clip_id: str, text: str, path: Path) -> str:
+def _line(clip: Clip, clip_id: str, text: str, source: str) -> str:
     """A line of the manifest; text: of the clip, in words if its corpus has it so."""
-    fields = {"id": clip_id, "audio_filepath": str(path), "normalized_text" if clip.normalised else "text": text}
+    fields = {"id": clip_id, "audio_filepath": source, "normalized_text" if clip.normalised else "text": text}
     fields |= {"text": text, "speaker": clip.speaker, "language": clip.language}
     return json.dumps(fields, ensure_ascii=False) + "\n"

@@ -18,11 +18,11 @@ _RISE = 5.0
 _LEAST_RISE = 2.0
 """Semitones that must be found in the result."""
 _LEAST_VOICED = 0.6
-"""Share of the span that must be voiced."""
+"""Share of these seconds that must be voiced."""
 _JUMP = 0.25
-"""Octaves or so between two frames, in nats of pitch: the voice creaks, or its pitch was not found."""
+"""Largest change of the log pitch between two frames: beyond it the voice creaks, or its pitch was not found."""
 _LARGEST_FACTOR = 2.4
-"""Above it a moved period is heard as another voice."""
+"""Largest ratio of new and old pitch: beyond it the periods sound like another voice's."""
 _UNVOICED_SECONDS = 0.005
 """Length of the periods where there is no pitch."""
 _FADE_SECONDS = 0.01
@@ -48,7 +48,7 @@ def _raised(hertz: np.ndarray, seconds: float) -> np.ndarray | None:
     span = voiced[voiced >= voiced[-1] - _SPAN_SECONDS / seconds]
     first, last = span[0], span[-1]
     steps = np.abs(np.diff(np.log(hertz[span])))[np.diff(span) == 1]
-    if len(span) < _LEAST_VOICED * (last - first) or (steps > _JUMP).any():
+    if len(span) < _LEAST_VOICED * _SPAN_SECONDS / seconds or (steps > _JUMP).any():
         return None
     target = np.median(hertz[voiced]) * 2.0 ** (_RISE / 12.0)
     raised = hertz.astype(np.float64)

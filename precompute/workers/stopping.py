@@ -16,8 +16,8 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def stoppable(cache: Path | str) -> Iterator[None]:
-    """Turn Ctrl-C and SIGTERM into a `LockstepError` that says how to continue (main thread only)."""
+def stoppable(cache: Path | str, fix: str = CONTINUE) -> Iterator[None]:
+    """Turn Ctrl-C and SIGTERM into a `LockstepError` that says how to continue, `fix` (main thread only)."""
 
     def stop(signum: int, _: FrameType | None) -> None:
         raise Stopped(signal.Signals(signum))
@@ -28,7 +28,7 @@ def stoppable(cache: Path | str) -> Iterator[None]:
     except Stopped as stopped:
         (signum,) = stopped.args
         problem = f"stopped by {signum.name}"
-        raise LockstepError(str(cache), found=problem, fix=CONTINUE, exit_code=128 + signum) from None
+        raise LockstepError(str(cache), found=problem, fix=fix, exit_code=128 + signum) from None
     finally:
         for signum, handler in handlers.items():
             signal.signal(signum, handler)

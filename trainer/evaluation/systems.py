@@ -42,8 +42,8 @@ ROWS = {
     "shimmer": ("shimmer", "{:.1%}"),
     "duration_error": ("duration error", "{:.1%}"),
     "mcd_db": ("MCD-DTW", "{:.2f} dB"),
-    "semitones_of_questions": ("pitch at the end of questions", "{:+.1f} semitones"),
-    "semitones_of_statements": ("  of other sentences", "{:+.1f} semitones"),
+    "semitones_of_statements": ("pitch at the end of statements", "{:+.1f} semitones"),
+    "semitones_of_questions": ("  of questions", "{:+.1f} semitones"),
 }
 """Figures of a `System` in the order of the table: name and format of each."""
 

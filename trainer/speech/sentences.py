@@ -17,11 +17,16 @@ _AROUND = 40
 """Letters before and behind a full stop that show whether it ends a sentence."""
 _INSIDE_NUMBER = re.compile(r"(?<=\d\S)(?=\d)")
 _QUESTION_WORDS = {
-    "en": "who whom whose what when where why which how",
+    "en": "who whom whose what where why which how",
     "de": "wer wen wem wessen was wann wie wo woher wohin warum weshalb weswegen wieso womit wofür wovon worauf woran"
     " worin worüber worum wozu wodurch wonach welche welcher welches welchen welchem",
 }
-_BEFORE_THEM = "and but so then und aber also denn"
+_BEFORE_THEM = {
+    "en": "and but so then or about at by for from in of on since to until with",
+    "de": "und aber also denn oder an auf aus bei bis für gegen in mit nach ohne seit über um von vor zu",
+}
+_CLAUSE_STARTS = {"en": "^|[.!?…:,;\"“]", "de": "^|[.!?…:\"„»]"}
+"""Beginnings of clauses that may ask. A German one after a comma reports: `Weißt du, wo er ist?`"""
 
 
 def split_sentences(text: str, language: str) -> list[str]:
@@ -91,12 +96,15 @@ def _pack(clauses: list[str], fits: Callable[[str], bool]) -> Iterator[str]:
 
 
 def with_falling_questions(text: str, language: str) -> str:
-    """Return the text with a full stop for the mark of each question that begins with a question word.
+    """Return the text with a full stop for the mark of each question that a question word asks, in English and German.
 
-    These fall like statements; what a voice has learned of the mark is the rise of the others.
+    These fall like statements; what a voice has learned of the mark is the rise of the others, which keep it.
     """
     if language not in _QUESTION_WORDS:
         return text
-    before, words = ("|".join(each.split()) for each in (_BEFORE_THEM, _QUESTION_WORDS[language]))
-    question = rf"((?:^|[.!?…:])\W*(?:(?:{before})\s)?(?:{words})\s[^.!?…]*)\?"
-    return re.sub(question, r"\1.", text, flags=re.IGNORECASE)
+    words, before = ("|".join(table[language].split()) for table in (_QUESTION_WORDS, _BEFORE_THEM))
+    asked = rf"(?:{words})\s[^.!?…]*"
+    if language == "en":  # `When you go, can I come?` rises
+        asked += r"|when\s[^.!?…,;]*"
+    question = rf"((?:{_CLAUSE_STARTS[language]})\W*(?:(?:{before})\s){{0,2}}(?:{asked}))\?"
+    return re.sub(question, r"\1.", text, flags=re.IGNORECASE | re.MULTILINE)

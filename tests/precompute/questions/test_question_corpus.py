@@ -35,6 +35,15 @@ def test_only_the_end_of_a_recording_is_raised(real_clips):
         assert 0.7 < after / before < 1.4
 
 
+def test_a_voice_that_ends_in_a_blip_or_a_whisper_is_left(real_clips):
+    samples = soundfile.read(real_clips / "kathleen" / "arctic_a0304_1592710071.flac", dtype="float32")[0]
+    blip = np.sin(2.0 * np.pi * 200.0 * np.arange(1500) / 22_050).astype(np.float32) * 0.2
+    silence = np.zeros(22_050, np.float32)
+    assert ask(np.concatenate([samples, silence, blip, silence]), PROFILE) is None
+    assert ask(noise(2.0).astype(np.float32), PROFILE) is None
+    assert ask(silence, PROFILE) is None
+
+
 @pytest.fixture
 def corpus(real_clips, tmp_path):
     """Four readings of kathleen with different texts, and a noise."""
